@@ -1,0 +1,3 @@
+//! The `blackboard` command.
+
+fn main() {}

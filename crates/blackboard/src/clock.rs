@@ -1,0 +1,207 @@
+//! Time: a [`Timestamp`] is what the board stores, a [`Clock`] is where it comes from.
+//!
+//! Nothing else in the library asks the operating system for the time, so a test decides what time it is.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Error, Result};
+
+/// A moment in UTC with milliseconds, written as `2026-02-03T15:30:00.000Z`.
+///
+/// ```
+/// use blackboard::clock::Timestamp;
+///
+/// let moment: Timestamp = "2026-02-03T15:30:00Z".parse()?;
+/// assert_eq!(moment.to_string(), "2026-02-03T15:30:00.000Z");
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The first moment that can be stored, and the start of every open interval.
+    pub const EPOCH: Timestamp = Timestamp(0);
+
+    /// From milliseconds since 1970; what lies outside the years 1970 to 9999 becomes the nearest end.
+    pub fn from_millis(millis: i64) -> Timestamp {
+        Timestamp(millis.clamp(0, 253_402_300_799_999))
+    }
+
+    /// Milliseconds since 1970.
+    pub fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// This moment moved forward.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Timestamp {
+        Timestamp::from_millis(self.0.saturating_add(millis_of(duration)))
+    }
+
+    /// This moment moved back, not past 1970.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Timestamp {
+        Timestamp::from_millis(self.0.saturating_sub(millis_of(duration)))
+    }
+
+    /// How long ago `earlier` was at this moment; zero if it lies ahead.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+
+    /// 00:00 UTC of this day.
+    #[must_use]
+    pub fn midnight(self) -> Timestamp {
+        Timestamp(self.0 - self.0 % 86_400_000)
+    }
+}
+
+fn millis_of(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(moment) => write!(formatter, "{moment:.3}"),
+            // `from_millis` keeps every value in jiff's range.
+            Err(_) => Err(fmt::Error),
+        }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Timestamp> {
+        text.parse::<jiff::Timestamp>()
+            .map(|moment| Timestamp::from_millis(moment.as_millisecond()))
+            .map_err(|_| Error::invalid(format!("\"{text}\" is not an ISO 8601 time with a zone")))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Where a board gets its time from.
+pub trait Clock: Send + Sync {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Milliseconds of a clock that nobody can set and that stands still while the machine sleeps.
+    /// Only differences mean anything.
+    fn monotonic_millis(&self) -> i64;
+}
+
+/// The clock of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
+    }
+
+    #[cfg(unix)]
+    fn monotonic_millis(&self) -> i64 {
+        let moment = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        moment.tv_sec * 1000 + moment.tv_nsec / 1_000_000
+    }
+
+    // Without a shared monotonic clock the wall clock stands for it: a jump is then not noticed,
+    // and the threshold alone decides, as it does everywhere else.
+    #[cfg(not(unix))]
+    fn monotonic_millis(&self) -> i64 {
+        self.now().millis()
+    }
+}
+
+/// A clock that a test sets.
+///
+/// ```
+/// use blackboard::clock::{Clock, FixedClock};
+/// use std::time::Duration;
+///
+/// let clock = FixedClock::at("2026-02-03T15:30:00Z")?;
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(clock.now().to_string(), "2026-02-03T15:31:00.000Z");
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FixedClock(Mutex<(Timestamp, i64)>);
+
+impl FixedClock {
+    /// A clock that stands at `moment` until it is moved.
+    pub fn at(moment: &str) -> Result<FixedClock> {
+        Ok(FixedClock(Mutex::new((moment.parse()?, 0))))
+    }
+
+    /// Time passes: the wall clock and the monotonic clock move together.
+    pub fn advance(&self, duration: Duration) {
+        let mut state = self.state();
+        state.0 = state.0.plus(duration);
+        state.1 += millis_of(duration);
+    }
+
+    /// Somebody sets the wall clock; the monotonic clock does not move.
+    pub fn set(&self, moment: Timestamp) {
+        self.state().0 = moment;
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, (Timestamp, i64)> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        self.state().0
+    }
+
+    fn monotonic_millis(&self) -> i64 {
+        self.state().1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_survives_its_text() {
+        for text in ["1970-01-01T00:00:00.000Z", "2026-02-03T15:30:00.123Z", "9999-12-31T23:59:59.999Z"] {
+            assert_eq!(text.parse::<Timestamp>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "2026-02-03T16:30:00+01:00".parse::<Timestamp>().unwrap(),
+            "2026-02-03T15:30:00Z".parse().unwrap()
+        );
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_refused() {
+        assert!("2026-02-03T15:30:00".parse::<Timestamp>().is_err());
+        assert!("yesterday".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn moments_far_away_stay_representable() {
+        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::from_millis(-1), Timestamp::EPOCH);
+        assert_eq!(Timestamp::EPOCH.plus(Duration::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+    }
+}

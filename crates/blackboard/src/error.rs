@@ -1,0 +1,261 @@
+//! The one error type: a [`Refusal`] is an answer that was to be expected, a [`Fault`] is something broken.
+//!
+//! Every code that a caller can meet stands in [`Code`], once, with its exit code.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::clock::Timestamp;
+
+/// The result of everything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The board works and says no.
+    #[error(transparent)]
+    Refusal(Box<Refusal>),
+    /// Something is broken: a file, a disk, this program.
+    #[error(transparent)]
+    Fault(Box<Fault>),
+}
+
+/// The board says no: what happened, and what to do about it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Which refusal this is.
+    pub code: Code,
+    /// What happened and why, as a sentence for people.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// What the code carries for programs: `held_by`, `since`, `fence` and so on.
+    pub details: Map<String, Value>,
+}
+
+/// Something is broken.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// Which fault this is.
+    pub code: Code,
+    /// What happened, without the words of a lower layer that mean nothing to the reader.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// What the lower layer said.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident, $text:literal, $exit:literal;)+) => {
+        /// Every way in which a call can end without doing what was asked.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Code {
+            /// All of them, in the order of their exit codes.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)+];
+
+            /// The name that programs see.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $text,)+ }
+            }
+
+            /// The exit code of a command that ends with it.
+            pub const fn exit_code(self) -> u8 {
+                match self { $(Code::$variant => $exit,)+ }
+            }
+
+            /// What it means, as the documentation says it.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => concat!($($doc,)+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The operating system refused to read or write a file.
+    Io, "io", 1;
+    /// The file system has no room; nothing was written.
+    DiskFull, "disk_full", 1;
+    /// The database file is damaged.
+    Corrupt, "corrupt", 1;
+    /// The file at the board's path belongs to another program.
+    ForeignDatabase, "foreign_database", 1;
+    /// The board was written by a newer version of this program.
+    NewerSchema, "newer_schema", 1;
+    /// A fault of this program.
+    Internal, "internal", 1;
+    /// The words of the call are wrong.
+    Usage, "usage", 2;
+    /// A value is outside what is allowed.
+    InvalidValue, "invalid_value", 2;
+    /// No session was named and none could be found.
+    NoSession, "no_session", 2;
+    /// A prefix of a session id fits more than one session.
+    AmbiguousSession, "ambiguous_session", 2;
+    /// There is no such agent.
+    AgentNotFound, "agent_not_found", 3;
+    /// There is no such project.
+    ProjectNotFound, "project_not_found", 3;
+    /// There is no such work item.
+    WorkNotFound, "work_not_found", 3;
+    /// No work item is available.
+    NothingAvailable, "nothing_available", 3;
+    /// Another session holds the work item.
+    AlreadyClaimed, "already_claimed", 4;
+    /// The work item is completed.
+    AlreadyCompleted, "already_completed", 4;
+    /// Something else exists under this id.
+    AlreadyExists, "already_exists", 4;
+    /// The work item waits for others.
+    WorkBlocked, "work_blocked", 4;
+    /// The session does not hold the work item.
+    NotHolder, "not_holder", 4;
+    /// The fence is not the one under which the work item is held now.
+    StaleFence, "stale_fence", 4;
+    /// The dependency would close a circle.
+    DependencyCycle, "dependency_cycle", 4;
+    /// The session was marked stale and has to send a heartbeat first.
+    SessionStale, "session_stale", 4;
+    /// The session has ended.
+    SessionEnded, "session_ended", 4;
+    /// Something still refers to it.
+    InUse, "in_use", 4;
+    /// Someone changed what was read, again and again.
+    Conflict, "conflict", 4;
+    /// The cursor lies ahead of the board.
+    CursorAhead, "cursor_ahead", 4;
+    /// Others may read or write the database, or it is not a plain file of one's own.
+    UnsafePermissions, "unsafe_permissions", 5;
+    /// The file system does not let this user write here.
+    ReadOnly, "read_only", 5;
+    /// The text carries what looks like a credential.
+    SecretLooking, "secret_looking", 5;
+    /// Somebody held the write lock for longer than the time limit.
+    Busy, "busy", 6;
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl Refusal {
+    /// A refusal without hint or details.
+    pub fn new(code: Code, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into(), hint: None, details: Map::new() }
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds one thing that the code carries.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Refusal {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Says who has it and since when.
+    #[must_use]
+    pub fn held_by(self, session: impl Into<Value>, name: impl Into<Value>, since: Option<Timestamp>) -> Refusal {
+        let refusal = self.detail("held_by", session).detail("held_by_name", name);
+        match since {
+            Some(since) => refusal.detail("since", since.to_string()),
+            None => refusal,
+        }
+    }
+}
+
+impl Fault {
+    /// A fault without hint or source.
+    pub fn new(code: Code, message: impl Into<String>) -> Fault {
+        Fault { code, message: message.into(), hint: None, source: None }
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps what the lower layer said.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Fault {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl Error {
+    /// Which one it is.
+    pub fn code(&self) -> Code {
+        match self {
+            Error::Refusal(refusal) => refusal.code,
+            Error::Fault(fault) => fault.code,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::Refusal(refusal) => refusal.hint.as_deref(),
+            Error::Fault(fault) => fault.hint.as_deref(),
+        }
+    }
+
+    /// What the code carries for programs.
+    pub fn details(&self) -> Option<&Map<String, Value>> {
+        match self {
+            Error::Refusal(refusal) => Some(&refusal.details),
+            Error::Fault(_) => None,
+        }
+    }
+
+    /// A value that is outside what is allowed.
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Refusal::new(Code::InvalidValue, message).into()
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        Error::Refusal(Box::new(refusal))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error::Fault(Box::new(fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_ordered_by_exit_code() {
+        let mut names: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Code::ALL.len());
+        assert!(Code::ALL.is_sorted_by_key(|code| code.exit_code()));
+    }
+}
