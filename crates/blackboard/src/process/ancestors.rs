@@ -1,0 +1,374 @@
+//! Which ancestor of a command is the agent.
+//!
+//! The command that registers is gone a moment later, and so is the shell that ran it: the process that stands for
+//! the agent is the nearest ancestor known to be one. The rule is pure; the chain comes from
+//! [`Processes::ancestors`](super::Processes::ancestors).
+
+use super::ProcessInfo;
+
+/// Shells: never an agent, but one with a terminal stands for the person or script in it.
+const SHELLS: &[&str] = &["ash", "bash", "csh", "dash", "fish", "ksh", "nu", "pwsh", "sh", "tcsh", "zsh"];
+
+/// Programs that run another one in their place. They may bear the name of an agent in their arguments.
+const WRAPPERS: &[&str] = &[
+    "blackboard",
+    "env",
+    "just",
+    "make",
+    "nice",
+    "nohup",
+    "npm",
+    "npx",
+    "pnpm",
+    "setsid",
+    "sudo",
+    "timeout",
+    "uv",
+    "uvx",
+    "xargs",
+    "yarn",
+];
+
+/// The names of agents: of their commands and of the packages that hold them.
+const AGENTS: &[&str] = &[
+    "aider",
+    "aider-chat",
+    "amp",
+    "claude",
+    "claude-agent-sdk",
+    "claude-code",
+    "codex",
+    "copilot",
+    "cursor",
+    "cursor-agent",
+    "gemini",
+    "gemini-cli",
+    "goose",
+    "opencode",
+    "opencode-ai",
+    "qwen",
+    "qwen-code",
+];
+
+/// What follows the name of an agent in a program that was built for one platform, as `codex-x86_64-unknown-linux-musl`.
+const PLATFORMS: &[&str] =
+    &["aarch64", "arm64", "darwin", "linux", "macos", "win32", "windows", "x64", "x86_64"];
+
+/// Options of interpreters whose value is the next argument.
+const OPTIONS_WITH_VALUE: &[&str] =
+    &["--conditions", "--env-file", "--import", "--loader", "--require", "--preload", "-C", "-W", "-X", "-r"];
+
+/// The process that stands for the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A known agent.
+    Agent(u32),
+    /// No agent, but a shell in a terminal.
+    Shell(u32),
+    /// No process that lives as long as the agent: its PID stays unknown and the timer decides.
+    Nothing,
+}
+
+impl Found {
+    /// The PID to store.
+    pub fn pid(self) -> Option<u32> {
+        match self {
+            Found::Agent(pid) | Found::Shell(pid) => Some(pid),
+            Found::Nothing => None,
+        }
+    }
+}
+
+/// Finds the agent among the ancestors of a command, nearest first.
+///
+/// `hints` are the PIDs that agents put into the environment (`CLAUDE_PID`, `OPENCODE_PID`). They leak into agents
+/// that are started by agents, so one counts only if it is on the chain and no agent is nearer.
+///
+/// ```
+/// use blackboard::process::{Found, ProcessInfo, find_agent};
+///
+/// let process = |pid, name: &str| ProcessInfo { pid, name: name.to_owned(), ..ProcessInfo::default() };
+/// let chain = [process(30, "sh"), process(20, "claude"), process(10, "zsh")];
+/// assert_eq!(find_agent(&chain, &[]), Found::Agent(20));
+/// ```
+pub fn find_agent(chain: &[ProcessInfo], hints: &[u32]) -> Found {
+    let stands_for_agent = |process: &&ProcessInfo| hints.contains(&process.pid) || is_agent(process);
+    // An agent that is pid 1 is the sandbox around one command: the PIDs in it mean nothing outside, or later.
+    if chain.last().filter(|last| last.pid == 1).is_some_and(|first| stands_for_agent(&first)) {
+        return Found::Nothing;
+    }
+    // The nearest is also the inner one of a launcher and what it launched.
+    if let Some(agent) = chain.iter().find(stands_for_agent) {
+        return Found::Agent(agent.pid);
+    }
+    // A shell that does not lead its group was forked for a `$(…)` or a pipe and is gone a moment later.
+    match chain.iter().find(|process| process.terminal && process.group_leader && is_shell(process)) {
+        Some(shell) => Found::Shell(shell.pid),
+        None => Found::Nothing,
+    }
+}
+
+/// Whether a process of this name is a shell or a wrapper, so that nothing else of it matters.
+pub(super) fn is_passed_over(name: &str) -> bool {
+    // `npm exec …` sets its title.
+    let command = name.split(' ').next().unwrap_or_default();
+    SHELLS.contains(&command) || WRAPPERS.contains(&command)
+}
+
+fn is_shell(process: &ProcessInfo) -> bool {
+    SHELLS.contains(&process.name.as_str()) || SHELLS.contains(&file_name(&process.executable))
+}
+
+fn is_agent(process: &ProcessInfo) -> bool {
+    // A script bears its own name, and its program is the shell.
+    if is_passed_over(&process.name) || is_passed_over(file_name(&process.executable)) {
+        return false;
+    }
+    is_agent_name(&process.name)
+        || is_agent_path(&process.executable)
+        || process.arguments.first().is_some_and(|called| is_agent_path(called))
+        || script(process).is_some_and(is_agent_path)
+}
+
+/// The script that an interpreter runs, or the module.
+fn script(process: &ProcessInfo) -> Option<&str> {
+    let (called, arguments) = process.arguments.split_first()?;
+    if !is_interpreter(file_name(&process.executable)) && !is_interpreter(file_name(called)) {
+        return None;
+    }
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "-m" => return arguments.next(),
+            "-c" | "-e" | "-p" | "--eval" | "--print" => return None,
+            "run" => {}
+            option if OPTIONS_WITH_VALUE.contains(&option) => {
+                arguments.next();
+            }
+            option if option.starts_with('-') => {}
+            script => return Some(script),
+        }
+    }
+    None
+}
+
+fn is_interpreter(name: &str) -> bool {
+    matches!(name, "node" | "nodejs" | "bun") || name.starts_with("python")
+}
+
+/// Whether a path leads to a program of an agent: by its last part, as the package in `node_modules`, or as one of
+/// several installed versions (`…/claude/versions/2.1.325`). Other directories prove nothing: one may be called
+/// `/home/claude`.
+fn is_agent_path(path: &str) -> bool {
+    let parts: Vec<&str> = path.split(['/', '\\']).collect();
+    let package = parts.iter().rposition(|part| *part == "node_modules").and_then(|modules| {
+        let after = &parts[modules + 1..];
+        after.iter().find(|part| !part.starts_with('@'))
+    });
+    let versioned = parts.windows(2).find(|pair| pair[1] == "versions").map(|pair| &pair[0]);
+    [parts.last(), package, versioned].into_iter().flatten().any(|part| is_agent_name(part))
+}
+
+fn is_agent_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = [".exe", ".js", ".mjs", ".cjs", ".py"]
+        .iter()
+        .find_map(|extension| name.strip_suffix(extension))
+        .unwrap_or(&name);
+    AGENTS.iter().any(|agent| match name.strip_prefix(agent) {
+        Some("") => true,
+        Some(rest) => rest
+            .strip_prefix('-')
+            .is_some_and(|platform| PLATFORMS.iter().any(|known| platform.starts_with(known))),
+        None => false,
+    })
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process from one line: its name, program and arguments.
+    fn process(name: &str, executable: &str, arguments: &str) -> ProcessInfo {
+        ProcessInfo {
+            name: name.to_owned(),
+            executable: executable.to_owned(),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            ..ProcessInfo::default()
+        }
+    }
+
+    fn named(name: &str) -> ProcessInfo {
+        process(name, &format!("/usr/bin/{name}"), name)
+    }
+
+    fn in_terminal(process: ProcessInfo) -> ProcessInfo {
+        ProcessInfo { terminal: true, group_leader: true, ..process }
+    }
+
+    /// A chain, nearest first, with the PIDs 100, 99 and so on.
+    fn chain<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInfo> {
+        let numbered = (0..).zip(processes);
+        numbered.map(|(place, info)| ProcessInfo { pid: 100 - place, parent: 99 - place, ..info }).collect()
+    }
+
+    /// The same, but the last one is pid 1.
+    fn to_first<const N: usize>(processes: [ProcessInfo; N]) -> Vec<ProcessInfo> {
+        let mut chain = chain(processes);
+        chain.last_mut().unwrap().pid = 1;
+        chain
+    }
+
+    fn gemini() -> ProcessInfo {
+        let script = "/usr/lib/node_modules/@google/gemini-cli/dist/index.js";
+        process(
+            "node",
+            "/usr/bin/node",
+            &format!("/usr/bin/node --max-old-space-size=8192 {script} -m flash"),
+        )
+    }
+
+    fn codex_launcher() -> ProcessInfo {
+        process("node", "/usr/bin/node", "node /usr/lib/node_modules/@openai/codex/bin/codex.js exec")
+    }
+
+    #[test]
+    fn the_long_lived_process_of_each_client_is_found() {
+        let claude = || process("claude", "/home/u/.local/share/claude/versions/2.1.325", "claude");
+        let codex =
+            || process("codex", "/usr/lib/node_modules/@openai/codex/vendor/codex/codex", "codex exec");
+        let copilot = || process("MainThread", "/opt/@github/copilot-linux-x64/copilot", "copilot");
+        for (client, chain, expected) in [
+            ("Claude, string command", chain([named("sh"), claude(), named("zsh")]), Found::Agent(99)),
+            ("Claude, arguments", chain([claude(), named("zsh")]), Found::Agent(100)),
+            ("Codex hook", chain([named("bash"), codex(), codex_launcher(), named("zsh")]), Found::Agent(99)),
+            ("Codex shell tool", to_first([named("bash"), named("codex-linux-sandbox")]), Found::Nothing),
+            ("Codex shell tool, directly", to_first([codex()]), Found::Nothing),
+            ("Gemini hook", chain([named("bash"), gemini(), gemini(), named("zsh")]), Found::Agent(99)),
+            ("OpenCode", chain([named("opencode"), named("zsh")]), Found::Agent(100)),
+            ("Copilot", chain([named("bash"), copilot(), copilot(), named("zsh")]), Found::Agent(99)),
+            ("Copilot by npm", chain([copilot(), named("npm exec @githu"), named("zsh")]), Found::Agent(100)),
+        ] {
+            assert_eq!(find_agent(&chain, &[]), expected, "{client}");
+        }
+    }
+
+    #[test]
+    fn an_agent_is_known_by_its_name_its_program_its_call_or_its_script() {
+        for (name, executable, arguments) in [
+            ("claude", "", ""),
+            ("2.1.325", "/home/u/.local/share/claude/versions/2.1.325", "/elsewhere/2.1.325"),
+            ("MainThread", "/usr/bin/node", "claude"),
+            ("codex-x86_64-un", "/usr/local/bin/codex-x86_64-unknown-linux-musl", "codex"),
+            ("Cursor", "/opt/Cursor/Cursor", "/opt/Cursor/Cursor"),
+            ("node", "/home/u/.local/share/cursor-agent/versions/2026.11/node", "/usr/bin/agent index.js"),
+            ("python3.12", "/usr/bin/python3.12", "/venv/bin/python /home/u/.local/bin/aider --yes"),
+            ("python3", "/usr/bin/python3", "python3 -X utf8 -m aider"),
+            ("MainThread", "/usr/bin/node", "node /usr/lib/node_modules/@sourcegraph/amp/dist/main.js"),
+            ("node", "", "node -r /lib/hook.js /usr/lib/node_modules/@qwen-code/qwen-code/cli.js"),
+            ("bun", "/usr/bin/bun", "bun run /usr/bin/gemini"),
+            ("goose", "/usr/bin/goose", "goose session"),
+            ("opencode.exe", r"C:\Tools\opencode.exe", r"C:\Tools\opencode.exe"),
+        ] {
+            let agent = process(name, executable, arguments);
+            assert_eq!(find_agent(&chain([named("sh"), agent]), &[]), Found::Agent(99), "{name} {arguments}");
+        }
+    }
+
+    #[test]
+    fn what_only_mentions_an_agent_is_none() {
+        for (name, executable, arguments) in [
+            ("vim", "/usr/bin/vim", "vim claude"),
+            ("node", "/usr/bin/node", "node /home/claude/project/server.js"),
+            ("node", "/usr/bin/node", "node server.js claude"),
+            ("node", "/usr/bin/node", "node -e claude"),
+            ("node", "/usr/bin/node", "node --require /usr/bin/claude server.js"),
+            ("node", "/usr/bin/node", "node /x/node_modules/@google/gemini-cli/node_modules/other/cli.js"),
+            ("node", "/usr/bin/node", "node"),
+            ("python3", "/usr/bin/python3", "python3 -c claude"),
+            ("sudo", "/usr/bin/sudo", "sudo claude"),
+            ("npm exec @opena", "/usr/bin/node", "npm exec @openai/codex"),
+            ("uvx", "/usr/bin/uvx", "uvx aider"),
+            // A shell script that is called like an agent.
+            ("claude", "/usr/bin/bash", "/bin/bash /home/u/bin/claude"),
+            ("blackboard", "/usr/bin/blackboard", "blackboard run -- aider"),
+            ("claude", "/usr/bin/blackboard", "claude"),
+            ("claudette", "/usr/bin/claudette", "claudette"),
+            ("codex-notes", "/usr/bin/codex-notes", "codex-notes"),
+            ("", "", ""),
+        ] {
+            let other = process(name, executable, arguments);
+            assert_eq!(find_agent(&chain([other, named("cron")]), &[]), Found::Nothing, "{name} {arguments}");
+        }
+    }
+
+    #[test]
+    fn every_shell_and_wrapper_is_passed_over() {
+        for wrapper in SHELLS.iter().chain(WRAPPERS) {
+            let called_like_agent = process(wrapper, &format!("/usr/bin/{wrapper}"), "claude");
+            assert_eq!(
+                find_agent(&chain([called_like_agent, named("codex")]), &[]),
+                Found::Agent(99),
+                "{wrapper}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_nested_agents_the_nearest_is_found() {
+        let nested = chain([named("sh"), named("codex"), codex_launcher(), named("bash"), named("claude")]);
+        assert_eq!(find_agent(&nested, &[]), Found::Agent(99));
+        assert_eq!(find_agent(&nested, &[96]), Found::Agent(99), "the hint of the outer one leaked");
+    }
+
+    #[test]
+    fn a_hint_counts_on_the_chain_if_no_agent_is_nearer() {
+        let unknown = || process("renamed", "/opt/renamed", "renamed");
+        for (chain, hints, expected) in [
+            (chain([named("sh"), unknown(), named("init")]), &[99][..], Found::Agent(99)),
+            (chain([named("sh"), unknown(), named("claude")]), &[99], Found::Agent(99)),
+            (chain([named("claude"), unknown()]), &[99], Found::Agent(100)),
+            (chain([unknown(), named("sh"), unknown()]), &[98, 100], Found::Agent(100)),
+            (chain([named("sh"), unknown()]), &[4711], Found::Nothing),
+            (to_first([named("sh"), unknown()]), &[1], Found::Nothing),
+        ] {
+            assert_eq!(find_agent(&chain, hints), expected, "{chain:?} {hints:?}");
+        }
+    }
+
+    #[test]
+    fn an_agent_as_pid_1_makes_every_pid_meaningless() {
+        assert_eq!(
+            find_agent(&to_first([named("claude"), named("bash"), named("codex")]), &[]),
+            Found::Nothing
+        );
+        assert_eq!(find_agent(&to_first([in_terminal(named("bash")), gemini()]), &[100]), Found::Nothing);
+        assert_eq!(find_agent(&to_first([named("claude"), named("systemd")]), &[]), Found::Agent(100));
+    }
+
+    #[test]
+    fn without_an_agent_the_nearest_shell_with_a_terminal_stands_for_it() {
+        let substitution = || ProcessInfo { group_leader: false, ..in_terminal(named("bash")) };
+        let script = || process("deploy.sh", "/usr/bin/bash", "/bin/bash ./deploy.sh");
+        for (chain, expected) in [
+            (chain([in_terminal(named("bash")), in_terminal(named("zsh"))]), Found::Shell(100)),
+            (chain([named("sh"), in_terminal(named("make")), in_terminal(named("zsh"))]), Found::Shell(98)),
+            (chain([substitution(), in_terminal(named("bash"))]), Found::Shell(99)),
+            (chain([in_terminal(script()), in_terminal(named("zsh"))]), Found::Shell(100)),
+            (chain([named("sh"), named("cron")]), Found::Nothing),
+            (chain([in_terminal(named("vim"))]), Found::Nothing),
+            (to_first([named("sh"), in_terminal(named("bash"))]), Found::Shell(1)),
+            (chain([]), Found::Nothing),
+        ] {
+            assert_eq!(find_agent(&chain, &[]), expected, "{chain:?}");
+        }
+        assert_eq!(
+            [Found::Agent(7), Found::Shell(8), Found::Nothing].map(Found::pid),
+            [Some(7), Some(8), None]
+        );
+    }
+}

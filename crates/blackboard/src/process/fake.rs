@@ -1,0 +1,136 @@
+//! Processes that a test starts, ends and moves.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Liveness, Place, ProcessInfo, ProcessMark, Processes, Sight};
+
+/// Processes that a test starts and ends; they are judged by the same rules as real ones.
+///
+/// ```
+/// use blackboard::process::{FakeProcesses, Liveness, Processes};
+///
+/// let processes = FakeProcesses::default();
+/// let first = processes.start(4711);
+/// assert_eq!(processes.liveness(4711, Some(&first)), Liveness::Alive);
+///
+/// // The number is used again: the first process is dead all the same.
+/// let second = processes.start(4711);
+/// assert_eq!(processes.liveness(4711, Some(&first)), Liveness::Dead);
+/// assert_eq!(processes.liveness(4711, Some(&second)), Liveness::Alive);
+/// ```
+#[derive(Debug, Default)]
+pub struct FakeProcesses(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    boots: u64,
+    started: u64,
+    running: BTreeMap<u32, u64>,
+    ancestors: Vec<ProcessInfo>,
+}
+
+impl FakeProcesses {
+    /// Starts a process with this number, in place of the one that has it.
+    pub fn start(&self, pid: u32) -> ProcessMark {
+        let mut state = self.state();
+        state.started += 1;
+        let started = state.started;
+        state.running.insert(pid, started);
+        state.mark(started)
+    }
+
+    /// Ends the process that has this number.
+    pub fn end(&self, pid: u32) {
+        self.state().running.remove(&pid);
+    }
+
+    /// Boots the machine again: every process ends.
+    pub fn reboot(&self) {
+        let mut state = self.state();
+        state.boots += 1;
+        state.running.clear();
+    }
+
+    /// Sets what the caller descends from, nearest first.
+    pub fn descend_from(&self, ancestors: Vec<ProcessInfo>) {
+        self.state().ancestors = ancestors;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn mark(&self, started: u64) -> ProcessMark {
+        ProcessMark {
+            host: "fake-host".to_owned(),
+            boot: format!("boot-{}", self.boots),
+            namespace: "fake-namespace".to_owned(),
+            started,
+        }
+    }
+
+    fn place(&self) -> Place {
+        let ProcessMark { host, boot, namespace, .. } = self.mark(0);
+        Place { host, boot, namespace: Some(namespace) }
+    }
+
+    fn look(&self, pid: u32) -> Sight {
+        match self.running.get(&pid) {
+            Some(&started) => Sight::Running { started: Some(started) },
+            None => Sight::Gone,
+        }
+    }
+}
+
+impl Processes for FakeProcesses {
+    fn mark(&self, pid: u32) -> Option<ProcessMark> {
+        let state = self.state();
+        state.place().mark(state.look(pid))
+    }
+
+    fn liveness(&self, pid: u32, mark: Option<&ProcessMark>) -> Liveness {
+        let state = self.state();
+        state.place().liveness(mark, || state.look(pid))
+    }
+
+    fn boot(&self) -> String {
+        self.state().place().boot
+    }
+
+    fn ancestors(&self) -> Vec<ProcessInfo> {
+        self.state().ancestors.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_end_by_themselves_and_with_their_boot() {
+        let processes = FakeProcesses::default();
+        let (ended, rebooted) = (processes.start(10), processes.start(11));
+        assert_eq!(processes.mark(10), Some(ended.clone()));
+
+        processes.end(10);
+        assert_eq!(processes.mark(10), None);
+        assert_eq!(processes.liveness(10, Some(&ended)), Liveness::Dead);
+        assert_eq!(processes.liveness(11, Some(&rebooted)), Liveness::Alive);
+
+        let boot = processes.boot();
+        processes.reboot();
+        assert_ne!(processes.boot(), boot);
+        assert_eq!(processes.liveness(11, Some(&rebooted)), Liveness::Dead);
+        assert_eq!(processes.liveness(11, None), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_mark_of_another_host_is_not_judged() {
+        let processes = FakeProcesses::default();
+        let elsewhere = ProcessMark { host: "elsewhere".to_owned(), ..processes.start(10) };
+        assert_eq!(processes.liveness(10, Some(&elsewhere)), Liveness::Unknown);
+    }
+}

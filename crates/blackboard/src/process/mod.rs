@@ -1,0 +1,326 @@
+//! What the board knows about operating-system processes: which one a PID means, whether it still runs, and which
+//! ancestor of this command is the agent.
+//!
+//! A PID alone says little: it is a number of one PID namespace of one boot of one machine, and it is used again. A
+//! [`ProcessMark`] is stored beside it and makes it mean one process. What cannot be told is
+//! [`Liveness::Unknown`], never a guess: the timer decides then.
+//!
+//! Nothing here sends a signal, starts a process or keeps one from ending, and nothing reads the environment:
+//! hints such as `CLAUDE_PID` are handed to [`find_agent`] by the caller.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+#[cfg(unix)]
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+
+mod ancestors;
+mod fake;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(unix))]
+mod other;
+#[cfg(unix)]
+mod signal;
+// Linux compiles it for its tests, so that the fallback is run somewhere.
+#[cfg(all(unix, any(test, not(target_os = "linux"))))]
+mod unix;
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(unix))]
+use other as system;
+#[cfg(all(unix, not(target_os = "linux")))]
+use unix as system;
+
+pub use ancestors::{Found, find_agent};
+pub use fake::FakeProcesses;
+
+/// How many ancestors are looked at.
+pub const ANCESTORS_MAX: usize = 32;
+
+/// What makes a PID mean one process: where it is counted, and when the process started.
+///
+/// Its text is stored with the PID, as `host/boot/namespace/started`; no part contains a slash.
+///
+/// ```
+/// use blackboard::process::ProcessMark;
+///
+/// let mark: ProcessMark = "laptop/first-boot/4026531836/59235".parse()?;
+/// assert_eq!(mark.started, 59235);
+/// assert_eq!(mark.to_string(), "laptop/first-boot/4026531836/59235");
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessMark {
+    /// The machine, as an id that says nothing else about it.
+    pub host: String,
+    /// The boot of the machine; empty where the system does not tell.
+    pub boot: String,
+    /// The PID namespace whose number the PID is; empty where there is only one.
+    pub namespace: String,
+    /// When the process started, in a unit of the system, counted from the boot; 0 where the system does not tell.
+    pub started: u64,
+}
+
+impl fmt::Display for ProcessMark {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}/{}/{}", self.host, self.boot, self.namespace, self.started)
+    }
+}
+
+impl FromStr for ProcessMark {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<ProcessMark> {
+        let parts: Vec<&str> = text.split('/').collect();
+        if let [host, boot, namespace, started] = parts[..]
+            && let Ok(started) = started.parse()
+        {
+            let [host, boot, namespace] = [host, boot, namespace].map(str::to_owned);
+            return Ok(ProcessMark { host, boot, namespace, started });
+        }
+        Err(Error::invalid(format!("\"{text}\" is not the mark of a process (host/boot/namespace/started)")))
+    }
+}
+
+/// Whether a process still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs.
+    Alive,
+    /// It has ended, even if another process has its PID now.
+    Dead,
+    /// It belongs to another machine or PID namespace, or the system does not tell.
+    Unknown,
+}
+
+/// An ancestor of this process, as far as the system shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// Its number in the PID namespace of this process.
+    pub pid: u32,
+    /// Its parent; 0 if there is none here.
+    pub parent: u32,
+    /// The short name that the system keeps (on Linux `comm`, at most 15 bytes, which a process may choose).
+    pub name: String,
+    /// The path of its program; empty if it may not be read, or if the name says all (shells and wrappers).
+    pub executable: String,
+    /// The first of its arguments, beginning with the name it was called by; empty as `executable` is.
+    pub arguments: Vec<String>,
+    /// Whether it has a controlling terminal.
+    pub terminal: bool,
+    /// Whether it leads its process group, as every job of an interactive shell does and a `$(…)` does not.
+    pub group_leader: bool,
+}
+
+/// The processes of the machine, as the board sees them.
+pub trait Processes: Send + Sync {
+    /// What makes `pid` mean the process that has it now. `None` if there is no such process, or if it cannot be
+    /// identified here.
+    fn mark(&self, pid: u32) -> Option<ProcessMark>;
+
+    /// Whether the process that had `pid` when `mark` was taken still runs. Without a mark any process of that
+    /// number counts.
+    fn liveness(&self, pid: u32, mark: Option<&ProcessMark>) -> Liveness;
+
+    /// This boot of this machine, empty if unknown. A monotonic clock means nothing in another one.
+    fn boot(&self) -> String;
+
+    /// The ancestors of the calling process, nearest first, at most [`ANCESTORS_MAX`]; none where the system does
+    /// not show them.
+    fn ancestors(&self) -> Vec<ProcessInfo>;
+}
+
+/// The processes of the operating system.
+///
+/// ```
+/// use blackboard::process::{Liveness, Processes, SystemProcesses};
+///
+/// let processes = SystemProcesses::default();
+/// let pid = std::process::id();
+/// let mark = processes.mark(pid);
+/// # #[cfg(unix)]
+/// assert_eq!(processes.liveness(pid, mark.as_ref()), Liveness::Alive);
+/// ```
+#[derive(Debug, Default)]
+pub struct SystemProcesses {
+    // A process stays on its machine, in its boot and in its PID namespace, so that one look is enough.
+    place: OnceLock<Place>,
+}
+
+impl SystemProcesses {
+    fn place(&self) -> &Place {
+        self.place.get_or_init(system::place)
+    }
+}
+
+impl Processes for SystemProcesses {
+    fn mark(&self, pid: u32) -> Option<ProcessMark> {
+        let place = self.place();
+        place.mark(system::look(place, pid))
+    }
+
+    fn liveness(&self, pid: u32, mark: Option<&ProcessMark>) -> Liveness {
+        let place = self.place();
+        place.liveness(mark, || system::look(place, pid))
+    }
+
+    fn boot(&self) -> String {
+        self.place().boot.clone()
+    }
+
+    fn ancestors(&self) -> Vec<ProcessInfo> {
+        system::ancestors(self.place())
+    }
+}
+
+/// Where this process counts PIDs.
+#[derive(Clone, Debug)]
+struct Place {
+    host: String,
+    boot: String,
+    /// `None` if what the system shows is not known to be about the PIDs that this process uses.
+    namespace: Option<String>,
+}
+
+/// What is seen of a PID at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// A process runs; its start is unknown where the system hides it.
+    Running { started: Option<u64> },
+    /// There is no process, or nothing but its exit status is left of it.
+    Gone,
+    /// The system does not tell.
+    Hidden,
+}
+
+impl Place {
+    fn mark(&self, sight: Sight) -> Option<ProcessMark> {
+        let Sight::Running { started } = sight else { return None };
+        Some(ProcessMark {
+            host: self.host.clone(),
+            boot: self.boot.clone(),
+            namespace: self.namespace.clone()?,
+            started: started.unwrap_or(0),
+        })
+    }
+
+    /// The one rule of liveness. `look` is asked only if the mark is of this place.
+    fn liveness(&self, mark: Option<&ProcessMark>, look: impl FnOnce() -> Sight) -> Liveness {
+        if let Some(mark) = mark {
+            if mark.host != self.host {
+                return Liveness::Unknown;
+            }
+            // Before the namespace: none of them outlives its boot.
+            if mark.boot != self.boot {
+                let told = !mark.boot.is_empty() && !self.boot.is_empty();
+                return if told { Liveness::Dead } else { Liveness::Unknown };
+            }
+            if self.namespace.as_ref() != Some(&mark.namespace) {
+                return Liveness::Unknown;
+            }
+        }
+        match (look(), mark) {
+            (Sight::Gone, _) => Liveness::Dead,
+            (Sight::Hidden, _) => Liveness::Unknown,
+            (Sight::Running { started: Some(started) }, Some(mark))
+                if mark.started != 0 && mark.started != started =>
+            {
+                Liveness::Dead
+            }
+            (Sight::Running { .. }, _) => Liveness::Alive,
+        }
+    }
+}
+
+/// The id of a host from what is known of it. A machine id is confidential, as its manual says, and marks leave the
+/// machine with an export: only a hash of it does.
+#[cfg(unix)]
+fn host_id(known: &[u8]) -> String {
+    Uuid::new_v5(&HOST_NAMESPACE, known).simple().to_string()
+}
+
+#[cfg(unix)]
+const HOST_NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_0c5e_93d2_4b7f_8e44_5b1d_72c9_a0f3);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn place() -> Place {
+        Place { host: "here".into(), boot: "now".into(), namespace: Some("7".into()) }
+    }
+
+    fn mark(text: &str) -> ProcessMark {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_mark_of_another_place_is_judged_without_a_look_at_the_process() {
+        for (text, expected) in [
+            ("there/now/7/100", Liveness::Unknown),
+            ("there/before/7/100", Liveness::Unknown),
+            ("here/before/7/100", Liveness::Dead),
+            ("here/before/8/100", Liveness::Dead),
+            ("here//7/100", Liveness::Unknown),
+            ("here/now/8/100", Liveness::Unknown),
+            ("here/now//100", Liveness::Unknown),
+        ] {
+            let unexpected = || panic!("{text}: the process was looked at");
+            assert_eq!(place().liveness(Some(&mark(text)), unexpected), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_does_not_know_itself_calls_nobody_of_another_dead() {
+        let gone = || Sight::Gone;
+        let no_boot = Place { boot: String::new(), ..place() };
+        assert_eq!(no_boot.liveness(Some(&mark("here/now/7/100")), gone), Liveness::Unknown);
+        assert_eq!(no_boot.liveness(Some(&mark("here//7/100")), gone), Liveness::Dead);
+
+        let no_namespace = Place { namespace: None, ..place() };
+        assert_eq!(no_namespace.liveness(Some(&mark("here/now//100")), gone), Liveness::Unknown);
+        assert_eq!(no_namespace.mark(Sight::Running { started: Some(100) }), None);
+    }
+
+    #[test]
+    fn a_process_of_this_place_is_judged_by_what_is_seen_and_by_its_start() {
+        let running = |started| Sight::Running { started };
+        for (sight, text, expected) in [
+            (running(Some(100)), Some("here/now/7/100"), Liveness::Alive),
+            (running(Some(101)), Some("here/now/7/100"), Liveness::Dead),
+            (running(Some(100)), Some("here/now/7/0"), Liveness::Alive),
+            (running(None), Some("here/now/7/100"), Liveness::Alive),
+            (running(Some(100)), None, Liveness::Alive),
+            (Sight::Gone, Some("here/now/7/100"), Liveness::Dead),
+            (Sight::Gone, None, Liveness::Dead),
+            (Sight::Hidden, Some("here/now/7/100"), Liveness::Unknown),
+            (Sight::Hidden, None, Liveness::Unknown),
+        ] {
+            assert_eq!(place().liveness(text.map(mark).as_ref(), || sight), expected, "{sight:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_a_mark_is_refused() {
+        for text in
+            ["", "////", "a/b/c", "a/b/c/", "a/b/c/d", "a/b/c/-1", "a/b/c/1/2", "a/b/c/18446744073709551616"]
+        {
+            assert!(text.parse::<ProcessMark>().is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_survives_its_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
+            let mark = ProcessMark { host, boot, namespace, started };
+            prop_assert_eq!(mark.to_string().parse::<ProcessMark>().unwrap(), mark);
+        }
+    }
+}

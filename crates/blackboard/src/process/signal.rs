@@ -1,0 +1,49 @@
+//! Existence by signal 0: what every Unix can tell of a PID, whoever owns the process.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::Sight;
+
+/// Whether a process has this PID, without its start.
+pub(super) fn probe(pid: u32) -> Sight {
+    // 0 and negative numbers would mean process groups; no process has them.
+    match i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        Some(pid) => sight_of(test_kill_process(pid)),
+        None => Sight::Gone,
+    }
+}
+
+fn sight_of(answer: Result<(), Errno>) -> Sight {
+    match answer {
+        // Somebody else's process is a process.
+        Ok(()) | Err(Errno::PERM) => Sight::Running { started: None },
+        Err(Errno::SRCH) => Sight::Gone,
+        Err(_) => Sight::Hidden,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_signal_proves_a_process() {
+        let running = Sight::Running { started: None };
+        for (answer, expected) in [
+            (Ok(()), running),
+            (Err(Errno::PERM), running),
+            (Err(Errno::SRCH), Sight::Gone),
+            (Err(Errno::NOSYS), Sight::Hidden),
+        ] {
+            assert_eq!(sight_of(answer), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_pids_are_gone() {
+        for pid in [0, i32::MAX.cast_unsigned() + 1, u32::MAX] {
+            assert_eq!(probe(pid), Sight::Gone, "{pid}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Processes on macOS and other Unixes, by what they tell without `unsafe` calls: existence, and the direct parent.
+//!
+//! The start of a process, the boot and further ancestors are missing. So a PID that was used again passes for alive
+//! until the new process ends, and an agent is found only if it is the parent and the caller has its PID as a hint.
+
+use std::os::unix::process::parent_id;
+
+use super::{Place, ProcessInfo, Sight, host_id, signal};
+
+pub(super) fn place() -> Place {
+    Place {
+        host: host_id(rustix::system::uname().nodename().to_bytes()),
+        boot: String::new(),
+        namespace: Some(String::new()),
+    }
+}
+
+pub(super) fn look(_place: &Place, pid: u32) -> Sight {
+    signal::probe(pid)
+}
+
+pub(super) fn ancestors(_place: &Place) -> Vec<ProcessInfo> {
+    vec![ProcessInfo { pid: parent_id(), ..ProcessInfo::default() }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Found, Liveness, find_agent};
+    use super::*;
+
+    #[test]
+    fn a_process_is_marked_by_its_host_and_judged_by_its_existence() {
+        let (place, pid) = (place(), std::process::id());
+        let mark = place.mark(look(&place, pid)).unwrap();
+        assert_eq!((mark.boot.as_str(), mark.namespace.as_str(), mark.started), ("", "", 0));
+        assert_eq!(place.liveness(Some(&mark), || look(&place, pid)), Liveness::Alive);
+    }
+
+    #[test]
+    fn the_parent_is_the_agent_if_a_hint_names_it() {
+        let chain = ancestors(&place());
+        assert_eq!(find_agent(&chain, &[]), Found::Nothing);
+        // As pid 1 it would be a sandbox rather than an agent.
+        let expected = if parent_id() == 1 { Found::Nothing } else { Found::Agent(parent_id()) };
+        assert_eq!(find_agent(&chain, &[parent_id()]), expected);
+    }
+}
