@@ -1,0 +1,30 @@
+//! Stored text on its way to a terminal.
+
+use std::borrow::Cow;
+
+use super::control::forges;
+
+/// Makes every character visible that would move the cursor, change colours, turn the direction or hide.
+///
+/// Line breaks are escaped as well, for a row of a table is one line. This is for people to read; the result is not
+/// meant to be turned back.
+///
+/// ```
+/// use blackboard::text::escape_for_terminal;
+///
+/// assert_eq!(escape_for_terminal("done\n\u{1b}[2J"), r"done\n\u{1b}[2J");
+/// assert_eq!(escape_for_terminal("käse 🧀"), "käse 🧀");
+/// ```
+pub fn escape_for_terminal(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(forges) else { return Cow::Borrowed(text) };
+    let mut escaped = String::with_capacity(text.len() + 16);
+    escaped.push_str(&text[..first]);
+    for character in text[first..].chars() {
+        if forges(character) {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    Cow::Owned(escaped)
+}

@@ -1,0 +1,280 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn field(text: &str) -> String {
+    TextRules::default().field(text).unwrap()
+}
+
+#[test]
+fn ordinary_text_survives() {
+    for text in [
+        "Fix the parser",
+        "a < b",
+        "x<y",
+        "i <b",
+        "if a < b && c > d { Vec<String> }",
+        "if a<b && c>d",
+        "if a<b && c==d",
+        "while i<p || p>=0",
+        "Vec<String>",
+        "HashMap<K, V>",
+        "Arc<Mutex<Option<Box<T>>>>",
+        "impl Future<Output = ()> + Send",
+        "impl Future<Output=u8>",
+        "Option<Data> and collect::<Address>()",
+        "fn parse<T>(x: &T) -> Result<T, E>",
+        "<T>",
+        "match x { 1 => 2, _ => 3 }",
+        "a -> b <- c <=> d",
+        "Ivy <ivy@example.org>",
+        "Ivy (delegate)",
+        "see <https://example.org/a?b=c>",
+        "--db <file>",
+        "{\"a\":{\"b\":1}}",
+        "cost: $5, {5}",
+        "an open {{ and an open ${",
+        "use `cargo test` and ``x``",
+        "'; DROP TABLE agents; --",
+        "käse 🧀 👩‍👩‍👧 日本語",
+        "50 % of 10\u{a0}MB",
+    ] {
+        assert_eq!(field(text), text);
+    }
+}
+
+#[test]
+fn markup_goes() {
+    for (text, expected) in [
+        ("<b>bold</b> move", "bold move"),
+        ("<B>bold</B>", "bold"),
+        ("a<br/>b<br />c<hr>", "abc"),
+        ("<script>alert(1)</script>", "alert(1)"),
+        ("x<Script>y", "xy"),
+        ("<img src=x onerror=alert(1)>", ""),
+        ("see <img src=x onerror=alert(1)", "see"),
+        ("<svg/onload=alert(1)>", ""),
+        ("x<Label onclick=alert(1)>y", "xy"),
+        ("<b && onclick=alert(1)>y", "y"),
+        ("<a\nhref='x'>link</a\n>", "link"),
+        ("<!doctype html><!-- note -->text", "text"),
+        ("a <!-- open", "a open"),
+        ("end <script", "end"),
+        ("end </div", "end"),
+        ("<scr<script>ipt>alert(1)", "alert(1)"),
+        ("<scr{{x}}ipt>y", "y"),
+        ("<scr\u{0}ipt>y", "y"),
+        ("<scr<!-- -->ipt>y", "y"),
+        ("before ```rust\nlet x;\n``` after", "before [code block removed] after"),
+        ("````\nx\n````", "[code block removed]"),
+        ("a ```b``` c ```d", "a [code block removed] c d"),
+        ("Hello {{name}}!", "Hello !"),
+        ("{{{raw}}} text", "text"),
+        ("run ${{ secrets.TOKEN }} now", "run now"),
+        ("cd ${HOME}/bin", "cd /bin"),
+        ("{{{x}}{y}}", "{y}}"),
+        ("{${x}{y}}", ""),
+    ] {
+        assert_eq!(field(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn rules_can_be_switched_off() {
+    let rules = TextRules { strip_code_blocks: false, strip_html_tags: false, ..TextRules::default() };
+    assert_eq!(rules.field("<b>x</b> ```y``` {{z}}").unwrap(), "<b>x</b> ```y```");
+}
+
+#[test]
+fn terminal_sequences_go_as_a_whole() {
+    for (text, expected) in [
+        ("\u{1b}[31mred\u{1b}[0m", "red"),
+        ("\u{9b}1;31mred", "red"),
+        ("\u{1b}]0;title\u{7}text", "text"),
+        ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+        ("\u{9d}0;title\u{9c}text", "text"),
+        ("\u{1b}]0;never closed\nnext line", "next line"),
+        ("\u{1b}(B\u{1b}cx", "x"),
+        ("\u{1b}\u{1b}[2Jx", "x"),
+        ("x\u{1b}", "x"),
+        ("a\r\nb\tc\u{2028}d\u{85}e", "a b c d e"),
+        ("\u{202e}gpj\u{202c}.exe\u{200f}\u{061c}\u{2066}", "gpj.exe"),
+        ("\u{feff}a\u{200b}b\u{e0041}\u{e007f}c\u{8}", "abc"),
+        ("  a   b  ", "a b"),
+    ] {
+        assert_eq!(field(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_field_is_cut_by_characters() {
+    assert_eq!(field(&"é".repeat(501)), "é".repeat(500));
+    assert_eq!(field(&format!("{} b", "a".repeat(499))), "a".repeat(499));
+    // The cut must not turn a comparison into something that the next write would remove.
+    let once = field(&format!("{} x<b && c> d", "a".repeat(490)));
+    assert_eq!(field(&once), once);
+}
+
+#[test]
+fn a_description_keeps_its_lines_and_its_markup() {
+    let rules = TextRules { max_description_length: 40, ..TextRules::default() };
+    let text = "# Title\n\n\t```rust\n<b>{{x}}</b>\n```";
+    assert_eq!(rules.description(text).unwrap(), text);
+    assert_eq!(rules.description("a\r\nb\u{1b}[2Jc\u{202e}\u{0}").unwrap(), "a\nbc");
+    assert_eq!(rules.description(&"é".repeat(100)).unwrap(), "é".repeat(40));
+}
+
+#[test]
+fn openings_without_an_end_cost_no_more_than_other_text() {
+    // Nothing is timed: with quadratic passes this test would take minutes.
+    let length = 1 << 17;
+    let rules = TextRules { max_field_length: length, ..TextRules::default() };
+    for piece in
+        ["<", "{{", "${", "```", "<b ", "<b && ", "<scr{{>}}", "\u{1b}]", "{{<!--", "-sk-ant-", "-eyJ"]
+    {
+        let text = piece.repeat(length / piece.len());
+        let clean = rules.field(&text).unwrap();
+        assert_eq!(rules.field(&clean).unwrap(), clean);
+        rules.description(&text).unwrap();
+    }
+}
+
+#[test]
+fn text_nested_deeper_than_the_rounds_still_comes_out_clean() {
+    let nested = (0..50).fold("<script>".to_owned(), |inner, _| format!("<scr{inner}ipt>"));
+    assert!(!field(&nested).contains('<'));
+}
+
+#[test]
+fn a_refused_secret_is_not_repeated() {
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let rules = TextRules::default();
+    for text in [
+        format!("use {secret} here"),
+        // Half of it would remain after the cut.
+        format!("{} {secret}", "a".repeat(480)),
+        // Two halves that the filter joins.
+        format!("{}<b></b>{}", &secret[..20], &secret[20..]),
+    ] {
+        let error = rules.field(&text).unwrap_err();
+        assert_eq!(error.code(), Code::SecretLooking);
+        assert!(error.hint().unwrap().contains("--allow-secret-looking"));
+        assert!(!format!("{error:?}").contains(&secret[..12]));
+    }
+    assert_eq!(rules.description(&secret).unwrap_err().code(), Code::SecretLooking);
+    let allowed = TextRules { allow_secret_looking: true, ..rules };
+    assert_eq!(allowed.field(&secret).unwrap(), secret);
+}
+
+#[test]
+fn ids_are_bounded_and_never_altered() {
+    for id in ["a", "gh:owner/repo#78", "local:fix tests", "日本語", "'; DROP TABLE", &"é".repeat(200)] {
+        check_id("work item", id).unwrap();
+    }
+    for (id, shown) in [
+        ("", "work item is empty"),
+        (" a", "white space: \" a\""),
+        ("a\u{a0}", "white space"),
+        ("a\nb", r#""a\nb""#),
+        ("\u{1b}[2J", r#""\u{1b}[2J""#),
+        ("a\u{202e}b", r#""a\u{202e}b""#),
+        (&"x".repeat(201), "longer than 200 characters"),
+    ] {
+        let error = check_id("work item", id).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidValue);
+        assert!(error.to_string().contains(shown), "{error}");
+        assert!(!error.to_string().contains(control::forges));
+    }
+}
+
+/// Text in which everything that the filter knows meets everything else.
+fn hostile_text() -> impl Strategy<Value = String> {
+    let marker = prop::sample::select(vec![
+        "<",
+        ">",
+        "</",
+        "/>",
+        "<!--",
+        "-->",
+        "{{",
+        "}}",
+        "${",
+        "{",
+        "}",
+        "$",
+        "`",
+        "```",
+        "=",
+        " ",
+        "&&",
+        "\n",
+        "\u{1b}[",
+        "\u{1b}]",
+        "\u{7}",
+        "m",
+        "\u{202e}",
+        "\u{feff}",
+        "\u{e0041}",
+        "\u{9b}",
+        "script",
+        "scr",
+        "ipt",
+        "b",
+        "img",
+        "Data",
+        "x",
+        "é",
+        "👩‍👩‍👧",
+        "\u{a0}",
+        "on=1",
+    ]);
+    let piece = prop_oneof![8 => marker.prop_map(str::to_owned), 1 => any::<String>()];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn a_filtered_field_is_clean_and_stays_as_it_is(text in hostile_text(), limit in 0_usize..120) {
+        let rules = TextRules { max_field_length: limit, ..TextRules::default() };
+        let clean = rules.field(&text).unwrap();
+        prop_assert_eq!(&rules.field(&clean).unwrap(), &clean);
+        prop_assert!(clean.chars().count() <= limit);
+        prop_assert!(!clean.contains(control::forges));
+        prop_assert_eq!(clean.trim(), &clean);
+        prop_assert!(!clean.contains("  ") && !clean.contains("```") && !clean.contains("<!--"));
+        for (open, close) in [("{{", "}}"), ("${", "}")] {
+            let enclosed = clean.split_once(open).is_some_and(|(_, after)| after.contains(close));
+            prop_assert!(!enclosed, "{:?}", clean);
+        }
+        for element in filter::ELEMENTS {
+            let tags = [format!("<{element}>"), format!("</{element}>")];
+            prop_assert!(!tags.iter().any(|tag| clean.contains(tag)), "{:?}", clean);
+        }
+        prop_assert!(!clean.to_lowercase().contains("<script>"));
+    }
+
+    #[test]
+    fn a_filtered_description_forges_nothing(text in hostile_text()) {
+        let clean = TextRules::default().description(&text).unwrap();
+        prop_assert_eq!(&TextRules::default().description(&clean).unwrap(), &clean);
+        prop_assert!(!clean.contains(|character| control::forges(character) && character != '\n' && character != '\t'));
+    }
+
+    #[test]
+    fn escaped_text_is_one_line_and_loses_nothing_visible(text in hostile_text()) {
+        let escaped = escape_for_terminal(&text);
+        prop_assert!(!escaped.contains(control::forges));
+        prop_assert!(escaped.chars().count() >= text.chars().count());
+    }
+
+    // No element is spelled with these letters alone.
+    #[test]
+    fn comparisons_and_generics_survive(text in "[K-Nk-nXx0-9<>=&|]{1,5}( [K-Nk-nXx0-9<>=&|]{1,5}){0,20}") {
+        prop_assert_eq!(field(&text), text);
+    }
+}
+
+#[test]
+fn the_list_of_elements_is_sorted() {
+    assert!(filter::ELEMENTS.is_sorted());
+}
