@@ -23,13 +23,16 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
+/// 9999-12-30T00:00:00Z: the last day that every reader of ISO 8601 understands in every zone.
+const LAST_MILLIS: i64 = 253_402_128_000_000;
+
 impl Timestamp {
     /// The first moment that can be stored, and the start of every open interval.
     pub const EPOCH: Timestamp = Timestamp(0);
 
-    /// From milliseconds since 1970; what lies outside the years 1970 to 9999 becomes the nearest end.
+    /// From milliseconds since 1970; what lies before 1970 or in the last days of 9999 becomes the nearest end.
     pub fn from_millis(millis: i64) -> Timestamp {
-        Timestamp(millis.clamp(0, 253_402_300_799_999))
+        Timestamp(millis.clamp(0, LAST_MILLIS))
     }
 
     /// Milliseconds since 1970.
@@ -67,12 +70,27 @@ fn millis_of(duration: Duration) -> i64 {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(moment) => write!(formatter, "{moment:.3}"),
-            // `from_millis` keeps every value in jiff's range.
-            Err(_) => Err(fmt::Error),
-        }
+        let (days, millis) = (self.0 / 86_400_000, self.0 % 86_400_000);
+        let (year, month, day) = civil(days);
+        let (seconds, millis) = (millis / 1000, millis % 1000);
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        write!(formatter, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
     }
+}
+
+/// The date of a number of days since 1970, in the Gregorian calendar: years of 365.2425 days that start in March, so
+/// that the leap day is the last of its year.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
 }
 
 impl FromStr for Timestamp {
@@ -183,13 +201,22 @@ mod tests {
 
     #[test]
     fn a_timestamp_survives_its_text() {
-        for text in ["1970-01-01T00:00:00.000Z", "2026-02-03T15:30:00.123Z", "9999-12-31T23:59:59.999Z"] {
+        for text in ["1970-01-01T00:00:00.000Z", "2026-02-03T15:30:00.123Z", "9999-12-29T23:59:59.999Z"] {
             assert_eq!(text.parse::<Timestamp>().unwrap().to_string(), text);
         }
         assert_eq!(
             "2026-02-03T16:30:00+01:00".parse::<Timestamp>().unwrap(),
             "2026-02-03T15:30:00Z".parse().unwrap()
         );
+    }
+
+    #[test]
+    fn every_day_has_the_date_that_the_calendar_gives_it() {
+        for days in (0..LAST_MILLIS / 86_400_000).step_by(7) {
+            let text = Timestamp(days * 86_400_000).to_string();
+            assert_eq!(text.parse::<Timestamp>().unwrap(), Timestamp(days * 86_400_000), "{text}");
+        }
+        assert!(Timestamp(951_782_400_000).to_string().starts_with("2000-02-29T"));
     }
 
     #[test]
@@ -200,8 +227,8 @@ mod tests {
 
     #[test]
     fn moments_far_away_stay_representable() {
-        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-30T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(-1), Timestamp::EPOCH);
-        assert_eq!(Timestamp::EPOCH.plus(Duration::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::EPOCH.plus(Duration::MAX), Timestamp::from_millis(i64::MAX));
     }
 }

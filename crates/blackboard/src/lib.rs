@@ -1,9 +1,64 @@
 //! A coordination surface for agents that work at the same time.
+//!
+//! Agents register, claim work that exactly one of them gets, and read one event log. A board lives in a SQLite file
+//! or in memory; there is no server. The library is synchronous, prints nothing, and reads no environment.
+//!
+//! ```
+//! use blackboard::agent::Register;
+//! use blackboard::work::{Claim, Complete, Create};
+//! use blackboard::{Board, Code};
+//!
+//! let directory = tempfile::tempdir().unwrap();
+//! let board = Board::open(&directory.path().join("local.db"))?;
+//!
+//! let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+//! let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+//! board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
+//!
+//! let claimed = board.work().claim(&Claim::of("design-schema", &ivy))?;
+//! let refused = board.work().claim(&Claim::of("design-schema", &oak)).unwrap_err();
+//! assert_eq!(refused.code(), Code::AlreadyClaimed);
+//!
+//! let fence = claimed.item.fence;
+//! board.work().complete(&Complete { fence, ..Complete::of("design-schema", &ivy) })?;
+//! # Ok::<(), blackboard::Error>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! | Module | What it is about |
+//! |---|---|
+//! | [`board`] | [`Board`]: the handles to everything |
+//! | [`agent`], [`project`], [`work`], [`event`] | the nouns; each verb is a method, in a file of its own |
+//! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
+//! | [`store`] | the contract of the engines, memory and SQLite |
+//! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
+//! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
+//! | [`error`] | the one error type and every code |
 
+pub mod agent;
+pub mod board;
 pub mod clock;
 pub mod duration;
 pub mod error;
+pub mod event;
+pub mod export;
+pub mod id;
+pub mod metadata;
+mod names;
 pub mod process;
+pub mod project;
+pub mod prune;
+pub mod revision;
+pub mod settings;
+pub mod status;
+pub mod store;
+pub mod sweep;
 pub mod text;
+pub mod work;
 
+pub use board::Board;
 pub use error::{Code, Error, Fault, Refusal, Result};
+pub use metadata::Metadata;
+pub use revision::Revision;
+pub use settings::Settings;

@@ -1,0 +1,180 @@
+//! Agents: who is here.
+//!
+//! A running agent is a session, and the session is the lease that its claims hang on: when it deregisters or is
+//! swept, they are released in that same transaction.
+
+mod deregister;
+mod heartbeat;
+mod list;
+mod register;
+mod show;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::deregister::Deregistered;
+pub use self::heartbeat::{Beat, Heartbeaten};
+pub use self::list::{AgentFilter, ListedAgent};
+pub use self::register::{Register, Registered};
+pub use self::show::{ResolvedBy, ShownAgent};
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::metadata::Metadata;
+use crate::process::ProcessMark;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Tx};
+
+/// The agents of a board: `board.agents()`.
+#[derive(Clone, Copy)]
+pub struct Agents<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agent {
+    /// Its id: a UUID, random, or made from the hint it registered with.
+    pub session_id: String,
+    /// What it calls itself.
+    pub agent_name: String,
+    /// The long-lived process behind it.
+    pub pid: Option<u32>,
+    /// The session that it works for, if it is a delegate.
+    pub parent_id: Option<String>,
+    /// Where it works.
+    pub project: Option<String>,
+    /// What it works on.
+    pub current_work: Option<String>,
+    /// Whether it is at work.
+    pub status: AgentStatus,
+    /// When it registered.
+    pub started_at: Timestamp,
+    /// When somebody last had proof of its life.
+    pub last_seen_at: Timestamp,
+    /// When it last did something itself.
+    pub last_beat_at: Timestamp,
+    /// When it ended or was found dead.
+    pub ended_at: Option<Timestamp>,
+    /// The last progress that it reported.
+    pub progress: Option<String>,
+    /// What its user stored with it.
+    pub metadata: Option<Metadata>,
+    /// The event that changed it last.
+    pub revision: Revision,
+    /// The event of its registration: its first `observe` starts behind it.
+    #[serde(skip)]
+    pub joined: Revision,
+    /// What makes the PID mean one process.
+    #[serde(skip)]
+    pub process: Option<ProcessMark>,
+    /// Whether its process hosts other sessions too. Then a live PID proves nothing about this one.
+    #[serde(skip)]
+    pub shares_process: bool,
+}
+
+/// Whether an agent is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentStatus {
+    /// At work.
+    Active,
+    /// Waiting.
+    Idle,
+    /// Ended in good order.
+    Completed,
+    /// Found dead.
+    Stale,
+}
+
+impl AgentStatus {
+    /// Every status.
+    pub const ALL: &'static [AgentStatus] =
+        &[AgentStatus::Active, AgentStatus::Idle, AgentStatus::Completed, AgentStatus::Stale];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AgentStatus::Active => "active",
+            AgentStatus::Idle => "idle",
+            AgentStatus::Completed => "completed",
+            AgentStatus::Stale => "stale",
+        }
+    }
+
+    /// Whether it may hold work.
+    pub fn is_live(self) -> bool {
+        matches!(self, AgentStatus::Active | AgentStatus::Idle)
+    }
+}
+
+crate::names::impl_names!(AgentStatus, "status");
+
+/// One line of the record of who was alive when. It is not shared state and has no event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heartbeat {
+    /// Whose it is.
+    pub session_id: String,
+    /// When it came.
+    pub timestamp: Timestamp,
+    /// What it reported.
+    pub progress: Option<String>,
+    /// What it worked on.
+    pub work_item_id: Option<String>,
+}
+
+impl Agent {
+    /// Refuses if the session may not take work.
+    pub(crate) fn must_be_live(&self) -> Result<()> {
+        let name = &self.agent_name;
+        match self.status {
+            AgentStatus::Active | AgentStatus::Idle => Ok(()),
+            AgentStatus::Stale => Err(Refusal::new(
+                Code::SessionStale,
+                format!("session {} ({name}) was marked stale and lost what it held", self.session_id),
+            )
+            .hint("send a heartbeat to come back: blackboard agent heartbeat")
+            .into()),
+            AgentStatus::Completed => Err(self.has_ended()),
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> Error {
+        Refusal::new(
+            Code::SessionEnded,
+            format!("session {} ({}) has ended", self.session_id, self.agent_name),
+        )
+        .hint("register again: blackboard agent register --name NAME")
+        .into()
+    }
+}
+
+impl Pending for Agent {
+    fn resolve(&mut self, first: Revision) {
+        self.revision.resolve(first);
+        self.joined.resolve(first);
+    }
+}
+
+/// The session, or a refusal that says it does not exist.
+pub(crate) fn existing(tx: &dyn Tx, session: &str) -> Result<Agent> {
+    tx.row::<Agent>(&Key::Agent(session.to_owned()))?.ok_or_else(|| not_found(session))
+}
+
+pub(crate) fn not_found(session: &str) -> Error {
+    Refusal::new(Code::AgentNotFound, format!("there is no session {session}"))
+        .hint("see who is here: blackboard agent list --all")
+        .into()
+}
+
+impl Agents<'_> {
+    /// Notes that the session did something, if it is longer ago than a heartbeat, and puts the row if it changed.
+    pub(crate) fn saw(self, mut agent: Agent, before: Option<&Agent>, now: Timestamp, changes: &mut Changes) {
+        if now.since(agent.last_seen_at) >= self.board.settings().heartbeat_interval {
+            agent.last_seen_at = now;
+            agent.last_beat_at = now;
+        }
+        if before != Some(&agent) {
+            changes.put(agent);
+        }
+    }
+}

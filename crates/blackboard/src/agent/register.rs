@@ -1,0 +1,221 @@
+//! `agent register`: a session starts, or starts again.
+
+use serde::Serialize;
+
+use super::{Agent, AgentStatus, Agents, existing};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::id::session_of_hint;
+use crate::metadata::Metadata;
+use crate::process::ProcessMark;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Wanted};
+use crate::sweep::ClockMark;
+
+/// Who registers.
+#[derive(Clone, Debug, Default)]
+pub struct Register {
+    /// What it calls itself. A delegate may leave it out.
+    pub name: Option<String>,
+    /// Where it works; a delegate inherits it.
+    pub project: Option<String>,
+    /// What it works on.
+    pub work: Option<String>,
+    /// The session that it works for.
+    pub parent: Option<String>,
+    /// A name that stays the same when the session is resumed. The same hint gives the same session.
+    pub session_hint: Option<String>,
+    /// The long-lived process behind it.
+    pub pid: Option<u32>,
+    /// Whether that process hosts other sessions too.
+    pub shares_process: bool,
+    /// What its user wants to store with it.
+    pub metadata: Option<Metadata>,
+}
+
+impl Register {
+    /// A session with this name and nothing else.
+    pub fn named(name: &str) -> Register {
+        Register { name: Some(name.to_owned()), ..Register::default() }
+    }
+}
+
+/// A session that has registered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Registered {
+    /// The session.
+    #[serde(flatten)]
+    pub agent: Agent,
+    /// The name of its parent.
+    pub parent_name: Option<String>,
+    /// Whether it was known before.
+    pub resumed: bool,
+}
+
+impl Pending for Registered {
+    fn resolve(&mut self, first: Revision) {
+        self.agent.resolve(first);
+    }
+}
+
+impl Agents<'_> {
+    /// Registers a session.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// let board = Board::memory();
+    /// let first = board.agents().register(&Register {
+    ///     session_hint: Some("terminal-1".to_owned()),
+    ///     ..Register::named("Ivy")
+    /// })?;
+    /// assert!(!first.resumed);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn register(&self, request: &Register) -> Result<Registered> {
+        let request = self.cleaned(request)?;
+        let session = match &request.session_hint {
+            Some(hint) => session_of_hint(hint),
+            None => self.board.ids().session(),
+        };
+        let process = request.pid.and_then(|pid| self.board.processes().mark(pid));
+        let key = Key::Agent(session.clone());
+        let mut wanted = vec![Wanted::Row(key.clone()), Wanted::Row(ClockMark::KEY)];
+        wanted.extend(request.parent.iter().map(|parent| Wanted::Row(Key::Agent(parent.clone()))));
+        self.board.commit("agent register", &wanted, |tx| {
+            let known = tx.row::<Agent>(&key)?;
+            let parent = request.parent.as_deref().map(|parent| existing(tx, parent)).transpose()?;
+            let (mut changes, registered) =
+                decide(&request, &session, process.as_ref(), known, parent.as_ref(), tx.now())?;
+            ClockMark::note(self.board, tx, &mut changes)?;
+            Ok((changes, registered))
+        })
+    }
+
+    fn cleaned(self, request: &Register) -> Result<Register> {
+        let rules = &self.board.settings().text;
+        let field = |text: &Option<String>| text.as_deref().map(|text| rules.field(text)).transpose();
+        let mut cleaned = request.clone();
+        cleaned.name = field(&request.name)?;
+        cleaned.project = field(&request.project)?.filter(|project| !project.is_empty());
+        cleaned.work = field(&request.work)?.filter(|work| !work.is_empty());
+        if let Some(hint) = &request.session_hint {
+            crate::text::check_id("session hint", hint)?;
+        }
+        match (&cleaned.name, &cleaned.parent) {
+            (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
+            (None, None) => Err(Error::invalid("an agent needs a name: --name NAME")),
+            _ => Ok(cleaned),
+        }
+    }
+}
+
+fn decide(
+    request: &Register,
+    session: &str,
+    process: Option<&ProcessMark>,
+    known: Option<Agent>,
+    parent: Option<&Agent>,
+    now: Timestamp,
+) -> Result<(Changes, Registered)> {
+    if let Some(parent) = parent {
+        parent.must_be_live()?;
+        if parent.session_id == session {
+            return Err(Error::invalid("a session can't be its own parent"));
+        }
+    }
+    let before = known.clone();
+    let mut agent = known.unwrap_or_else(|| newcomer(session, now));
+    if let Some(name) = request.name.clone().or_else(|| match parent {
+        Some(parent) if before.is_none() => Some(format!("{} (delegate)", parent.agent_name)),
+        _ => None,
+    }) {
+        agent.agent_name = name;
+    }
+    if let Some(parent) = parent {
+        agent.parent_id = Some(parent.session_id.clone());
+        agent.shares_process |=
+            parent.pid.is_some() && parent.pid == request.pid && parent.process.as_ref() == process;
+        agent.project = agent.project.or_else(|| parent.project.clone());
+    }
+    agent.shares_process |= request.shares_process;
+    agent.project = request.project.clone().or(agent.project);
+    agent.current_work = request.work.clone().or(agent.current_work);
+    agent.metadata = request.metadata.clone().or(agent.metadata);
+    if request.pid.is_some() {
+        agent.pid = request.pid;
+        agent.process = process.cloned();
+    }
+    agent.status = AgentStatus::Active;
+    agent.last_seen_at = now;
+    agent.last_beat_at = now;
+    agent.ended_at = None;
+
+    let mut changes = Changes::new();
+    if let Some(event) = announcement(before.as_ref(), &agent) {
+        let starts_again = event.event_type == EventType::AgentRegistered;
+        agent.revision = changes.event(event);
+        if starts_again {
+            agent.started_at = now;
+            agent.joined = agent.revision;
+        }
+    }
+    changes.put(agent.clone());
+    let registered = Registered {
+        agent,
+        parent_name: parent.map(|parent| parent.agent_name.clone()),
+        resumed: before.is_some(),
+    };
+    Ok((changes, registered))
+}
+
+/// What others are told: that it came, that it is back, or that something about it changed.
+fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
+    let (event_type, summary) = match before.map(|before| before.status) {
+        None | Some(AgentStatus::Completed) => (
+            EventType::AgentRegistered,
+            format!(
+                "Agent \"{}\" registered on project \"{}\"",
+                agent.agent_name,
+                agent.project.as_deref().unwrap_or("none")
+            ),
+        ),
+        Some(AgentStatus::Stale) => {
+            (EventType::AgentRecovered, format!("Agent \"{}\" recovered", agent.agent_name))
+        }
+        Some(AgentStatus::Active | AgentStatus::Idle) => {
+            let same = before.is_some_and(|before| {
+                (&before.agent_name, &before.project, &before.current_work, before.status, &before.metadata)
+                    == (&agent.agent_name, &agent.project, &agent.current_work, agent.status, &agent.metadata)
+            });
+            if same {
+                return None;
+            }
+            (EventType::AgentUpdated, format!("Agent \"{}\" registered again", agent.agent_name))
+        }
+    };
+    let event = NewEvent::new(event_type, TargetType::Agent, &agent.session_id, summary);
+    Some(event.by(Some(&agent.session_id)))
+}
+
+fn newcomer(session: &str, now: Timestamp) -> Agent {
+    Agent {
+        session_id: session.to_owned(),
+        agent_name: String::new(),
+        pid: None,
+        parent_id: None,
+        project: None,
+        current_work: None,
+        status: AgentStatus::Active,
+        started_at: now,
+        last_seen_at: now,
+        last_beat_at: now,
+        ended_at: None,
+        progress: None,
+        metadata: None,
+        revision: Revision::ZERO,
+        joined: Revision::ZERO,
+        process: None,
+        shares_process: false,
+    }
+}

@@ -1,0 +1,126 @@
+//! `agent show`, and finding the session that a caller means.
+
+use serde::Serialize;
+
+use super::{Agent, Agents, existing, not_found};
+use crate::error::{Code, Refusal, Result};
+use crate::id::session_of_hint;
+use crate::process::Liveness;
+use crate::store::{Key, Range, Wanted};
+use crate::work::WorkItem;
+
+/// The shortest prefix of a session id that may stand for it.
+const MIN_PREFIX: usize = 6;
+
+/// How a session was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolvedBy {
+    /// By its whole id.
+    Id,
+    /// By the beginning of its id.
+    Prefix,
+    /// By the hint that it registered with.
+    Hint,
+}
+
+/// Everything about one agent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ShownAgent {
+    /// The session.
+    #[serde(flatten)]
+    pub agent: Agent,
+    /// The name of its parent.
+    pub parent_name: Option<String>,
+    /// What is known of its process: `alive`, `dead`, or `unknown`.
+    pub process: &'static str,
+    /// The work items that it holds.
+    pub work_items: Vec<WorkItem>,
+    /// Its delegates.
+    pub delegates: Vec<Agent>,
+}
+
+impl Agents<'_> {
+    /// Everything about one agent.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// assert_eq!(board.agents().show(&ivy)?.agent.agent_name, "Ivy");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn show(&self, session: &str) -> Result<ShownAgent> {
+        let wanted = [
+            Wanted::Row(Key::Agent(session.to_owned())),
+            Wanted::Range(Range::claimed_by(session)),
+            Wanted::Range(Range::delegates_of(session)),
+        ];
+        self.board.read(&wanted, |tx| {
+            let agent = existing(tx, session)?;
+            let parent = match &agent.parent_id {
+                Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
+                None => None,
+            };
+            let liveness = match agent.pid {
+                Some(pid) => self.board.processes().liveness(pid, agent.process.as_ref()),
+                None => Liveness::Unknown,
+            };
+            Ok(ShownAgent {
+                parent_name: parent.map(|parent| parent.agent_name),
+                process: match liveness {
+                    Liveness::Alive => "alive",
+                    Liveness::Dead => "dead",
+                    Liveness::Unknown => "unknown",
+                },
+                work_items: tx
+                    .rows::<WorkItem>(&Range::claimed_by(session))?
+                    .into_iter()
+                    .filter(|item| item.is_held_by(session))
+                    .collect(),
+                delegates: tx.rows::<Agent>(&Range::delegates_of(session))?,
+                agent,
+            })
+        })
+    }
+
+    /// The id of the session that `text` names: its id, a prefix of at least six characters that fits one session
+    /// only, or the hint that it registered with.
+    pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {
+        crate::text::check_id("session", text)?;
+        let hinted = session_of_hint(text);
+        let wanted = [Wanted::Row(Key::Agent(text.to_owned())), Wanted::Row(Key::Agent(hinted.clone()))];
+        self.board.read(&wanted, |tx| {
+            if tx.get(&Key::Agent(text.to_owned()))?.is_some() {
+                return Ok((text.to_owned(), ResolvedBy::Id));
+            }
+            if tx.get(&Key::Agent(hinted.clone()))?.is_some() {
+                return Ok((hinted.clone(), ResolvedBy::Hint));
+            }
+            if text.chars().count() < MIN_PREFIX {
+                return Err(not_found(text));
+            }
+            let fitting = tx.hints::<Agent>(&Range::agents_with_prefix(text), 2)?;
+            match &fitting[..] {
+                [] => Err(not_found(text)),
+                [agent] => Ok((agent.session_id.clone(), ResolvedBy::Prefix)),
+                _ => Err(Refusal::new(
+                    Code::AmbiguousSession,
+                    format!("more than one session id starts with {text}"),
+                )
+                .hint("give more of the id: blackboard agent list --all")
+                .into()),
+            }
+        })
+    }
+
+    /// The live sessions of one process.
+    pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
+        let range = Range::live_agents();
+        let agents: Vec<Agent> = self.board.read(&[Wanted::Range(range.clone())], |tx| tx.rows(&range))?;
+        let is_its_own = |agent: &Agent| {
+            agent.pid == Some(pid)
+                && self.board.processes().liveness(pid, agent.process.as_ref()) == Liveness::Alive
+        };
+        Ok(agents.into_iter().filter(is_its_own).collect())
+    }
+}

@@ -1,0 +1,267 @@
+//! [`Board`]: a store, a clock, processes and settings, and the handles to everything on it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::agent::Agents;
+use crate::clock::{Clock, SystemClock};
+use crate::error::{Code, Fault, Result};
+use crate::event::Events;
+use crate::id::{Ids, RandomIds};
+use crate::process::{Processes, SystemProcesses};
+use crate::project::Projects;
+use crate::revision::{Pending, Revision};
+use crate::settings::Settings;
+use crate::store::sqlite::{Sqlite, SqliteOptions};
+use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
+use crate::work::Work;
+
+/// The names of the facts that the board keeps about itself.
+pub(crate) const MARKS: &[&str] = &["clock", "prune"];
+
+/// One board. Cheap to clone, and safe to share between threads.
+///
+/// ```
+/// use blackboard::{Board, agent::Register, work::{Claim, Create}};
+///
+/// let board = Board::memory();
+/// let ivy = board.agents().register(&Register::named("Ivy"))?;
+/// board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
+/// let claimed = board.work().claim(&Claim::of("design-schema", &ivy.agent.session_id))?;
+/// assert!(claimed.claimed);
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Board {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    processes: Arc<dyn Processes>,
+    ids: Arc<dyn Ids>,
+    settings: Arc<Settings>,
+}
+
+impl Board {
+    /// A board of its own in memory, gone with the value.
+    pub fn memory() -> Board {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Board::on(Arc::new(Memory::new(clock.clone())), clock)
+    }
+
+    /// The board in a SQLite file, which is created if it does not exist.
+    pub fn open(path: &Path) -> Result<Board> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open(path, clock.clone(), &SqliteOptions::default())?;
+        Ok(Board::on(Arc::new(store), clock))
+    }
+
+    /// The board on any store. The clock is the one that the store uses.
+    pub fn on(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Board {
+        Board {
+            store,
+            clock,
+            processes: Arc::new(SystemProcesses::default()),
+            ids: Arc::new(RandomIds),
+            settings: Arc::new(Settings::default()),
+        }
+    }
+
+    /// The same board under other settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Settings) -> Board {
+        self.settings = Arc::new(settings);
+        self
+    }
+
+    /// The same board with other knowledge of processes, for tests.
+    #[must_use]
+    pub fn with_processes(mut self, processes: Arc<dyn Processes>) -> Board {
+        self.processes = processes;
+        self
+    }
+
+    /// The same board with another source of session ids, for tests.
+    #[must_use]
+    pub fn with_ids(mut self, ids: Arc<dyn Ids>) -> Board {
+        self.ids = ids;
+        self
+    }
+
+    /// Who is here.
+    pub fn agents(&self) -> Agents<'_> {
+        Agents { board: self }
+    }
+
+    /// Where work happens.
+    pub fn projects(&self) -> Projects<'_> {
+        Projects { board: self }
+    }
+
+    /// What there is to do.
+    pub fn work(&self) -> Work<'_> {
+        Work { board: self }
+    }
+
+    /// What happened.
+    pub fn events(&self) -> Events<'_> {
+        Events { board: self }
+    }
+
+    /// What the board is set to.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The board's clock.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// What is known of processes.
+    pub fn processes(&self) -> &dyn Processes {
+        &*self.processes
+    }
+
+    /// Work that can be done once the answer is out. Never waits, never fails.
+    pub fn settle(&self) {
+        self.store.settle();
+    }
+
+    pub(crate) fn ids(&self) -> &dyn Ids {
+        &*self.ids
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Reads one state of the board.
+    pub(crate) fn read<T>(&self, wanted: &[Wanted], mut f: impl FnMut(&dyn Tx) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        self.store.read(wanted, &mut |tx| {
+            answer = Some(f(tx)?);
+            Ok(())
+        })?;
+        answer.ok_or_else(nothing_ran)
+    }
+
+    /// Commits what `f` returns, and gives back its answer with the revisions that it got.
+    pub(crate) fn commit<T: Pending>(
+        &self,
+        name: &'static str,
+        wanted: &[Wanted],
+        f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        self.commit_with(Commit { name, wanted, patience: Patience::Wait }, f)
+    }
+
+    /// As [`Board::commit`], but gives up with `busy` at once when another writer is at work.
+    pub(crate) fn try_commit<T: Pending>(
+        &self,
+        name: &'static str,
+        wanted: &[Wanted],
+        f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        self.commit_with(Commit { name, wanted, patience: Patience::Never }, f)
+    }
+
+    /// As [`Board::commit`], under the caller's name for this operation: whoever calls again with the same name
+    /// gets the same answer, and nothing happens twice.
+    pub(crate) fn commit_once<T: Pending + Serialize + DeserializeOwned>(
+        &self,
+        operation: Option<&str>,
+        name: &'static str,
+        wanted: &[Wanted],
+        mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        let Some(operation) = operation else { return self.commit(name, wanted, f) };
+        crate::text::check_id("operation id", operation)?;
+        let key = Key::Operation(operation.to_owned());
+        let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();
+        self.commit(name, &wanted, |tx| {
+            if let Some(known) = tx.row::<Operation>(&key)? {
+                return Ok((Changes::new(), known.answer(name)?));
+            }
+            let (mut changes, answer) = f(tx)?;
+            changes.put(Operation {
+                operation_id: operation.to_owned(),
+                verb: name.to_owned(),
+                answer: serde_json::to_string(&answer)
+                    .map_err(|error| Fault::new(Code::Internal, "an answer is not JSON").because(error))?,
+                revision: Revision::of_event(0),
+                created_at: tx.now(),
+            });
+            Ok((changes, answer))
+        })
+    }
+
+    /// Removes old heartbeats, at most `limit` of them, and says how many.
+    pub(crate) fn trim_heartbeats(&self, before: crate::clock::Timestamp, limit: usize) -> Result<u64> {
+        let commit = Commit { name: "prune heartbeats", wanted: &[], patience: Patience::Wait };
+        let committed = self.store.commit(&commit, &mut |_| {
+            Ok(Changes { trim_heartbeats: Some((before, limit)), ..Changes::new() })
+        })?;
+        Ok(committed.trimmed_heartbeats as u64)
+    }
+
+    fn commit_with<T: Pending>(
+        &self,
+        commit: Commit<'_>,
+        mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        let mut answer = None;
+        let committed = self.store.commit(&commit, &mut |tx| {
+            let (changes, value) = f(tx)?;
+            answer = Some(value);
+            Ok(changes)
+        })?;
+        let mut answer = answer.ok_or_else(nothing_ran)?;
+        answer.resolve(committed.first);
+        Ok(answer)
+    }
+}
+
+impl Operation {
+    /// The remembered answer, for the verb that gave it.
+    fn answer<T: Pending + DeserializeOwned>(&self, verb: &str) -> Result<T> {
+        if self.verb != verb {
+            return Err(crate::Error::invalid(format!(
+                "operation id {} was used for {} before",
+                self.operation_id, self.verb
+            )));
+        }
+        let mut answer: T = serde_json::from_str(&self.answer)
+            .map_err(|error| Fault::new(Code::Corrupt, "a remembered answer can't be read").because(error))?;
+        answer.resolve(self.revision);
+        Ok(answer)
+    }
+}
+
+impl dyn Tx + '_ {
+    /// The row with this key, as its type.
+    pub(crate) fn row<T: TryFrom<Row>>(&self, key: &Key) -> Result<Option<T>> {
+        self.get(key)?.map(typed).transpose()
+    }
+
+    /// All rows of a range, as their type.
+    pub(crate) fn rows<T: TryFrom<Row>>(&self, range: &Range) -> Result<Vec<T>> {
+        self.range(range)?.into_iter().map(typed).collect()
+    }
+
+    /// The first rows of a range, as their type, perhaps outdated.
+    pub(crate) fn hints<T: TryFrom<Row>>(&self, range: &Range, limit: usize) -> Result<Vec<T>> {
+        self.hint(range, limit)?.into_iter().map(typed).collect()
+    }
+}
+
+fn typed<T: TryFrom<Row>>(row: Row) -> Result<T> {
+    T::try_from(row).map_err(|_| {
+        Fault::new(Code::Internal, "the store returned a row of another kind than was asked for").into()
+    })
+}
+
+fn nothing_ran() -> crate::Error {
+    Fault::new(Code::Internal, "the store did not run the transaction").into()
+}

@@ -1,0 +1,218 @@
+//! Events: the board's only log.
+//!
+//! Every change of shared state commits together with the events that tell of it. An event's id is the revision
+//! of the board at which it happened. `observe` reads the log from a cursor.
+
+mod observe;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use self::observe::{Batch, Events, Observation, Since};
+use crate::clock::Timestamp;
+use crate::metadata::Metadata;
+use crate::revision::Revision;
+
+macro_rules! event_types {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal;)+) => {
+        /// What happened. Every kind stands here, once.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum EventType {
+            $($(#[doc = $doc])+ $variant,)+
+            /// A kind that this version does not know.
+            Other(Box<str>),
+        }
+
+        impl EventType {
+            /// Every kind that this version writes.
+            pub const ALL: &'static [EventType] = &[$(EventType::$variant,)+];
+
+            /// The name in the log.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(EventType::$variant => $text,)+
+                    EventType::Other(name) => name,
+                }
+            }
+
+            /// The kind with this name in the log.
+            pub fn from_name(name: &str) -> EventType {
+                match name {
+                    $($text => EventType::$variant,)+
+                    other => EventType::Other(other.into()),
+                }
+            }
+        }
+    };
+}
+
+event_types! {
+    /// A session started, or one that had ended started again.
+    AgentRegistered = "agent_registered";
+    /// A session ended in good order.
+    AgentDeregistered = "agent_deregistered";
+    /// A session was found dead.
+    AgentStale = "agent_stale";
+    /// A session that was taken for dead is back.
+    AgentRecovered = "agent_recovered";
+    /// A session changed what others see of it: its work, its status.
+    AgentUpdated = "agent_updated";
+    /// A work item was created.
+    WorkCreated = "work_created";
+    /// A session took a work item.
+    WorkClaimed = "work_claimed";
+    /// A session gave a work item back.
+    WorkReleased = "work_released";
+    /// A session finished a work item.
+    WorkCompleted = "work_completed";
+    /// A work item has to wait for another.
+    WorkBlocked = "work_blocked";
+    /// A work item waits for nothing any more.
+    WorkUnblocked = "work_unblocked";
+    /// Somebody put a work item back to its beginning.
+    WorkReset = "work_reset";
+    /// A work item was removed.
+    WorkDeleted = "work_deleted";
+    /// A project was registered.
+    ProjectRegistered = "project_registered";
+    /// A project was changed.
+    ProjectUpdated = "project_updated";
+    /// A project was removed.
+    ProjectRemoved = "project_removed";
+    /// A session reported progress.
+    HeartbeatReceived = "heartbeat_received";
+    /// The work of a dead session was set free.
+    StaleLocksReleased = "stale_locks_released";
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+impl Serialize for EventType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetType {
+    /// A session.
+    Agent,
+    /// A work item.
+    WorkItem,
+    /// A project.
+    Project,
+}
+
+impl TargetType {
+    /// The name in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TargetType::Agent => "agent",
+            TargetType::WorkItem => "work_item",
+            TargetType::Project => "project",
+        }
+    }
+
+    /// The kind with this name in the log.
+    pub fn from_name(name: &str) -> Option<TargetType> {
+        [TargetType::Agent, TargetType::WorkItem, TargetType::Project]
+            .into_iter()
+            .find(|target_type| target_type.as_str() == name)
+    }
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// Its revision.
+    pub id: Revision,
+    /// When it happened.
+    pub timestamp: Timestamp,
+    /// What happened.
+    pub event_type: EventType,
+    /// The session that did it.
+    pub actor_id: Option<String>,
+    /// What it was done to.
+    pub target_id: Option<String>,
+    /// What kind of thing that is.
+    pub target_type: Option<TargetType>,
+    /// One line for people.
+    pub summary: String,
+    /// More, for programs.
+    pub metadata: Option<Metadata>,
+    /// The first event of the same commit.
+    pub commit_id: Revision,
+}
+
+/// An event that has no id and no time yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    pub(crate) event_type: EventType,
+    pub(crate) actor_id: Option<String>,
+    pub(crate) target_id: Option<String>,
+    pub(crate) target_type: Option<TargetType>,
+    pub(crate) summary: String,
+    pub(crate) metadata: Option<Metadata>,
+}
+
+impl NewEvent {
+    /// An event about `target`, by nobody in particular.
+    pub(crate) fn new(
+        event_type: EventType,
+        target_type: TargetType,
+        target: &str,
+        summary: impl Into<String>,
+    ) -> NewEvent {
+        NewEvent {
+            event_type,
+            actor_id: None,
+            target_id: Some(target.to_owned()),
+            target_type: Some(target_type),
+            summary: summary.into(),
+            metadata: None,
+        }
+    }
+
+    /// An event that a session caused.
+    #[must_use]
+    pub(crate) fn by(mut self, session: Option<&str>) -> NewEvent {
+        self.actor_id = session.map(str::to_owned);
+        self
+    }
+
+    /// Adds something for programs.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<serde_json::Value>) -> NewEvent {
+        let mut map = self.metadata.take().map(|metadata| metadata.to_map()).unwrap_or_default();
+        map.insert(name.to_owned(), value.into());
+        self.metadata = Some(map.into());
+        self
+    }
+
+    /// The event with the id and time that the commit gave it.
+    pub(crate) fn at(self, id: Revision, commit_id: Revision, timestamp: Timestamp) -> Event {
+        let NewEvent { event_type, actor_id, target_id, target_type, summary, metadata } = self;
+        Event { id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name() {
+        for event_type in EventType::ALL {
+            assert_eq!(&EventType::from_name(event_type.as_str()), event_type);
+        }
+        assert_eq!(EventType::from_name("moon_landed").as_str(), "moon_landed");
+    }
+}

@@ -1,0 +1,136 @@
+//! `observe`: what happened since one last looked.
+
+use super::{Event, EventType};
+use crate::agent::existing as existing_agent;
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::{Code, Refusal, Result};
+use crate::revision::Revision;
+use crate::store::{Changes, Cursor, Key, Page, Wanted};
+
+/// The log of a board: `board.events()`.
+#[derive(Clone, Copy)]
+pub struct Events<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// Where to start.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Since {
+    /// Behind what this session's reader has read. Its first reading starts at its registration.
+    Cursor {
+        /// The session.
+        session: String,
+        /// Which of its readers.
+        reader: String,
+    },
+    /// At this moment. No cursor is used or moved.
+    Moment(Timestamp),
+    /// Behind this revision. No cursor is used or moved.
+    Revision(Revision),
+}
+
+/// What is to be read: from where, up to where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// What was read before.
+    pub after: Revision,
+    /// When that was, as far as it is known.
+    pub since: Option<Timestamp>,
+    /// The board's revision when the observation began: it reads up to here.
+    pub until: Revision,
+    /// Whether events were pruned before they were read.
+    pub compacted: bool,
+    /// Only these kinds; all if empty.
+    pub types: Vec<EventType>,
+}
+
+/// A part of what is to be read: whole commits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The events.
+    pub events: Vec<Event>,
+    /// The last of them: where the next batch starts.
+    pub last: Revision,
+}
+
+impl Events<'_> {
+    /// Finds out what there is to read.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, event::Since, Revision};
+    /// # let board = Board::memory();
+    /// board.agents().register(&Register::named("Ivy"))?;
+    /// let observation = board.events().observe(&Since::Revision(Revision::ZERO), &[])?;
+    /// let batch = board.events().next(&observation, observation.after, 100)?.unwrap();
+    /// assert_eq!(batch.events[0].summary, "Agent \"Ivy\" registered on project \"none\"");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn observe(&self, since: &Since, types: &[EventType]) -> Result<Observation> {
+        let wanted = match since {
+            Since::Cursor { session, reader } => vec![
+                Wanted::Row(Key::Cursor(session.clone(), reader.clone())),
+                Wanted::Row(Key::Agent(session.clone())),
+            ],
+            _ => Vec::new(),
+        };
+        self.board.read(&wanted, |tx| {
+            let until = tx.revision()?;
+            let (after, time) = match since {
+                Since::Cursor { session, reader } => {
+                    if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.clone(), reader.clone()))? {
+                        (cursor.revision, Some(cursor.updated_at))
+                    } else {
+                        let agent = existing_agent(tx, session)?;
+                        (agent.joined, Some(agent.started_at))
+                    }
+                }
+                Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
+                Since::Revision(revision) => (*revision, None),
+            };
+            if after > until {
+                return Err(is_ahead(after, until));
+            }
+            let floor = tx.floor()?;
+            let compacted = after < floor && !matches!(since, Since::Moment(_));
+            Ok(Observation { after: after.max(floor), since: time, until, compacted, types: types.to_vec() })
+        })
+    }
+
+    /// The next events behind `after`, about `limit` of them; `None` at the end. Nothing is held between two calls,
+    /// so a slow reader is in nobody's way.
+    pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
+        let page = Page { after, until: observation.until, types: &observation.types, limit };
+        let events = self.board.read(&[], |tx| tx.events(&page))?;
+        Ok(events.last().map(|event| event.id).map(|last| Batch { events, last }))
+    }
+
+    /// Stores how far a reader has read, once that was written out. Never waits: if somebody writes at this moment,
+    /// the reader sees its last batch again. A cursor never goes back.
+    pub fn advance(&self, session: &str, reader: &str, revision: Revision) -> Result<()> {
+        let key = Key::Cursor(session.to_owned(), reader.to_owned());
+        self.board.try_commit("advance cursor", &[Wanted::Row(key.clone())], |tx| {
+            let mut changes = Changes::new();
+            let known = tx.row::<Cursor>(&key)?;
+            if known.is_none_or(|cursor| cursor.revision < revision) {
+                changes.put(Cursor {
+                    owner: session.to_owned(),
+                    reader: reader.to_owned(),
+                    revision,
+                    updated_at: tx.now(),
+                });
+            }
+            Ok((changes, ()))
+        })
+    }
+}
+
+fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
+    Refusal::new(
+        Code::CursorAhead,
+        format!("the cursor is at revision {cursor}, but the board is only at {board}"),
+    )
+    .hint("this is another board than the one it was read from; start anew with --since")
+    .detail("revision", board.get())
+    .into()
+}

@@ -1,0 +1,55 @@
+//! `export`: everything on the board, as values.
+
+use serde::Serialize;
+
+use crate::agent::Agent;
+use crate::board::Board;
+use crate::error::Result;
+use crate::project::Project;
+use crate::revision::Revision;
+use crate::store::{Range, Wanted};
+use crate::work::{Dependency, WorkItem};
+
+/// One state of the board, without its log, which is read in batches with [`Board::events`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Exported {
+    /// The revision of this state: the log up to here led to it.
+    pub revision: Revision,
+    /// All agents.
+    pub agents: Vec<Agent>,
+    /// All projects.
+    pub projects: Vec<Project>,
+    /// All work items.
+    pub work_items: Vec<WorkItem>,
+    /// What waits for what.
+    pub work_dependencies: Vec<Dependency>,
+}
+
+impl Board {
+    /// Everything on the board at one moment.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::Create};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// assert_eq!(board.export()?.work_items.len(), 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn export(&self) -> Result<Exported> {
+        let wanted = [Range::agents(), Range::projects(), Range::work_items()].map(Wanted::Range);
+        self.read(&wanted, |tx| {
+            let work_items = tx.rows::<WorkItem>(&Range::work_items())?;
+            let mut work_dependencies = Vec::new();
+            for item in &work_items {
+                work_dependencies.extend(tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?);
+            }
+            Ok(Exported {
+                revision: tx.revision()?,
+                agents: tx.rows(&Range::agents())?,
+                projects: tx.rows(&Range::projects())?,
+                work_items,
+                work_dependencies,
+            })
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Session ids: random, or made from a hint so that a resumed session finds itself again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use uuid::Uuid;
+
+/// The name space of ids that are made from hints. It never changes: old sessions are found by it.
+const HINTS: Uuid = Uuid::from_u128(0x6f1d_6a0e_4b1c_4c58_9a35_1d9a_7c0b_51e2);
+
+/// Where new session ids come from.
+pub trait Ids: Send + Sync {
+    /// An id that nobody has had before.
+    fn session(&self) -> String;
+}
+
+/// Version 4 UUIDs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RandomIds;
+
+impl Ids for RandomIds {
+    fn session(&self) -> String {
+        Uuid::new_v4().to_string()
+    }
+}
+
+/// Ids that count upwards, for tests.
+#[derive(Debug, Default)]
+pub struct CountingIds(AtomicU64);
+
+impl Ids for CountingIds {
+    fn session(&self) -> String {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1)).to_string()
+    }
+}
+
+/// The id that belongs to a hint: always the same one.
+///
+/// ```
+/// use blackboard::id::session_of_hint;
+///
+/// assert_eq!(session_of_hint("claude-42"), session_of_hint("claude-42"));
+/// assert_ne!(session_of_hint("claude-42"), session_of_hint("claude-43"));
+/// ```
+pub fn session_of_hint(hint: &str) -> String {
+    Uuid::new_v5(&HINTS, hint.as_bytes()).to_string()
+}

@@ -1,0 +1,99 @@
+//! [`Metadata`]: a JSON object that belongs to the caller.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// A JSON object that the board stores and returns as it came, and never looks into.
+///
+/// ```
+/// use blackboard::Metadata;
+///
+/// let metadata = Metadata::parse(r#"{"branch": "main", "tries": 1.0}"#)?;
+/// assert_eq!(metadata.as_str(), r#"{"branch": "main", "tries": 1.0}"#);
+/// assert!(Metadata::parse("[1, 2]").is_err());
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Metadata(Box<RawValue>);
+
+/// The most text that metadata may have.
+const MAX_BYTES: usize = 64 * 1024;
+
+impl Metadata {
+    /// Checks that the text is a JSON object of a size that can be stored.
+    pub fn parse(text: &str) -> Result<Metadata> {
+        if text.len() > MAX_BYTES {
+            return Err(Error::invalid(format!(
+                "metadata has {} bytes; {MAX_BYTES} are allowed",
+                text.len()
+            )));
+        }
+        // Parsing into values bounds the depth, which `RawValue` alone does not.
+        match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(_)) => Metadata::from_stored(text.trim().to_owned()),
+            Ok(_) => {
+                Err(Error::invalid("metadata is JSON, but not an object such as {\"branch\": \"main\"}"))
+            }
+            Err(error) => Err(Error::invalid(format!("metadata is not JSON: {error}"))),
+        }
+    }
+
+    /// From text that an engine stored.
+    pub(crate) fn from_stored(text: String) -> Result<Metadata> {
+        RawValue::from_string(text)
+            .map(Metadata)
+            .map_err(|_| crate::Fault::new(crate::Code::Corrupt, "stored metadata is not JSON").into())
+    }
+
+    /// The text as it came.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The object.
+    pub fn to_map(&self) -> Map<String, Value> {
+        serde_json::from_str(self.as_str()).unwrap_or_default()
+    }
+}
+
+impl From<Map<String, Value>> for Metadata {
+    fn from(map: Map<String, Value>) -> Metadata {
+        let text = Value::Object(map).to_string();
+        #[expect(clippy::expect_used, reason = "the text of a JSON value is JSON")]
+        Metadata(RawValue::from_string(text).expect("a JSON value"))
+    }
+}
+
+impl PartialEq for Metadata {
+    fn eq(&self, other: &Metadata) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Metadata {}
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_bounded_object_is_refused() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES));
+        for text in ["", "null", "\"text\"", "{", "{\"a\":}", &deep, &long] {
+            assert!(Metadata::parse(text).is_err(), "{}", &text[..text.len().min(40)]);
+        }
+    }
+}

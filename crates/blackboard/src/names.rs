@@ -1,0 +1,30 @@
+//! Text forms of small enumerations: `Display`, `FromStr` with an error that lists what is allowed.
+
+/// Implements `Display` and `FromStr` through `ALL` and `as_str`.
+macro_rules! impl_names {
+    ($type:ty, $what:literal) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(text: &str) -> $crate::Result<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
+                    let allowed: Vec<_> = Self::ALL.iter().map(|value| value.as_str()).collect();
+                    $crate::Error::invalid(format!(
+                        "\"{}\" is not a {}; allowed: {}",
+                        $crate::text::escape_for_terminal(text),
+                        $what,
+                        allowed.join(", ")
+                    ))
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use impl_names;

@@ -1,0 +1,61 @@
+//! Projects: registered places where work happens.
+
+mod list;
+mod register;
+mod remove;
+mod status;
+
+use serde::Serialize;
+
+pub use self::list::ListedProject;
+pub use self::register::{RegisterProject, RegisteredProject};
+pub use self::remove::RemovedProject;
+pub use self::status::ProjectStatus;
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::metadata::Metadata;
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Tx};
+
+/// The projects of a board: `board.projects()`.
+#[derive(Clone, Copy)]
+pub struct Projects<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// A registered place where work happens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Project {
+    /// Its id, a short word.
+    pub project_id: String,
+    /// Its name for people.
+    pub display_name: String,
+    /// Where it lies on disk.
+    pub local_path: Option<String>,
+    /// Where it comes from, such as `owner/repo`.
+    pub remote_repo: Option<String>,
+    /// When it was registered.
+    pub registered_at: Timestamp,
+    /// What its user stored with it.
+    pub metadata: Option<Metadata>,
+    /// The event that changed it last.
+    pub revision: Revision,
+}
+
+impl Pending for Project {
+    fn resolve(&mut self, first: Revision) {
+        self.revision.resolve(first);
+    }
+}
+
+/// The project, or a refusal that says how to register it.
+pub(crate) fn existing(tx: &dyn Tx, project: &str) -> Result<Project> {
+    tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| not_found(project))
+}
+
+pub(crate) fn not_found(project: &str) -> Error {
+    Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
+        .hint(format!("register it: blackboard project register --id {project} --name NAME"))
+        .into()
+}

@@ -1,0 +1,115 @@
+//! `project register`: a place where work happens. Again means update.
+
+use serde::Serialize;
+
+use super::{Project, Projects};
+use crate::error::{Error, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::metadata::Metadata;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Wanted};
+use crate::text::check_id;
+
+/// A project to register.
+#[derive(Clone, Debug, Default)]
+pub struct RegisterProject {
+    /// Its id.
+    pub id: String,
+    /// Its name for people. An update may leave it out.
+    pub name: Option<String>,
+    /// Where it lies on disk.
+    pub path: Option<String>,
+    /// Where it comes from.
+    pub repo: Option<String>,
+    /// What its user wants to store with it.
+    pub metadata: Option<Metadata>,
+    /// The session that registers it.
+    pub session: Option<String>,
+}
+
+impl RegisterProject {
+    /// A project with this id and name and nothing else.
+    pub fn new(id: &str, name: &str) -> RegisterProject {
+        RegisterProject { id: id.to_owned(), name: Some(name.to_owned()), ..RegisterProject::default() }
+    }
+}
+
+/// A project that is registered now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegisteredProject {
+    /// The project.
+    #[serde(flatten)]
+    pub project: Project,
+    /// Whether this call registered it.
+    pub created: bool,
+    /// Whether this call changed it.
+    pub updated: bool,
+}
+
+impl Pending for RegisteredProject {
+    fn resolve(&mut self, first: Revision) {
+        self.project.resolve(first);
+    }
+}
+
+impl Projects<'_> {
+    /// Registers a project, or updates what is given of one that is registered.
+    ///
+    /// ```
+    /// # use blackboard::{Board, project::RegisterProject};
+    /// # let board = Board::memory();
+    /// assert!(board.projects().register(&RegisterProject::new("pai", "PAI"))?.created);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn register(&self, request: &RegisterProject) -> Result<RegisteredProject> {
+        check_id("project", &request.id)?;
+        let rules = &self.board.settings().text;
+        let name = request.name.as_deref().map(|name| rules.field(name)).transpose()?;
+        if name.as_deref() == Some("") {
+            return Err(Error::invalid("the name of a project can't be empty"));
+        }
+        for (what, text) in [("path", &request.path), ("repository", &request.repo)] {
+            if text.as_ref().is_some_and(|text| text.is_empty() || text.len() > 4096) {
+                return Err(Error::invalid(format!("the {what} of a project has 1 to 4096 bytes")));
+            }
+        }
+        let key = Key::Project(request.id.clone());
+        self.board.commit("project register", &[Wanted::Row(key.clone())], |tx| {
+            let before = tx.row::<Project>(&key)?;
+            let mut project = match (&before, &name) {
+                (Some(project), _) => project.clone(),
+                (None, Some(name)) => Project {
+                    project_id: request.id.clone(),
+                    display_name: name.clone(),
+                    local_path: None,
+                    remote_repo: None,
+                    registered_at: tx.now(),
+                    metadata: None,
+                    revision: Revision::ZERO,
+                },
+                (None, None) => return Err(Error::invalid("a new project needs a name: --name NAME")),
+            };
+            project.display_name = name.clone().unwrap_or(project.display_name);
+            project.local_path = request.path.clone().or(project.local_path);
+            project.remote_repo = request.repo.clone().or(project.remote_repo);
+            project.metadata = request.metadata.clone().or(project.metadata);
+            let mut changes = Changes::new();
+            let created = before.is_none();
+            let updated = before.as_ref().is_some_and(|before| *before != project);
+            if created || updated {
+                let (event_type, done) = if created {
+                    (EventType::ProjectRegistered, "registered")
+                } else {
+                    (EventType::ProjectUpdated, "updated")
+                };
+                let summary = format!("Project \"{}\" {done}", project.display_name);
+                project.revision = changes.event(
+                    NewEvent::new(event_type, TargetType::Project, &request.id, summary)
+                        .by(request.session.as_deref()),
+                );
+                changes.put(project.clone());
+            }
+            Ok((changes, RegisteredProject { project, created, updated }))
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! `project status`: who works there, and on what.
+
+use serde::Serialize;
+
+use super::{Project, Projects, existing};
+use crate::agent::Agent;
+use crate::error::Result;
+use crate::store::{Key, Range, Wanted};
+use crate::work::{Status, WorkItem};
+
+/// A project with its agents and its open work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProjectStatus {
+    /// The project.
+    #[serde(flatten)]
+    pub project: Project,
+    /// Who is alive there.
+    pub active_agents: Vec<Agent>,
+    /// What is not completed, P1 first, then oldest first.
+    pub work_items: Vec<WorkItem>,
+}
+
+impl Projects<'_> {
+    /// A project with its agents and its open work.
+    ///
+    /// ```
+    /// # use blackboard::{Board, project::RegisterProject};
+    /// # let board = Board::memory();
+    /// board.projects().register(&RegisterProject::new("pai", "PAI"))?;
+    /// assert!(board.projects().status("pai")?.work_items.is_empty());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn status(&self, id: &str) -> Result<ProjectStatus> {
+        let wanted = [
+            Wanted::Row(Key::Project(id.to_owned())),
+            Wanted::Range(Range::live_agents()),
+            Wanted::Range(Range::work_of_project(id)),
+        ];
+        self.board.read(&wanted, |tx| {
+            let project = existing(tx, id)?;
+            let mut active_agents = tx.rows::<Agent>(&Range::live_agents())?;
+            active_agents.retain(|agent| agent.project.as_deref() == Some(id));
+            active_agents.sort_by_key(|agent| agent.started_at);
+            let mut work_items = tx.rows::<WorkItem>(&Range::work_of_project(id))?;
+            work_items.retain(|item| item.status != Status::Completed);
+            work_items.sort_by_key(|item| (item.priority, item.created_at));
+            Ok(ProjectStatus { project, active_agents, work_items })
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! A [`Revision`] is the id of an event, and so a point in the history of the board.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The id of an event. The board's revision is its last one; a row's is that of the event that changed it.
+///
+/// Ids are given by the engine inside the commit. A rule that runs before that names "the id that my second
+/// event will get" by [`Revision::of_event`]; the engine replaces it, through [`Pending`], before anything is
+/// stored or returned. So a pending revision never leaves a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Revision(i64);
+
+impl Revision {
+    /// Before the first event.
+    pub const ZERO: Revision = Revision(0);
+
+    /// The revision with this id.
+    pub const fn new(id: i64) -> Revision {
+        Revision(id)
+    }
+
+    /// The id that the event at `index` of the changes under way will get.
+    pub fn of_event(index: usize) -> Revision {
+        Revision(-1 - i64::try_from(index).unwrap_or(i64::MAX - 1))
+    }
+
+    /// The id as a number.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// The id after this one.
+    #[must_use]
+    pub const fn next(self) -> Revision {
+        Revision(self.0 + 1)
+    }
+
+    /// The id before this one, never below zero.
+    #[must_use]
+    pub const fn previous(self) -> Revision {
+        Revision(if self.0 > 0 { self.0 - 1 } else { 0 })
+    }
+
+    /// How many revisions lie after `earlier`, up to this one.
+    pub fn since(self, earlier: Revision) -> u64 {
+        u64::try_from(self.0 - earlier.0).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// What holds revisions that are known only once its commit has ids.
+pub trait Pending {
+    /// Replaces what [`Revision::of_event`] left, `first` being the id of the commit's first event.
+    fn resolve(&mut self, first: Revision);
+}
+
+impl Pending for Revision {
+    fn resolve(&mut self, first: Revision) {
+        if self.0 < 0 {
+            self.0 = first.0 - 1 - self.0;
+        }
+    }
+}
+
+impl<T: Pending> Pending for Option<T> {
+    fn resolve(&mut self, first: Revision) {
+        if let Some(inner) = self {
+            inner.resolve(first);
+        }
+    }
+}
+
+impl<T: Pending> Pending for Vec<T> {
+    fn resolve(&mut self, first: Revision) {
+        for inner in self {
+            inner.resolve(first);
+        }
+    }
+}
+
+impl Pending for () {
+    fn resolve(&mut self, _first: Revision) {}
+}
+
+impl Pending for bool {
+    fn resolve(&mut self, _first: Revision) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pending_revision_becomes_the_id_of_its_event_and_others_stay() {
+        let mut revisions = vec![Revision::of_event(0), Revision::of_event(2), Revision::new(7)];
+        revisions.resolve(Revision::new(40));
+        assert_eq!(revisions, [Revision::new(40), Revision::new(42), Revision::new(7)]);
+    }
+}

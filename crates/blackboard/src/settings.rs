@@ -1,0 +1,47 @@
+//! [`Settings`]: every number that a user may change, with its default.
+
+use std::time::Duration;
+
+use crate::text::TextRules;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// What a board's rules depend on besides their arguments. The edges fill it from configuration files and the
+/// environment; the library reads neither.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How often an agent should be heard of.
+    pub heartbeat_interval: Duration,
+    /// How long an agent may be silent before its process is looked for.
+    pub stale_threshold: Duration,
+    /// The same for sessions that share their process with others: only the time decides about those.
+    pub delegate_stale_threshold: Duration,
+    /// How long heartbeats are kept.
+    pub keep_heartbeats: Duration,
+    /// How long events are kept.
+    pub keep_events: Duration,
+    /// How long agents are kept that ended in good order.
+    pub keep_completed_agents: Duration,
+    /// How long agents are kept that were found dead.
+    pub keep_stale_agents: Duration,
+    /// How many bytes the log may take, about.
+    pub max_log_bytes: u64,
+    /// What happens to text on its way in.
+    pub text: TextRules,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            heartbeat_interval: Duration::from_mins(1),
+            stale_threshold: Duration::from_mins(5),
+            delegate_stale_threshold: Duration::from_mins(30),
+            keep_heartbeats: 7 * DAY,
+            keep_events: 30 * DAY,
+            keep_completed_agents: DAY,
+            keep_stale_agents: 7 * DAY,
+            max_log_bytes: 256 * 1024 * 1024,
+            text: TextRules::default(),
+        }
+    }
+}

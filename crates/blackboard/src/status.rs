@@ -1,0 +1,121 @@
+//! `status`: the whole board at a glance.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::agent::{Agent, AgentStatus};
+use crate::board::Board;
+use crate::error::Result;
+use crate::revision::Revision;
+use crate::store::{Range, Wanted};
+use crate::work::Status;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The whole board at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BoardStatus {
+    /// The room that it takes.
+    pub database_size_bytes: u64,
+    /// How many agents there are.
+    pub agents: AgentCounts,
+    /// How many projects there are.
+    pub projects: ProjectCounts,
+    /// How many work items there are.
+    pub work_items: WorkCounts,
+    /// How many events there were in the last 24 hours.
+    pub events_24h: u64,
+    /// How many events are kept.
+    pub events_kept: u64,
+    /// Who is here.
+    pub active_agents: Vec<Agent>,
+    /// The board's revision.
+    pub revision: Revision,
+}
+
+/// How many agents there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AgentCounts {
+    /// At work.
+    pub active: u64,
+    /// Waiting.
+    pub idle: u64,
+    /// Found dead.
+    pub stale: u64,
+    /// Ended since 00:00 UTC.
+    pub completed_today: u64,
+}
+
+/// How many projects there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ProjectCounts {
+    /// Registered.
+    pub registered: u64,
+}
+
+/// How many work items there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WorkCounts {
+    /// Nobody has them.
+    pub available: u64,
+    /// Somebody has them.
+    pub claimed: u64,
+    /// They wait for others.
+    pub blocked: u64,
+    /// Done since 00:00 UTC.
+    pub completed_today: u64,
+}
+
+impl Board {
+    /// The whole board at a glance.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// board.agents().register(&Register::named("Ivy"))?;
+    /// assert_eq!(board.status()?.agents.active, 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn status(&self) -> Result<BoardStatus> {
+        let database_size_bytes = self.store().size()?;
+        let wanted = [Wanted::Range(Range::agents())];
+        self.read(&wanted, |tx| {
+            let today = tx.now().midnight();
+            let mut agents = AgentCounts::default();
+            let mut active_agents = Vec::new();
+            for agent in tx.rows::<Agent>(&Range::agents())? {
+                match agent.status {
+                    AgentStatus::Active => agents.active += 1,
+                    AgentStatus::Idle => agents.idle += 1,
+                    AgentStatus::Stale => agents.stale += 1,
+                    AgentStatus::Completed => {
+                        agents.completed_today +=
+                            u64::from(agent.ended_at.is_some_and(|ended| ended >= today));
+                    }
+                }
+                if agent.status.is_live() {
+                    active_agents.push(agent);
+                }
+            }
+            active_agents.sort_by_key(|agent| agent.started_at);
+            let revision = tx.revision()?;
+            Ok(BoardStatus {
+                database_size_bytes,
+                agents,
+                projects: ProjectCounts { registered: tx.count(&Range::projects())? },
+                work_items: WorkCounts {
+                    available: tx.count(&Range::work_queue(Status::Available))?,
+                    claimed: tx.count(&Range::work_queue(Status::Claimed))?,
+                    blocked: tx.count(&Range::work_queue(Status::Blocked))?,
+                    completed_today: tx.count(&Range::completed_since(today))?,
+                },
+                // Ids have no gaps, so counting is subtracting.
+                events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),
+                events_kept: revision.since(tx.floor()?),
+                active_agents,
+                revision,
+            })
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! What a verb wants to change.
+
+use super::rows::{Key, Row};
+use crate::agent::Heartbeat;
+use crate::clock::Timestamp;
+use crate::event::NewEvent;
+use crate::revision::{Pending, Revision};
+
+/// What one commit changes: rows, and the events that tell of it.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Rows to insert or replace. Their keys were read in the same run.
+    pub put: Vec<Row>,
+    /// Rows to remove. Their keys were read in the same run.
+    pub remove: Vec<Key>,
+    /// Events, in their order.
+    pub events: Vec<NewEvent>,
+    /// Heartbeats to append.
+    pub heartbeats: Vec<Heartbeat>,
+    /// Retention: removes the log up to and including this revision.
+    pub trim_events: Option<Revision>,
+    /// Retention: removes at most this many heartbeats that are older than the time.
+    pub trim_heartbeats: Option<(Timestamp, usize)>,
+    /// Retention: takes all heartbeats of these sessions, so that the agents can go.
+    pub forget_heartbeats_of: Vec<String>,
+    /// Heartbeats that name these work items no longer do, so that the items can go.
+    pub detach_heartbeats_from: Vec<String>,
+}
+
+impl Changes {
+    /// Nothing yet.
+    pub fn new() -> Changes {
+        Changes::default()
+    }
+
+    /// Adds an event and returns the revision it will have.
+    pub fn event(&mut self, event: NewEvent) -> Revision {
+        self.events.push(event);
+        Revision::of_event(self.events.len() - 1)
+    }
+
+    /// Inserts or replaces a row.
+    pub fn put(&mut self, row: impl Into<Row>) {
+        self.put.push(row.into());
+    }
+
+    /// Removes a row.
+    pub fn remove(&mut self, key: Key) {
+        self.remove.push(key);
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.put.is_empty()
+            && self.remove.is_empty()
+            && self.events.is_empty()
+            && self.heartbeats.is_empty()
+            && self.trim_events.is_none()
+            && self.trim_heartbeats.is_none()
+            && self.forget_heartbeats_of.is_empty()
+            && self.detach_heartbeats_from.is_empty()
+    }
+}
+
+impl Pending for Changes {
+    fn resolve(&mut self, first: Revision) {
+        self.put.resolve(first);
+    }
+}

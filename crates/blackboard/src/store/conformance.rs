@@ -1,0 +1,1 @@
+//! Every engine keeps the contract.

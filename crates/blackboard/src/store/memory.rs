@@ -1,0 +1,359 @@
+//! The memory engine: the reference.
+//!
+//! It is optimistic on purpose. A commit runs without a lock, remembers what it saw, and is validated at the end;
+//! on conflict it runs again. So the discipline that a remote engine needs is proven here, where it is simple.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use super::rows::{Index, Key, Range, Row};
+use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time};
+use crate::agent::Heartbeat;
+use crate::clock::{Clock, Timestamp};
+use crate::error::{Code, Fault, Refusal, Result};
+use crate::event::Event;
+use crate::revision::{Pending, Revision};
+
+/// How often a commit is tried before it is called a conflict.
+const MAX_RUNS: usize = 1000;
+
+/// A board in memory.
+pub struct Memory {
+    state: RwLock<State>,
+    clock: Arc<dyn Clock>,
+    runs_twice: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    rows: HashMap<Key, Stored>,
+    indexes: HashMap<(Index, String), Partition>,
+    events: Vec<Event>,
+    floor: Revision,
+    heartbeats: Vec<Heartbeat>,
+    commits: u64,
+}
+
+struct Stored {
+    row: Row,
+    /// The commit that wrote it.
+    stamp: u64,
+}
+
+#[derive(Default)]
+struct Partition {
+    entries: BTreeMap<String, Key>,
+    /// The commit that last let a row in or out.
+    membership: u64,
+}
+
+impl Memory {
+    /// An empty board.
+    pub fn new(clock: Arc<dyn Clock>) -> Memory {
+        Memory { state: RwLock::default(), clock, runs_twice: AtomicBool::new(false) }
+    }
+
+    /// For tests: every commit loses its first run, as if somebody else had been faster.
+    #[must_use]
+    pub fn running_everything_twice(self) -> Memory {
+        self.runs_twice.store(true, Ordering::Relaxed);
+        self
+    }
+
+    fn shared(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Memory {
+    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        // The guard makes the whole read see one state.
+        let state = self.shared();
+        f(&Reader { state: &state, now: self.clock.now() })
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        for run in 0..MAX_RUNS {
+            let view = Recorder { memory: self, now: self.clock.now(), seen: RefCell::default() };
+            let outcome = f(&view);
+            let seen = view.seen.into_inner();
+            let mut state = self.exclusive();
+            let lost = run == 0 && self.runs_twice.load(Ordering::Relaxed);
+            if lost || !seen.still_holds(&state) {
+                continue;
+            }
+            // A refusal is an answer too, and was just validated like any other.
+            let changes = outcome?;
+            return state.apply(changes, &seen, self.clock.now());
+        }
+        Err(Refusal::new(Code::Conflict, format!("{} lost against others {MAX_RUNS} times", commit.name))
+            .into())
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+impl State {
+    fn revision(&self) -> Revision {
+        self.events.last().map_or(self.floor, |event| event.id)
+    }
+
+    fn membership(&self, range: &Range) -> u64 {
+        self.indexes.get(&(range.index, range.partition.clone())).map_or(0, |partition| partition.membership)
+    }
+
+    fn rows_of(&self, range: &Range, limit: usize) -> Vec<(&Key, &Stored)> {
+        let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else {
+            return Vec::new();
+        };
+        partition
+            .entries
+            .iter()
+            .filter(|(sort, _)| range.from.as_ref().is_none_or(|from| *sort >= from))
+            .filter(|(sort, _)| range.before.as_ref().is_none_or(|before| *sort < before))
+            .filter_map(|(_, key)| Some((key, self.rows.get(key)?)))
+            .take(limit)
+            .collect()
+    }
+
+    fn events(&self, page: &Page<'_>) -> Vec<Event> {
+        let start = self.events.partition_point(|event| event.id <= page.after);
+        let mut found: Vec<Event> = Vec::new();
+        for event in &self.events[start..] {
+            let full = found.len() >= page.limit;
+            let same_commit = found.last().is_some_and(|last| last.commit_id == event.commit_id);
+            if event.id > page.until || (full && !same_commit) {
+                break;
+            }
+            if page.types.is_empty() || page.types.contains(&event.event_type) {
+                found.push(event.clone());
+            }
+        }
+        found
+    }
+
+    fn apply(&mut self, mut changes: Changes, seen: &Seen, now: Timestamp) -> Result<Committed> {
+        let first = self.revision().next();
+        changes.resolve(first);
+        self.commits += 1;
+        for key in changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned()) {
+            if !seen.rows.contains_key(&key) {
+                return Err(
+                    Fault::new(Code::Internal, format!("{key:?} is written without being read")).into()
+                );
+            }
+        }
+        let timestamp = event_time(now, self.events.last().map(|event| event.timestamp));
+        for key in changes.remove {
+            self.remove(&key);
+        }
+        for row in changes.put {
+            self.put(row);
+        }
+        self.heartbeats.extend(changes.heartbeats);
+        for (offset, event) in (0..).zip(changes.events) {
+            self.events.push(event.at(Revision::new(first.get() + offset), first, timestamp));
+        }
+        if let Some(until) = changes.trim_events {
+            self.events.retain(|event| event.id > until);
+            self.floor = self.floor.max(until);
+        }
+        let kept = self.heartbeats.len();
+        if let Some((before, limit)) = changes.trim_heartbeats {
+            let mut left = limit;
+            self.heartbeats.retain(|heartbeat| {
+                let goes = left > 0 && heartbeat.timestamp < before;
+                left -= usize::from(goes);
+                !goes
+            });
+        }
+        let trimmed_heartbeats = kept - self.heartbeats.len();
+        self.heartbeats.retain(|heartbeat| !changes.forget_heartbeats_of.contains(&heartbeat.session_id));
+        for heartbeat in &mut self.heartbeats {
+            heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
+        }
+        Ok(Committed { first, held: Duration::ZERO, trimmed_heartbeats })
+    }
+
+    fn put(&mut self, row: Row) {
+        let key = row.key();
+        let before = self.rows.get(&key).map(|stored| stored.row.places()).unwrap_or_default();
+        let after = row.places();
+        for place in &before {
+            let stays =
+                after.iter().any(|other| other.index == place.index && other.partition == place.partition);
+            self.leave(place, stays);
+        }
+        for place in after {
+            let stayed =
+                before.iter().any(|other| other.index == place.index && other.partition == place.partition);
+            let commits = self.commits;
+            let partition = self.indexes.entry((place.index, place.partition)).or_default();
+            partition.entries.insert(place.sort, key.clone());
+            if !stayed {
+                partition.membership = commits;
+            }
+        }
+        self.rows.insert(key, Stored { row, stamp: self.commits });
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(stored) = self.rows.remove(key) {
+            for place in stored.row.places() {
+                self.leave(&place, false);
+            }
+        }
+    }
+
+    fn leave(&mut self, place: &super::rows::Place, stays: bool) {
+        let commits = self.commits;
+        if let Some(partition) = self.indexes.get_mut(&(place.index, place.partition.clone())) {
+            partition.entries.remove(&place.sort);
+            if !stays {
+                partition.membership = commits;
+            }
+        }
+    }
+}
+
+/// The view of a read: one state.
+struct Reader<'a> {
+    state: &'a State,
+    now: Timestamp,
+}
+
+impl Tx for Reader<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        Ok(self.state.revision())
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        Ok(self.state.rows.get(key).map(|stored| stored.row.clone()))
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        self.hint(range, usize::MAX)
+    }
+
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        Ok(self.state.rows_of(range, limit).into_iter().map(|(_, stored)| stored.row.clone()).collect())
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        Ok(self.state.rows_of(range, usize::MAX).len() as u64)
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        Ok(self.state.events(page))
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        let older = self.state.events.partition_point(|event| event.timestamp < moment);
+        Ok(older.checked_sub(1).map_or(self.state.floor, |last| self.state.events[last].id))
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        Ok(self.state.floor)
+    }
+
+    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
+        Ok(self.state.heartbeats.first().map(|heartbeat| heartbeat.timestamp))
+    }
+}
+
+/// What a run has seen: each row with its stamp (none if it was absent), each range with its membership.
+#[derive(Default)]
+struct Seen {
+    rows: HashMap<Key, Option<u64>>,
+    ranges: Vec<(Range, u64)>,
+}
+
+impl Seen {
+    fn still_holds(&self, state: &State) -> bool {
+        self.rows.iter().all(|(key, stamp)| state.rows.get(key).map(|stored| stored.stamp) == *stamp)
+            && self.ranges.iter().all(|(range, membership)| state.membership(range) == *membership)
+    }
+}
+
+/// The view of a commit: takes the lock for each read alone, and remembers what it saw.
+struct Recorder<'a> {
+    memory: &'a Memory,
+    now: Timestamp,
+    seen: RefCell<Seen>,
+}
+
+impl Recorder<'_> {
+    fn reading<T>(&self, f: impl FnOnce(&Reader<'_>) -> Result<T>) -> Result<T> {
+        f(&Reader { state: &self.memory.shared(), now: self.now })
+    }
+}
+
+impl Tx for Recorder<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        self.reading(|reader| reader.revision())
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        let state = self.memory.shared();
+        let stored = state.rows.get(key);
+        // The first sight counts: if a later one differs, validation fails as it should.
+        self.seen.borrow_mut().rows.entry(key.clone()).or_insert(stored.map(|stored| stored.stamp));
+        Ok(stored.map(|stored| stored.row.clone()))
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        let state = self.memory.shared();
+        let mut seen = self.seen.borrow_mut();
+        seen.ranges.push((range.clone(), state.membership(range)));
+        let rows = state.rows_of(range, usize::MAX);
+        for (key, stored) in &rows {
+            seen.rows.entry((*key).clone()).or_insert(Some(stored.stamp));
+        }
+        Ok(rows.into_iter().map(|(_, stored)| stored.row.clone()).collect())
+    }
+
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        self.reading(|reader| reader.hint(range, limit))
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        self.reading(|reader| reader.count(range))
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        self.reading(|reader| reader.events(page))
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        self.reading(|reader| reader.revision_before(moment))
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        self.reading(|reader| reader.floor())
+    }
+
+    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
+        self.reading(|reader| reader.oldest_heartbeat())
+    }
+}

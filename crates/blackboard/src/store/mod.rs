@@ -1,0 +1,176 @@
+//! The contract between the board and what stores it.
+//!
+//! An engine stores rows, indexes them as [`Row`] declares, and keeps one log. It never decides anything: a verb
+//! reads through a [`Tx`], and **returns** what is to change. The contract:
+//!
+//! - [`Store::commit`] runs the verb's function, possibly more than once, and applies the [`Changes`] it returned
+//!   last, all of them or none, together with their events. What the last run saw through [`Tx::get`] and
+//!   [`Tx::range`] is true at the moment of the commit: each row is unchanged, each absent row still absent, and
+//!   nothing entered or left a range. The same holds for a refusal: it is never given on the ground of a state
+//!   that was not there.
+//! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
+//! - A verb puts and removes only rows whose keys it has read in the same run.
+//! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
+//!   the last one is more than a day ahead of the clock.
+//! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
+//! - Nothing here assumes a local file, or a lock that is held between two calls.
+//!
+//! `conformance` holds every engine to this.
+
+mod changes;
+#[cfg(test)]
+pub(crate) mod conformance;
+mod memory;
+pub(crate) mod rows;
+pub mod sqlite;
+
+use std::time::Duration;
+
+pub use self::changes::Changes;
+pub use self::memory::Memory;
+pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
+use crate::Result;
+use crate::clock::Timestamp;
+use crate::event::{Event, EventType};
+use crate::revision::Revision;
+
+/// What stores a board.
+pub trait Store: Send + Sync {
+    /// Runs `f` once on one state of the board.
+    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
+
+    /// Runs `f`, and commits what it returned. See the module's documentation for what is promised.
+    fn commit(&self, commit: &Commit<'_>, f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>)
+    -> Result<Committed>;
+
+    /// The room that the board takes, in bytes; zero where that means nothing.
+    fn size(&self) -> Result<u64>;
+
+    /// Work that may be done once the answer is out: folding a log back, for instance. Never waits, never fails.
+    fn settle(&self) {}
+}
+
+/// What a commit is called, what it will read, and how long it may wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Commit<'a> {
+    /// The verb, for messages and tests.
+    pub name: &'static str,
+    /// What it will read, so that a remote engine can fetch it in one round trip. More may be read later, at the
+    /// price of another.
+    pub wanted: &'a [Wanted],
+    /// What to do when another writer is at work.
+    pub patience: Patience,
+}
+
+/// How long a commit waits for other writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// As long as the engine's limit says, then `busy`.
+    Wait,
+    /// Not at all: `busy` at once.
+    Never,
+}
+
+/// One thing that a verb knows it will read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A row.
+    Row(Key),
+    /// The rows of a range.
+    Range(Range),
+}
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The id of its first event, or the id that it would have had.
+    pub first: Revision,
+    /// How long others had to wait for it.
+    pub held: Duration,
+    /// How many heartbeats retention removed.
+    pub trimmed_heartbeats: usize,
+}
+
+/// A read-only view of the board.
+pub trait Tx {
+    /// The time of the board's clock, the same for the whole run.
+    fn now(&self) -> Timestamp;
+
+    /// The last revision. Not validated: it grows with every commit of anybody.
+    fn revision(&self) -> Result<Revision>;
+
+    /// The row with this key.
+    fn get(&self, key: &Key) -> Result<Option<Row>>;
+
+    /// All rows of a range, in its order.
+    fn range(&self, range: &Range) -> Result<Vec<Row>>;
+
+    /// The first `limit` rows of a range, which may be outdated by the time of the commit.
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
+
+    /// How many rows a range has. Not validated.
+    fn count(&self, range: &Range) -> Result<u64>;
+
+    /// A page of the log, in order. It ends behind the last event of a commit, so it may be a little longer than
+    /// the limit; it is empty only if nothing follows.
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>>;
+
+    /// The last revision whose event is older than `moment`; [`Revision::ZERO`] if there is none.
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
+
+    /// The last revision that was pruned: the log starts behind it.
+    fn floor(&self) -> Result<Revision>;
+
+    /// When the oldest heartbeat that is kept came.
+    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>>;
+}
+
+/// Which part of the log to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Events behind this revision.
+    pub after: Revision,
+    /// Events up to and including this revision.
+    pub until: Revision,
+    /// Only these types; all if empty.
+    pub types: &'a [EventType],
+    /// Stop once this many were found.
+    pub limit: usize,
+}
+
+impl Page<'_> {
+    /// The next `limit` events of every type.
+    pub fn after(after: Revision, limit: usize) -> Page<'static> {
+        Page { after, until: Revision::new(i64::MAX), types: &[], limit }
+    }
+}
+
+/// How far ahead of the clock the last event may be before its time is no longer held on to.
+const TRUSTED_LEAD: Duration = Duration::from_hours(24);
+
+/// The time of a new event: not earlier than the last one, unless that one can only be a mistake.
+fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
+    match last {
+        Some(last) if last > now && last <= now.plus(TRUSTED_LEAD) => last,
+        _ => now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_times_never_go_back_unless_the_last_one_is_a_day_ahead() {
+        let at = |seconds: u64| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
+        for (now, last, expected) in [
+            (1000, None, 1000),
+            (1000, Some(900), 1000),
+            (1000, Some(1100), 1100),
+            (1000, Some(1000 + 86_400), 1000 + 86_400),
+            (1000, Some(1001 + 86_400), 1000),
+        ] {
+            assert_eq!(event_time(at(now), last.map(at)), at(expected), "now {now}, last {last:?}");
+        }
+    }
+}

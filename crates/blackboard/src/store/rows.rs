@@ -1,0 +1,348 @@
+//! What is stored: every kind of row, its key, and the indexes it stands in.
+//!
+//! A row type declares its key and its indexes here, once. Memory (and every engine that stores rows as they are)
+//! is generic over that; SQLite maps both to the columns and indexes of its schema, because people query those.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Agent;
+use crate::clock::Timestamp;
+use crate::project::Project;
+use crate::revision::{Pending, Revision};
+use crate::work::{Dependency, Status, WorkItem};
+
+/// What names a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// By session id.
+    Agent(String),
+    /// By project id.
+    Project(String),
+    /// By item id.
+    WorkItem(String),
+    /// The item that waits, and the item it waits for.
+    Dependency(String, String),
+    /// A session (or another name) and one of its readers.
+    Cursor(String, String),
+    /// By the id that the caller gave to its operation.
+    Operation(String),
+    /// By name.
+    Mark(&'static str),
+}
+
+/// A stored row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    /// See [`Agent`].
+    Agent(Agent),
+    /// See [`Project`].
+    Project(Project),
+    /// See [`WorkItem`].
+    WorkItem(WorkItem),
+    /// See [`Dependency`].
+    Dependency(Dependency),
+    /// See [`Cursor`].
+    Cursor(Cursor),
+    /// See [`Operation`].
+    Operation(Operation),
+    /// See [`Mark`].
+    Mark(Mark),
+}
+
+/// How far a reader has read the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Whose cursor it is: a session id.
+    pub owner: String,
+    /// Which of its readers: `observe` and `hook` never share one.
+    pub reader: String,
+    /// The last revision that was read.
+    pub revision: Revision,
+    /// When that was.
+    pub updated_at: Timestamp,
+}
+
+/// The remembered answer of an operation that its caller named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// The caller's name for it.
+    pub operation_id: String,
+    /// The verb that ran.
+    pub verb: String,
+    /// Its answer, as JSON.
+    pub answer: String,
+    /// The first event of its commit: what is pending in the answer is resolved against it.
+    pub revision: Revision,
+    /// When it ran; remembered for 24 hours.
+    pub created_at: Timestamp,
+}
+
+/// One fact about the board itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Which fact.
+    pub name: &'static str,
+    /// What is known, as JSON.
+    pub value: String,
+}
+
+/// An order in which rows can be read, split into partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Index {
+    /// All agents, by session id.
+    Agents,
+    /// Active and idle agents, the one seen longest ago first.
+    LiveAgents,
+    /// Agents that have ended, by when they did.
+    EndedAgents,
+    /// The delegates of a session.
+    Delegates,
+    /// All projects, by id.
+    Projects,
+    /// All work items, by id.
+    WorkItems,
+    /// Work items of one status, P1 first, then oldest first.
+    WorkQueue,
+    /// Work items of every status that a session claimed.
+    ClaimedBy,
+    /// Work items of a project.
+    WorkOfProject,
+    /// Completed work items, by when they were.
+    CompletedWork,
+    /// What an item waits for, in the order in which that was said.
+    Blockers,
+    /// Which items wait for an item.
+    Dependents,
+    /// Remembered operations, oldest first.
+    Operations,
+    /// The cursors of a session.
+    Cursors,
+}
+
+/// A part of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Which index.
+    pub index: Index,
+    /// Which partition of it.
+    pub partition: String,
+    /// Only what sorts at or behind this.
+    pub from: Option<String>,
+    /// Only what sorts before this.
+    pub before: Option<String>,
+}
+
+impl Range {
+    fn whole(index: Index, partition: &str) -> Range {
+        Range { index, partition: partition.to_owned(), from: None, before: None }
+    }
+
+    /// All agents.
+    pub fn agents() -> Range {
+        Range::whole(Index::Agents, "")
+    }
+
+    /// Agents whose session id starts with `prefix`.
+    pub fn agents_with_prefix(prefix: &str) -> Range {
+        // Session ids are ASCII, so the highest character ends every one that has the prefix.
+        Range {
+            from: Some(prefix.to_owned()),
+            before: Some(format!("{prefix}\u{10ffff}")),
+            ..Range::agents()
+        }
+    }
+
+    /// Active and idle agents.
+    pub fn live_agents() -> Range {
+        Range::whole(Index::LiveAgents, "")
+    }
+
+    /// Active and idle agents that were last seen before `moment`.
+    pub fn live_agents_seen_before(moment: Timestamp) -> Range {
+        Range { before: Some(moment.to_string()), ..Range::live_agents() }
+    }
+
+    /// Agents that ended before `moment`.
+    pub fn agents_ended_before(moment: Timestamp) -> Range {
+        Range { before: Some(moment.to_string()), ..Range::whole(Index::EndedAgents, "") }
+    }
+
+    /// Agents that ended at `moment` or later.
+    pub fn agents_ended_since(moment: Timestamp) -> Range {
+        Range { from: Some(moment.to_string()), ..Range::whole(Index::EndedAgents, "") }
+    }
+
+    /// The delegates of a session.
+    pub fn delegates_of(session: &str) -> Range {
+        Range::whole(Index::Delegates, session)
+    }
+
+    /// All projects.
+    pub fn projects() -> Range {
+        Range::whole(Index::Projects, "")
+    }
+
+    /// All work items.
+    pub fn work_items() -> Range {
+        Range::whole(Index::WorkItems, "")
+    }
+
+    /// Work items of one status, in the order in which they should be done.
+    pub fn work_queue(status: Status) -> Range {
+        Range::whole(Index::WorkQueue, status.as_str())
+    }
+
+    /// Work items that a session claimed, also those that it completed.
+    pub fn claimed_by(session: &str) -> Range {
+        Range::whole(Index::ClaimedBy, session)
+    }
+
+    /// Work items of a project.
+    pub fn work_of_project(project: &str) -> Range {
+        Range::whole(Index::WorkOfProject, project)
+    }
+
+    /// Work items that were completed at `moment` or later.
+    pub fn completed_since(moment: Timestamp) -> Range {
+        Range { from: Some(moment.to_string()), ..Range::whole(Index::CompletedWork, "") }
+    }
+
+    /// What an item waits for.
+    pub fn blockers_of(item: &str) -> Range {
+        Range::whole(Index::Blockers, item)
+    }
+
+    /// Which items wait for an item.
+    pub fn dependents_of(item: &str) -> Range {
+        Range::whole(Index::Dependents, item)
+    }
+
+    /// Operations that were remembered before `moment`.
+    pub fn operations_before(moment: Timestamp) -> Range {
+        Range { before: Some(moment.to_string()), ..Range::whole(Index::Operations, "") }
+    }
+
+    /// The cursors of a session.
+    pub fn cursors_of(session: &str) -> Range {
+        Range::whole(Index::Cursors, session)
+    }
+}
+
+/// Where a row stands in an index.
+pub(crate) struct Place {
+    pub(crate) index: Index,
+    pub(crate) partition: String,
+    pub(crate) sort: String,
+}
+
+fn place(index: Index, partition: &str, sort: impl Into<String>) -> Place {
+    Place { index, partition: partition.to_owned(), sort: sort.into() }
+}
+
+impl Row {
+    /// The row's key.
+    pub fn key(&self) -> Key {
+        match self {
+            Row::Agent(agent) => Key::Agent(agent.session_id.clone()),
+            Row::Project(project) => Key::Project(project.project_id.clone()),
+            Row::WorkItem(item) => Key::WorkItem(item.item_id.clone()),
+            Row::Dependency(dependency) => {
+                Key::Dependency(dependency.item_id.clone(), dependency.blocked_by.clone())
+            }
+            Row::Cursor(cursor) => Key::Cursor(cursor.owner.clone(), cursor.reader.clone()),
+            Row::Operation(operation) => Key::Operation(operation.operation_id.clone()),
+            Row::Mark(mark) => Key::Mark(mark.name),
+        }
+    }
+
+    /// Every place where the row stands in an index.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        match self {
+            Row::Agent(agent) => {
+                let id = &agent.session_id;
+                let mut places = vec![place(Index::Agents, "", id)];
+                if agent.status.is_live() {
+                    places.push(place(Index::LiveAgents, "", format!("{} {id}", agent.last_seen_at)));
+                }
+                if let Some(ended) = agent.ended_at {
+                    places.push(place(Index::EndedAgents, "", format!("{ended} {id}")));
+                }
+                if let Some(parent) = &agent.parent_id {
+                    places.push(place(Index::Delegates, parent, id));
+                }
+                places
+            }
+            Row::Project(project) => vec![place(Index::Projects, "", &project.project_id)],
+            Row::WorkItem(item) => {
+                let id = &item.item_id;
+                let mut places = vec![place(Index::WorkItems, "", id)];
+                places.push(place(
+                    Index::WorkQueue,
+                    item.status.as_str(),
+                    format!("{} {} {id}", item.priority, item.created_at),
+                ));
+                if let Some(session) = &item.claimed_by {
+                    places.push(place(Index::ClaimedBy, session, id));
+                }
+                if let Some(project) = &item.project_id {
+                    places.push(place(Index::WorkOfProject, project, id));
+                }
+                if let Some(completed) = item.completed_at {
+                    places.push(place(Index::CompletedWork, "", format!("{completed} {id}")));
+                }
+                places
+            }
+            Row::Dependency(dependency) => vec![
+                place(
+                    Index::Blockers,
+                    &dependency.item_id,
+                    format!("{} {}", dependency.created_at, dependency.blocked_by),
+                ),
+                place(Index::Dependents, &dependency.blocked_by, &dependency.item_id),
+            ],
+            Row::Operation(operation) => vec![place(
+                Index::Operations,
+                "",
+                format!("{} {}", operation.created_at, operation.operation_id),
+            )],
+            Row::Cursor(cursor) => vec![place(Index::Cursors, &cursor.owner, &cursor.reader)],
+            Row::Mark(_) => Vec::new(),
+        }
+    }
+}
+
+impl Pending for Row {
+    fn resolve(&mut self, first: Revision) {
+        match self {
+            Row::Agent(agent) => agent.resolve(first),
+            Row::Project(project) => project.resolve(first),
+            Row::WorkItem(item) => item.resolve(first),
+            Row::Operation(operation) => operation.revision.resolve(first),
+            Row::Cursor(cursor) => cursor.revision.resolve(first),
+            Row::Dependency(_) | Row::Mark(_) => {}
+        }
+    }
+}
+
+macro_rules! row_conversions {
+    ($($variant:ident),+) => {$(
+        impl From<$variant> for Row {
+            fn from(row: $variant) -> Row {
+                Row::$variant(row)
+            }
+        }
+
+        impl TryFrom<Row> for $variant {
+            type Error = Row;
+
+            fn try_from(row: Row) -> Result<$variant, Row> {
+                match row {
+                    Row::$variant(row) => Ok(row),
+                    other => Err(other),
+                }
+            }
+        }
+    )+};
+}
+
+row_conversions!(Agent, Project, WorkItem, Dependency, Cursor, Operation, Mark);

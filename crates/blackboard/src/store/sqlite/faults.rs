@@ -1,0 +1,71 @@
+//! What SQLite says, in the words of this program. Nobody should have to read a raw SQL message.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::error::{Code, Error, Fault, Refusal};
+
+/// Translates an error that came up while working on the database at `path`.
+pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
+    let shown = path.display();
+    let code = error.sqlite_error_code();
+    match code {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => busy(path, None),
+        Some(ErrorCode::DiskFull) => {
+            Fault::new(Code::DiskFull, format!("there is no room left for {shown}; nothing was written"))
+                .hint("free some space on this file system and run the command again")
+                .because(error)
+                .into()
+        }
+        Some(ErrorCode::DatabaseCorrupt) => corrupt(path, error),
+        Some(ErrorCode::NotADatabase) => foreign(path, "it is not a SQLite database"),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Refusal::new(
+            Code::ReadOnly,
+            format!("{shown} can't be written: the file, its directory or the file system is read-only"),
+        )
+        .hint(
+            "a board needs a directory that this user may write to; --db or BLACKBOARD_DB names another one",
+        )
+        .into(),
+        Some(ErrorCode::SystemIoFailure) => {
+            Fault::new(Code::Io, format!("the operating system failed to read or write {shown}"))
+                .hint("see the cause; a network or overlay file system may not support SQLite's locks")
+                .because(error)
+                .into()
+        }
+        _ => {
+            Fault::new(Code::Internal, format!("the database at {shown} refused a statement of this program"))
+                .hint("this is a bug; the transaction was rolled back and nothing was changed")
+                .because(error)
+                .into()
+        }
+    }
+}
+
+/// The file is damaged.
+pub(super) fn corrupt(path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Fault::new(Code::Corrupt, format!("the database {} is damaged", path.display()))
+        .hint("it was left as it is; move it away to start with an empty board, or restore a copy")
+        .because(source)
+        .into()
+}
+
+/// The file belongs to another program.
+pub(super) fn foreign(path: &Path, why: &str) -> Error {
+    Fault::new(
+        Code::ForeignDatabase,
+        format!("{} is not a board of this program: {why}; it was left untouched", path.display()),
+    )
+    .hint("set BLACKBOARD_HOME to another directory, or name another file with --db")
+    .into()
+}
+
+/// Somebody held the write lock for too long.
+pub(super) fn busy(path: &Path, holder: Option<String>) -> Error {
+    let who = holder.unwrap_or_else(|| "another process".to_owned());
+    Refusal::new(Code::Busy, format!("{who} holds the write lock of {}; gave up waiting", path.display()))
+        .hint("nothing was changed; run the command again, or look at what that process is doing")
+        .detail("lock_holder", who)
+        .into()
+}

@@ -1,0 +1,202 @@
+//! The SQLite engine: a board in one file.
+//!
+//! A commit runs under `BEGIN IMMEDIATE`, so what it reads can't change under it and it never runs twice. Readers
+//! read the write-ahead log and wait for nobody. One writer of this process works at a time; the [`queue`] decides
+//! between processes.
+//!
+//! | File | What it is about |
+//! |---|---|
+//! | `open.rs` | opening and creating the file, in distrust |
+//! | `schema.rs` | migrations and versions |
+//! | `queue.rs` | the queue in front of the writer lock |
+//! | `txn.rs` | a transaction: reading, and applying changes |
+//! | `columns.rs` | rows as columns |
+//! | `faults.rs` | SQLite's errors in our words |
+
+mod columns;
+mod faults;
+mod open;
+mod queue;
+mod schema;
+mod txn;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, DEFAULT_NAME};
+
+use self::queue::Queue;
+pub use self::schema::VERSION as SCHEMA_VERSION;
+use self::txn::Transaction;
+use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
+use crate::clock::Clock;
+use crate::error::Result;
+
+/// How many frames the write-ahead log may have before it is folded back.
+const FRAMES_KEPT: u32 = 200;
+
+/// How many connections are kept for later.
+const CONNECTIONS_KEPT: usize = 4;
+
+/// What survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// A commit survives the death of every process. A power cut may take the last moments, and never corrupts.
+    #[default]
+    Normal,
+    /// A commit survives a power cut: every one waits for the disk.
+    Full,
+}
+
+/// How a board in a file is opened.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// What survives.
+    pub durability: Durability,
+    /// How long a writer waits for others.
+    pub busy_timeout: Duration,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> SqliteOptions {
+        SqliteOptions { durability: Durability::Normal, busy_timeout: Duration::from_secs(5) }
+    }
+}
+
+/// A board in a SQLite file.
+pub struct Sqlite {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    options: SqliteOptions,
+    queue: Queue,
+    /// Writers of this process take turns here, before they meet those of others.
+    writer: Mutex<()>,
+    idle: Mutex<Vec<Connection>>,
+    /// How long the write-ahead log was at the last commit.
+    frames: Arc<AtomicU32>,
+}
+
+impl Sqlite {
+    /// Opens the board at `path`, and creates it if it does not exist.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Result<Sqlite> {
+        let store = Sqlite::at(path, clock, options);
+        if !open::exists(path)? {
+            open::create(path, &store.queue, store.clock.now())?;
+        }
+        store.connected()
+    }
+
+    /// Opens the board at `path`, or returns `None` and creates nothing if there is none.
+    pub fn open_existing(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        options: &SqliteOptions,
+    ) -> Result<Option<Sqlite>> {
+        if !open::exists(path)? {
+            return Ok(None);
+        }
+        Sqlite::at(path, clock, options).connected().map(Some)
+    }
+
+    fn at(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Sqlite {
+        Sqlite {
+            path: path.to_owned(),
+            clock,
+            queue: Queue::new(path, options.busy_timeout),
+            options: options.clone(),
+            writer: Mutex::new(()),
+            idle: Mutex::default(),
+            frames: Arc::default(),
+        }
+    }
+
+    /// Connects once, so that whatever is wrong with the file comes up here.
+    fn connected(self) -> Result<Sqlite> {
+        let connection = self.take()?;
+        self.put_back(connection);
+        Ok(self)
+    }
+
+    fn take(&self) -> Result<Connection> {
+        if let Some(connection) = self.lock_idle().pop() {
+            return Ok(connection);
+        }
+        let mut connection = open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
+        // Takes the place of SQLite's own automatic checkpoint, which would run inside somebody's commit.
+        let frames = self.frames.clone();
+        let hook = move |_: &mut _, length| {
+            frames.store(u32::try_from(length).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(hook)).map_err(|error| faults::translate(&self.path, error))?;
+        Ok(connection)
+    }
+
+    fn put_back(&self, connection: Connection) {
+        let mut idle = self.lock_idle();
+        if idle.len() < CONNECTIONS_KEPT {
+            idle.push(connection);
+        }
+    }
+
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Sqlite {
+    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        let connection = self.take()?;
+        let transaction = Transaction::read(&connection, &self.path, self.clock.now())?;
+        let outcome = f(&transaction);
+        drop(transaction);
+        self.put_back(connection);
+        outcome
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        let turn = match commit.patience {
+            Patience::Wait => self.writer.lock().unwrap_or_else(PoisonError::into_inner),
+            Patience::Never => match self.writer.try_lock() {
+                Ok(turn) => turn,
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(std::sync::TryLockError::WouldBlock) => return Err(faults::busy(&self.path, None)),
+            },
+        };
+        let connection = self.take()?;
+        self.queue.begin(&connection, commit.patience)?;
+        let held = Instant::now();
+        // The transaction rolls back when it is dropped without being applied.
+        let transaction = Transaction::write(&connection, &self.path, self.clock.now())?;
+        let changes = f(&transaction)?;
+        let mut committed = transaction.apply(changes)?;
+        committed.held = held.elapsed();
+        self.put_back(connection);
+        drop(turn);
+        Ok(committed)
+    }
+
+    fn size(&self) -> Result<u64> {
+        let length = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
+        Ok(length(&self.path) + length(&queue::beside(&self.path, "-wal")))
+    }
+
+    fn settle(&self) {
+        if self.frames.load(Ordering::Relaxed) <= FRAMES_KEPT {
+            return;
+        }
+        let Ok(connection) = self.take() else { return };
+        // Without waiting: if somebody reads or writes now, the next one will fold it back.
+        if connection.busy_timeout(Duration::ZERO).is_ok() {
+            let _ = connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE);
+        }
+        self.put_back(connection);
+    }
+}

@@ -1,0 +1,161 @@
+//! A fair, crash-safe queue in front of the writer lock.
+//!
+//! SQLite's own busy handler sleeps and tries again; under load the unlucky wait for seconds. Here a writer tries
+//! once, and if somebody is at work, queues for a lock on a sidecar file, which the kernel gives in turn and takes
+//! back when a process dies. Only the holder of that lock polls SQLite's. SQLite's lock stays the truth: a fault in
+//! the queue costs fairness and nothing else. Without contention it costs nothing.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::faults;
+use crate::error::Result;
+use crate::store::Patience;
+
+/// How long the one who polls sleeps at first, and at most.
+const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+
+/// Where writers stand in line for the database at one path.
+pub(super) struct Queue {
+    database: PathBuf,
+    limit: Duration,
+}
+
+/// A place at the head of the queue, given back on drop.
+pub(super) struct Head {
+    _lock: File,
+}
+
+impl Queue {
+    pub(super) fn new(database: &Path, limit: Duration) -> Queue {
+        Queue { database: database.to_owned(), limit }
+    }
+
+    /// Begins a write transaction.
+    pub(super) fn begin(&self, connection: &Connection, patience: Patience) -> Result<()> {
+        connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
+        if self.try_begin(connection)? {
+            return Ok(());
+        }
+        if patience == Patience::Never {
+            return Err(faults::busy(&self.database, None));
+        }
+        let deadline = Instant::now() + self.limit;
+        let Some(_head) = self.enter(deadline) else {
+            return Err(faults::busy(&self.database, lock_holder(&self.database)));
+        };
+        let mut pause = POLL.0;
+        while !self.try_begin(connection)? {
+            if Instant::now() >= deadline {
+                return Err(faults::busy(&self.database, lock_holder(&self.database)));
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(POLL.1);
+        }
+        Ok(())
+    }
+
+    /// Waits for the head of the queue, alone, for as long as `limit` allows. Creating a database happens here.
+    pub(super) fn enter_alone(&self) -> Option<Head> {
+        self.enter(Instant::now() + self.limit)
+    }
+
+    /// Where the sidecar file lies.
+    pub(super) fn sidecar(&self) -> PathBuf {
+        beside(&self.database, "-lock")
+    }
+
+    fn try_begin(&self, connection: &Connection) -> Result<bool> {
+        match connection.execute_batch("BEGIN IMMEDIATE") {
+            Ok(()) => Ok(true),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
+            Err(error) => Err(self.fault(error)),
+        }
+    }
+
+    /// The lock on the sidecar file, by `deadline`. Where the file can't be had, everybody is at the head: the
+    /// database's own lock decides.
+    fn enter(&self, deadline: Instant) -> Option<Head> {
+        let file = open_sidecar(&self.sidecar()).or_else(|_| File::open("/dev/null")).ok()?;
+        if file.try_lock().is_ok() {
+            return Some(Head { _lock: file });
+        }
+        // Waiting for a file lock has no time limit of its own. A thread waits; if it is too late, the lock that
+        // it gets goes with the message that nobody receives.
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            if file.lock().is_ok() {
+                let _ = sender.send(file);
+            }
+        });
+        let file = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()?;
+        Some(Head { _lock: file })
+    }
+
+    fn fault(&self, error: rusqlite::Error) -> crate::Error {
+        faults::translate(&self.database, error)
+    }
+}
+
+/// The file beside the database with this ending.
+pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn open_sidecar(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    super::open::private(&mut options);
+    options.open(path)
+}
+
+/// The process that holds the writer lock, in words.
+#[cfg(target_os = "linux")]
+fn lock_holder(database: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    // The kernel's table of locks, because opening the file and closing it again would drop SQLite's own locks.
+    let inode = std::fs::symlink_metadata(beside(database, "-shm")).ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = writer_pid(&locks, inode)?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(format!("process {pid} ({})", crate::text::escape_for_terminal(name.trim())))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lock_holder(_database: &Path) -> Option<String> {
+    None
+}
+
+/// Finds the writer among lines such as `1: POSIX ADVISORY WRITE 4711 00:2a:815 120 120`: the writer lock of a
+/// write-ahead log is byte 120 of its `-shm` file.
+#[cfg(target_os = "linux")]
+fn writer_pid(locks: &str, inode: u64) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().filter(|field| *field != "->").collect();
+        let [_, _, _, "WRITE", pid, place, "120", "120"] = fields[..] else { return None };
+        let (_, found) = place.rsplit_once(':')?;
+        (found.parse() == Ok(inode)).then(|| pid.parse().ok()).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_writer_is_found_in_the_kernels_table() {
+        let locks = "1: POSIX  ADVISORY  READ  11 fe:00:815 124 124\n\
+                     2: POSIX  ADVISORY  WRITE 12 fe:00:816 120 120\n\
+                     3: POSIX  ADVISORY  WRITE 13 fe:00:815 120 120\n\
+                     3: -> POSIX  ADVISORY  WRITE 14 fe:00:815 120 120\n";
+        assert_eq!(super::writer_pid(locks, 815), Some(13));
+        assert_eq!(super::writer_pid(locks, 817), None);
+        assert_eq!(super::writer_pid("nonsense", 815), None);
+    }
+}

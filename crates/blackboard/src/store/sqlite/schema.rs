@@ -1,0 +1,98 @@
+//! The schema and its migrations.
+//!
+//! Each migration is a numbered SQL file. `user_version` says how many have run; all that are missing run in one
+//! transaction.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::faults;
+use crate::clock::Timestamp;
+use crate::error::{Code, Fault, Result};
+
+/// Marks a database file as a board: "blbd".
+pub(super) const APPLICATION_ID: i32 = 0x626c_6264;
+
+struct Migration {
+    description: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { description: "the ledger", sql: include_str!("migrations/0001_ledger.sql") }];
+
+/// The version of the schema that this program writes.
+pub const VERSION: u32 = 1;
+
+const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
+
+/// What the database says its version is, by what the program can do with it.
+pub(super) enum Age {
+    Current,
+    Older,
+}
+
+/// Reads the version, and refuses a newer one. Costs one statement; it runs in every write transaction, so that a
+/// long-lived process of an older version never writes into a newer schema.
+pub(super) fn age(connection: &Connection, path: &Path) -> Result<Age> {
+    let version: u32 = connection
+        .prepare_cached("PRAGMA user_version")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .map_err(|error| faults::translate(path, error))?;
+    match version.cmp(&VERSION) {
+        std::cmp::Ordering::Equal => Ok(Age::Current),
+        std::cmp::Ordering::Less => Ok(Age::Older),
+        std::cmp::Ordering::Greater => Err(Fault::new(
+            Code::NewerSchema,
+            format!(
+                "{} was written by a newer version of blackboard (schema {version}, this one knows {VERSION})",
+                path.display()
+            ),
+        )
+        .hint("update blackboard; the database was left untouched")
+        .into()),
+    }
+}
+
+/// Runs what is missing. The caller has begun a write transaction.
+pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    for (number, migration) in (1..).zip(MIGRATIONS) {
+        if number <= version {
+            continue;
+        }
+        connection.execute_batch(migration.sql)?;
+        connection.execute(
+            "INSERT INTO schema_version (version, applied_at, description) VALUES (?1, ?2, ?3)",
+            (number, now.to_string(), migration.description),
+        )?;
+        connection.execute_batch(&format!("PRAGMA user_version = {number}"))?;
+    }
+    Ok(())
+}
+
+/// Refuses a schema that is not the one this program made. A database may have come with a cloned repository;
+/// a trigger, a view or a table of another shape in it is somebody's attempt to make us run his statements.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
+    let fault = |error| faults::translate(path, error);
+    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema").map_err(fault)?;
+    let mut rows = statement.query([]).map_err(fault)?;
+    while let Some(row) = rows.next().map_err(fault)? {
+        let name: String = row.get(0).map_err(fault)?;
+        let sql: Option<String> = row.get(1).map_err(fault)?;
+        // SQLite keeps a statement as it was written. An index that it made itself has none.
+        let known = match &sql {
+            Some(sql) => MIGRATIONS.iter().any(|migration| migration.sql.contains(sql.as_str())),
+            None => name.starts_with("sqlite_autoindex_"),
+        };
+        if !known {
+            let name = crate::text::escape_for_terminal(&name).into_owned();
+            return Err(faults::foreign(
+                path,
+                &format!("its schema has \"{name}\", which does not belong there"),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,398 @@
+//! One transaction: reading rows and the log, and applying changes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::Value;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
+
+use super::columns::{self, EVENT_COLUMNS, Table};
+use super::{faults, schema};
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Fault, Result};
+use crate::event::Event;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time};
+
+/// Sorts behind every text that is stored.
+const LAST: &str = "\u{10ffff}";
+
+/// A transaction that has begun. Dropping it rolls back.
+pub(super) struct Transaction<'a> {
+    connection: &'a Connection,
+    path: &'a Path,
+    now: Timestamp,
+    /// Every row that was read by its key or in a range: an update writes only the columns that differ, so that it
+    /// leaves alone the indexes of those that don't.
+    read: RefCell<HashMap<Key, Option<Row>>>,
+    last_event: Cell<Option<(Revision, Option<Timestamp>)>>,
+    open: Cell<bool>,
+}
+
+impl<'a> Transaction<'a> {
+    /// Begins to read.
+    pub(super) fn read(
+        connection: &'a Connection,
+        path: &'a Path,
+        now: Timestamp,
+    ) -> Result<Transaction<'a>> {
+        connection
+            .prepare_cached("BEGIN")
+            .and_then(|mut statement| statement.execute([]))
+            .map_err(|error| faults::translate(path, error))?;
+        Ok(Transaction::begun(connection, path, now))
+    }
+
+    /// Takes over a write transaction that the queue has begun.
+    pub(super) fn write(
+        connection: &'a Connection,
+        path: &'a Path,
+        now: Timestamp,
+    ) -> Result<Transaction<'a>> {
+        let transaction = Transaction::begun(connection, path, now);
+        match schema::age(connection, path)? {
+            schema::Age::Current => Ok(transaction),
+            schema::Age::Older => Err(faults::corrupt(path, "its schema became older while it was open")),
+        }
+    }
+
+    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Transaction<'a> {
+        Transaction {
+            connection,
+            path,
+            now,
+            read: RefCell::default(),
+            last_event: Cell::new(None),
+            open: Cell::new(true),
+        }
+    }
+
+    /// Writes the changes and commits.
+    pub(super) fn apply(self, mut changes: Changes) -> Result<Committed> {
+        let (last, last_time) = self.last_event()?;
+        let first = last.next();
+        let mut committed = Committed { first, held: Duration::ZERO, trimmed_heartbeats: 0 };
+        if changes.is_empty() {
+            return Ok(committed);
+        }
+        changes.resolve(first);
+        // What rows refer to goes last, and what refers to rows that go, first.
+        self.detach_heartbeats(&changes.forget_heartbeats_of, &changes.detach_heartbeats_from)?;
+        for row in &changes.put {
+            self.put(row)?;
+        }
+        for key in &changes.remove {
+            self.remove(key)?;
+        }
+        self.append_events(changes.events, first, event_time(self.now, last_time))?;
+        self.append_heartbeats(&changes.heartbeats)?;
+        if let Some(until) = changes.trim_events {
+            self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
+        }
+        if let Some((before, limit)) = changes.trim_heartbeats {
+            committed.trimmed_heartbeats = self.trim_heartbeats(before, limit)?;
+        }
+        self.execute("COMMIT", [])?;
+        self.open.set(false);
+        Ok(committed)
+    }
+
+    fn put(&self, row: &Row) -> Result<()> {
+        let key = row.key();
+        let read = self.read.borrow();
+        let Some(before) = read.get(&key) else {
+            return Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into());
+        };
+        let (table, values) = columns::values_of(row);
+        match before {
+            Some(before) => self.update(table, &columns::values_of(before).1, &values),
+            None => self.insert(table, &values),
+        }
+    }
+
+    fn insert(&self, table: &Table, values: &[Value]) -> Result<()> {
+        let places: Vec<_> = (1..=values.len()).map(|number| format!("?{number}")).collect();
+        let sql = format!(
+            "INSERT INTO {} ({}) VALUES ({})",
+            table.name,
+            table.columns.join(", "),
+            places.join(", ")
+        );
+        self.execute(&sql, params_from_iter(values)).map(drop)
+    }
+
+    fn update(&self, table: &Table, before: &[Value], after: &[Value]) -> Result<()> {
+        let changed: Vec<usize> =
+            (0..after.len()).filter(|&column| before[column] != after[column]).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let set: Vec<_> = changed.iter().map(|&column| format!("{} = ?", table.columns[column])).collect();
+        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), key_condition(table));
+        let values = changed.iter().map(|&column| &after[column]).chain(&after[..table.key_columns]);
+        self.execute(&sql, params_from_iter(values)).map(drop)
+    }
+
+    fn remove(&self, key: &Key) -> Result<()> {
+        if !self.read.borrow().contains_key(key) {
+            return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
+        }
+        let (table, values) = columns::table_of(key);
+        let sql = format!("DELETE FROM {} WHERE {}", table.name, key_condition(table));
+        self.execute(&sql, params_from_iter(values)).map(drop)
+    }
+
+    fn append_events(
+        &self,
+        events: Vec<crate::event::NewEvent>,
+        first: Revision,
+        timestamp: Timestamp,
+    ) -> Result<()> {
+        const INSERT: &str = "INSERT INTO events (id, timestamp, event_type, actor_id, target_id, target_type, \
+                              summary, metadata, commit_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let timestamp = timestamp.to_string();
+        for (id, event) in (first.get()..).zip(events) {
+            let row = params![
+                id,
+                timestamp,
+                event.event_type.as_str(),
+                event.actor_id,
+                event.target_id,
+                event.target_type.map(crate::event::TargetType::as_str),
+                event.summary,
+                event.metadata.as_ref().map(crate::metadata::Metadata::as_str),
+                first.get(),
+            ];
+            self.execute(INSERT, row)?;
+        }
+        Ok(())
+    }
+
+    fn append_heartbeats(&self, heartbeats: &[crate::agent::Heartbeat]) -> Result<()> {
+        const INSERT: &str =
+            "INSERT INTO heartbeats (session_id, timestamp, progress, work_item_id) VALUES (?1, ?2, ?3, ?4)";
+        for heartbeat in heartbeats {
+            let row = params![
+                heartbeat.session_id,
+                heartbeat.timestamp.to_string(),
+                heartbeat.progress,
+                heartbeat.work_item_id
+            ];
+            self.execute(INSERT, row)?;
+        }
+        Ok(())
+    }
+
+    fn detach_heartbeats(&self, sessions: &[String], items: &[String]) -> Result<()> {
+        for session in sessions {
+            self.execute("DELETE FROM heartbeats WHERE session_id = ?1", params![session])?;
+        }
+        for item in items {
+            self.execute("UPDATE heartbeats SET work_item_id = NULL WHERE work_item_id = ?1", params![item])?;
+        }
+        Ok(())
+    }
+
+    /// Heartbeats are appended in the order of time, so the old ones are those with the lowest ids.
+    fn trim_heartbeats(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        const BATCH_END: &str = "SELECT id FROM heartbeats ORDER BY id LIMIT 1 OFFSET ?1";
+        let Some(old) = self.last_id_before("heartbeats", before)? else { return Ok(0) };
+        let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
+        let end = self.query_one(BATCH_END, params![offset], |row| row.get(0))?.unwrap_or(old);
+        self.execute("DELETE FROM heartbeats WHERE id <= ?1", params![old.min(end)])
+    }
+
+    /// The last id whose time is before `moment`, found by halving: ids and times rise together.
+    fn last_id_before(&self, log: &str, moment: Timestamp) -> Result<Option<i64>> {
+        let bounds = format!("SELECT min(id), max(id) FROM {log}");
+        let bounds = self.query_one(&bounds, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some((Some(lowest), Some(highest))): Option<(Option<i64>, Option<i64>)> = bounds else {
+            return Ok(None);
+        };
+        let is_older = format!("SELECT id, timestamp < ?2 FROM {log} WHERE id >= ?1 ORDER BY id LIMIT 1");
+        let moment = moment.to_string();
+        let (mut low, mut high) = (lowest, highest + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let found: Option<(i64, bool)> =
+                self.query_one(&is_older, params![middle, moment], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            match found {
+                Some((id, true)) => low = id + 1,
+                _ => high = middle,
+            }
+        }
+        Ok((low > lowest).then_some(low - 1))
+    }
+
+    /// The id of the last event, and its time.
+    fn last_event(&self) -> Result<(Revision, Option<Timestamp>)> {
+        const LAST_EVENT: &str = "SELECT id, timestamp FROM events ORDER BY id DESC LIMIT 1";
+        if let Some(known) = self.last_event.get() {
+            return Ok(known);
+        }
+        let found: Option<(i64, String)> =
+            self.query_one(LAST_EVENT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let last = match found {
+            Some((id, time)) => (Revision::new(id), time.parse().ok()),
+            None => (Revision::ZERO, None),
+        };
+        self.last_event.set(Some(last));
+        Ok(last)
+    }
+
+    fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
+        let plan = columns::plan_of(range);
+        let sql = format!(
+            "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
+            plan.table.columns.join(", "),
+            plan.table.name,
+            condition(&plan),
+            plan.order
+        );
+        let mut statement = self.prepare(&sql)?;
+        let mut rows = statement.query(bounds(range, limit)).map_err(|error| self.fault(error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            found.push(columns::row_from(plan.table, row)?);
+        }
+        Ok(found)
+    }
+
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(sql).map_err(|error| self.fault(error))
+    }
+
+    fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
+        self.prepare(sql)?.execute(parameters).map_err(|error| self.fault(error))
+    }
+
+    fn query_one<T>(
+        &self,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+        f: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        self.prepare(sql)?.query_row(parameters, f).optional().map_err(|error| self.fault(error))
+    }
+
+    fn fault(&self, error: rusqlite::Error) -> Error {
+        faults::translate(self.path, error)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.open.get() && !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+fn key_condition(table: &Table) -> String {
+    let columns: Vec<_> =
+        table.columns[..table.key_columns].iter().map(|column| format!("{column} = ?")).collect();
+    columns.join(" AND ")
+}
+
+fn condition(plan: &columns::Plan) -> String {
+    match plan.bounded {
+        Some(column) => format!("{} AND {column} >= ?2 AND {column} < ?3", plan.condition),
+        None => plan.condition.to_owned(),
+    }
+}
+
+fn bounds(range: &Range, limit: i64) -> (&str, &str, &str, i64) {
+    (&range.partition, range.from.as_deref().unwrap_or(""), range.before.as_deref().unwrap_or(LAST), limit)
+}
+
+impl Tx for Transaction<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        Ok(self.last_event()?.0)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        if let Some(row) = self.read.borrow().get(key) {
+            return Ok(row.clone());
+        }
+        let (table, values) = columns::table_of(key);
+        let sql =
+            format!("SELECT {} FROM {} WHERE {}", table.columns.join(", "), table.name, key_condition(table));
+        let mut statement = self.prepare(&sql)?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.fault(error))?;
+        let row = match rows.next().map_err(|error| self.fault(error))? {
+            Some(row) => Some(columns::row_from(table, row)?),
+            None => None,
+        };
+        self.read.borrow_mut().insert(key.clone(), row.clone());
+        Ok(row)
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        let rows = self.rows_of(range, -1)?;
+        let mut read = self.read.borrow_mut();
+        for row in &rows {
+            read.insert(row.key(), Some(row.clone()));
+        }
+        Ok(rows)
+    }
+
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        let plan = columns::plan_of(range);
+        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.table.name, condition(&plan));
+        let count: Option<i64> = self.query_one(&sql, bounds(range, -1), |row| row.get(0))?;
+        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        let of_types = match page.types.len() {
+            0 => String::new(),
+            count => format!(" AND event_type IN ({})", vec!["?"; count].join(", ")),
+        };
+        let sql =
+            format!("SELECT {EVENT_COLUMNS} FROM events WHERE id > ? AND id <= ?{of_types} ORDER BY id");
+        let mut statement = self.prepare(&sql)?;
+        let parameters = [Value::Integer(page.after.get()), Value::Integer(page.until.get())]
+            .into_iter()
+            .chain(page.types.iter().map(|event_type| Value::Text(event_type.as_str().to_owned())));
+        let mut rows = statement.query(params_from_iter(parameters)).map_err(|error| self.fault(error))?;
+        let mut found: Vec<Event> = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            let event = columns::event_from(row)?;
+            let full = found.len() >= page.limit;
+            if full && found.last().is_none_or(|last| last.commit_id != event.commit_id) {
+                break;
+            }
+            found.push(event);
+        }
+        Ok(found)
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        match self.last_id_before("events", moment)? {
+            Some(id) => Ok(Revision::new(id)),
+            None => self.floor(),
+        }
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        let lowest: Option<Option<i64>> =
+            self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
+        Ok(lowest.flatten().map_or(Revision::ZERO, |id| Revision::new(id).previous()))
+    }
+
+    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
+        const OLDEST: &str = "SELECT timestamp FROM heartbeats ORDER BY id LIMIT 1";
+        let oldest: Option<String> = self.query_one(OLDEST, [], |row| row.get(0))?;
+        Ok(oldest.and_then(|time| time.parse().ok()))
+    }
+}

@@ -1,0 +1,309 @@
+//! The sweep: whoever died holds nothing any more.
+//!
+//! It looks for candidates without a lock, asks the operating system about their processes, and then marks one agent
+//! at a time, in a transaction that looks again: a heartbeat that came in between wins, and of two sweeps one marks.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::agent::{Agent, AgentStatus};
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::{Code, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::process::Liveness;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Mark, Patience, Range, Tx, Wanted};
+use crate::work::WorkItem;
+
+/// How many agents an automatic sweep looks at.
+const BATCH: usize = 100;
+
+/// How far the clocks may drift apart before somebody must have set one, or the machine slept.
+const CLOCK_TOLERANCE: i64 = 30_000;
+
+/// How a sweep is made.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    /// Another threshold than the settings'.
+    pub threshold: Option<Duration>,
+    /// Only says what would happen.
+    pub dry_run: bool,
+    /// The session on whose behalf it runs: its call is proof of its life.
+    pub caller: Option<String>,
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Swept {
+    /// Who was marked stale.
+    pub stale_agents: Vec<StaleAgent>,
+    /// Who was silent, but has a live process.
+    pub pids_verified: Vec<String>,
+    /// How many old heartbeats were removed.
+    pub heartbeats_pruned: u64,
+}
+
+/// An agent that was found dead.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StaleAgent {
+    /// The session.
+    pub session_id: String,
+    /// What it called itself.
+    pub agent_name: String,
+    /// The work items that it held.
+    pub released_items: Vec<String>,
+    /// Its process.
+    #[serde(skip)]
+    pub pid: Option<u32>,
+}
+
+impl Pending for StaleAgent {
+    fn resolve(&mut self, _first: Revision) {}
+}
+
+impl Board {
+    /// Marks dead agents and frees what they held. Waits for other writers.
+    ///
+    /// ```
+    /// # use blackboard::{Board, sweep::Sweep};
+    /// let swept = Board::memory().sweep(&Sweep::default())?;
+    /// assert!(swept.stale_agents.is_empty());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        let mut swept = self.sweep_agents(sweep, Patience::Wait)?;
+        swept.heartbeats_pruned = if sweep.dry_run { 0 } else { self.prune_heartbeats()? };
+        Ok(swept)
+    }
+
+    /// The sweep that rides along with other commands: never waits, never fails, looks at no more than 100.
+    pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
+        let sweep = Sweep { caller: caller.map(str::to_owned), ..Sweep::default() };
+        self.sweep_agents(&sweep, Patience::Never).unwrap_or_default()
+    }
+
+    fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
+        let mut swept = Swept::default();
+        let (candidates, now) = self.candidates(sweep)?;
+        if candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)? {
+            return Ok(swept);
+        }
+        for agent in candidates {
+            let liveness = match agent.pid {
+                Some(pid) => self.processes().liveness(pid, agent.process.as_ref()),
+                None => Liveness::Unknown,
+            };
+            if liveness == Liveness::Alive && !agent.shares_process {
+                swept.pids_verified.push(agent.session_id.clone());
+                if !sweep.dry_run {
+                    self.refresh(&agent, patience)?;
+                }
+            } else if now.since(agent.last_seen_at) >= self.patience_with(&agent, liveness, sweep) {
+                swept.stale_agents.extend(self.mark_stale(&agent, sweep.dry_run, patience)?);
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Live agents that have been silent for too long, by one look at an index.
+    fn candidates(&self, sweep: &Sweep) -> Result<(Vec<Agent>, Timestamp)> {
+        let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
+        let limit = if sweep.caller.is_some() || sweep.threshold.is_none() { BATCH } else { usize::MAX };
+        self.read(&[], |tx| {
+            let range = Range::live_agents_seen_before(tx.now().minus(threshold));
+            let mut candidates = tx.hints::<Agent>(&range, limit)?;
+            candidates.retain(|agent| sweep.caller.as_ref() != Some(&agent.session_id));
+            Ok((candidates, tx.now()))
+        })
+    }
+
+    /// How long this agent may be silent. A process that hosts many sessions proves nothing about one of them while
+    /// it lives: then only the time decides, and takes longer.
+    fn patience_with(&self, agent: &Agent, liveness: Liveness, sweep: &Sweep) -> Duration {
+        let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
+        match (liveness, agent.shares_process, sweep.threshold) {
+            (Liveness::Dead, _, _) | (_, false, _) | (_, _, Some(_)) => threshold,
+            _ => self.settings().delegate_stale_threshold,
+        }
+    }
+
+    /// Silent, but alive: noted as seen, so that it is no candidate for a while.
+    fn refresh(&self, silent: &Agent, patience: Patience) -> Result<()> {
+        let key = Key::Agent(silent.session_id.clone());
+        self.commit_patiently(patience, "sweep refresh", &[Wanted::Row(key.clone())], |tx| {
+            let mut changes = Changes::new();
+            if let Some(mut agent) = tx.row::<Agent>(&key)?
+                && agent.status.is_live()
+                && agent.last_seen_at == silent.last_seen_at
+            {
+                agent.last_seen_at = tx.now();
+                changes.put(agent);
+            }
+            Ok((changes, ()))
+        })
+    }
+
+    fn mark_stale(&self, silent: &Agent, dry_run: bool, patience: Patience) -> Result<Option<StaleAgent>> {
+        let session = &silent.session_id;
+        let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Range(Range::claimed_by(session))];
+        if dry_run {
+            return self.read(&wanted, |tx| {
+                let held = held_items(tx, session)?;
+                Ok(Some(decide(silent.clone(), held, tx.now()).1))
+            });
+        }
+        let marked = self.commit_patiently(patience, "sweep", &wanted, |tx| {
+            let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+            // It has moved since it was looked at: somebody heard of it, or was faster.
+            let Some(agent) =
+                agent.filter(|agent| agent.status.is_live() && agent.last_seen_at == silent.last_seen_at)
+            else {
+                return Ok((Changes::new(), None));
+            };
+            let (changes, stale) = decide(agent, held_items(tx, session)?, tx.now());
+            Ok((changes, Some(stale)))
+        });
+        match marked {
+            Err(error) if patience == Patience::Never && error.code() == Code::Busy => Ok(None),
+            other => other,
+        }
+    }
+
+    fn commit_patiently<T: Pending>(
+        &self,
+        patience: Patience,
+        name: &'static str,
+        wanted: &[Wanted],
+        f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        match patience {
+            Patience::Wait => self.commit(name, wanted, f),
+            Patience::Never => self.try_commit(name, wanted, f),
+        }
+    }
+
+    /// Whether silence means anything. If the wall clock moved against the monotonic one, nobody had a chance to be
+    /// heard in the time that seems to have passed: everybody has one threshold from now.
+    fn clock_can_be_trusted(&self, sweep: &Sweep, patience: Patience) -> Result<bool> {
+        let seen = ClockMark::reading(self);
+        let known = self.read(&[Wanted::Row(ClockMark::KEY)], |tx| ClockMark::stored(tx))?;
+        match known {
+            Some(known) if known.agrees_with(&seen) => {
+                Ok(known.grace_until.is_none_or(|until| self.clock().now() >= until))
+            }
+            // Another boot: processes of the one before are dead, whatever the clock says.
+            Some(known) if known.boot != seen.boot => Ok(true),
+            None => Ok(true),
+            Some(_) if sweep.dry_run => Ok(false),
+            Some(_) => {
+                self.commit_patiently(patience, "sweep clock", &[Wanted::Row(ClockMark::KEY)], |tx| {
+                    let mut changes = Changes::new();
+                    ClockMark::note(self, tx, &mut changes)?;
+                    Ok((changes, ()))
+                })?;
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn held_items(tx: &dyn Tx, session: &str) -> Result<Vec<WorkItem>> {
+    let mut items = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
+    items.retain(|item| item.is_held_by(session));
+    Ok(items)
+}
+
+/// What changes when an agent is found dead.
+fn decide(mut agent: Agent, held: Vec<WorkItem>, now: Timestamp) -> (Changes, StaleAgent) {
+    let mut changes = Changes::new();
+    let name = agent.agent_name.clone();
+    let process = match agent.pid {
+        Some(pid) => format!("PID {pid} not found"),
+        None => "no PID".to_owned(),
+    };
+    let summary =
+        format!("Agent \"{name}\" marked stale (no heartbeat since {}, {process})", agent.last_seen_at);
+    let event =
+        |event_type, summary| NewEvent::new(event_type, TargetType::Agent, &agent.session_id, summary);
+    let revision = changes.event(event(EventType::AgentStale, summary));
+    if !held.is_empty() {
+        let titles: Vec<_> = held.iter().map(|item| item.title.as_str()).collect();
+        let summary = format!(
+            "Released {} work item(s) from stale agent \"{name}\": {}",
+            held.len(),
+            titles.join(", ")
+        );
+        let items: Vec<_> = held
+            .iter()
+            .map(|item| json!({"item_id": item.item_id, "fence": item.fence.map(Revision::get)}))
+            .collect();
+        let released = changes.event(event(EventType::StaleLocksReleased, summary).with("items", items));
+        for mut item in held.iter().cloned() {
+            item.set_free();
+            item.revision = released;
+            changes.put(item);
+        }
+    }
+    let stale = StaleAgent {
+        session_id: agent.session_id.clone(),
+        agent_name: name,
+        released_items: held.into_iter().map(|item| item.item_id).collect(),
+        pid: agent.pid,
+    };
+    agent.status = AgentStatus::Stale;
+    agent.ended_at = Some(now);
+    agent.revision = revision;
+    changes.put(agent);
+    (changes, stale)
+}
+
+/// How the wall clock stood against the monotonic one, the last time somebody looked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClockMark {
+    boot: String,
+    offset_millis: i64,
+    grace_until: Option<Timestamp>,
+}
+
+impl ClockMark {
+    /// Where it is stored.
+    pub(crate) const KEY: Key = Key::Mark("clock");
+
+    /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
+    /// of grace.
+    pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
+        let mut seen = ClockMark::reading(board);
+        match ClockMark::stored(tx)? {
+            Some(known) if known.agrees_with(&seen) => return Ok(()),
+            Some(known) if known.boot == seen.boot => {
+                seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
+            }
+            _ => {}
+        }
+        let value = serde_json::to_string(&seen).unwrap_or_default();
+        changes.put(Mark { name: "clock", value });
+        Ok(())
+    }
+
+    fn stored(tx: &dyn Tx) -> Result<Option<ClockMark>> {
+        let mark = tx.row::<Mark>(&ClockMark::KEY)?;
+        Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
+    }
+
+    fn reading(board: &Board) -> ClockMark {
+        ClockMark {
+            boot: board.processes().boot(),
+            offset_millis: board.clock().now().millis() - board.clock().monotonic_millis(),
+            grace_until: None,
+        }
+    }
+
+    fn agrees_with(&self, other: &ClockMark) -> bool {
+        self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
+    }
+}

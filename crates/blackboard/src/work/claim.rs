@@ -1,0 +1,237 @@
+//! `work claim`: exactly one session gets it.
+
+use serde::Serialize;
+
+use super::create::new_item;
+use super::{Create, Priority, Status, Work, WorkItem, not_found, open_blockers};
+use crate::agent::{Agent, existing as existing_agent};
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Range, Tx, Wanted};
+
+/// How many items at the head of the queue are looked at together.
+const NEXT_BATCH: usize = 64;
+
+/// Which item to claim, and for whom.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The item.
+    pub id: String,
+    /// The session that wants it.
+    pub session: String,
+    /// What to create if there is no such item.
+    pub create: Option<Create>,
+}
+
+impl Claim {
+    /// An item that exists.
+    pub fn of(id: &str, session: &str) -> Claim {
+        Claim { id: id.to_owned(), session: session.to_owned(), create: None }
+    }
+}
+
+/// The next item that fits.
+#[derive(Clone, Debug, Default)]
+pub struct ClaimNext {
+    /// The session that wants it.
+    pub session: String,
+    /// Only of this project.
+    pub project: Option<String>,
+    /// Only of this priority.
+    pub priority: Option<Priority>,
+}
+
+/// An item that the session holds now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claimed {
+    /// The item.
+    #[serde(flatten)]
+    pub item: WorkItem,
+    /// Whether this call took it.
+    pub claimed: bool,
+    /// Whether the session held it already.
+    pub already_held: bool,
+    /// Whether this call created it.
+    pub created: bool,
+    /// Since when the session holds it.
+    pub since: Timestamp,
+}
+
+impl Pending for Claimed {
+    fn resolve(&mut self, first: Revision) {
+        self.item.resolve(first);
+    }
+}
+
+impl Work<'_> {
+    /// Claims one item. For whoever holds it already, nothing changes.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register, work::{Claim, Create}};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    ///
+    /// let claimed = board.work().claim(&Claim::of("fix-tests", &ivy))?;
+    /// assert_eq!(claimed.item.fence, Some(claimed.item.revision));
+    /// let refused = board.work().claim(&Claim::of("fix-tests", &oak)).unwrap_err();
+    /// assert_eq!(refused.code(), Code::AlreadyClaimed);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn claim(&self, claim: &Claim) -> Result<Claimed> {
+        let rules = &self.board.settings().text;
+        let create = claim.create.as_ref().map(|create| create.cleaned(rules)).transpose()?;
+        crate::text::check_id("work item", &claim.id)?;
+        let key = Key::WorkItem(claim.id.clone());
+        let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
+        wanted.extend(create.iter().flat_map(Create::wanted));
+        self.board.commit("work claim", &wanted, |tx| {
+            let agent = existing_agent(tx, &claim.session)?;
+            let mut changes = Changes::new();
+            let (item, created) = match (tx.row::<WorkItem>(&key)?, &create) {
+                (Some(item), _) => (item, false),
+                (None, Some(create)) => (new_item(tx, create, &mut changes)?.0, true),
+                (None, None) => return Err(not_found(&claim.id)),
+            };
+            let claimed = self.take(tx, agent, item, created, &mut changes)?;
+            Ok((changes, claimed))
+        })
+    }
+
+    /// Claims the first available item: P1 before P2 before P3, oldest first.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, work::{ClaimNext, Create}};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// let next = board.work().claim_next(&ClaimNext { session: ivy, ..ClaimNext::default() })?;
+    /// assert_eq!(next.item.item_id, "fix-tests");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn claim_next(&self, next: &ClaimNext) -> Result<Claimed> {
+        let wanted = [
+            Wanted::Row(Key::Agent(next.session.clone())),
+            Wanted::Range(Range::work_queue(Status::Available)),
+        ];
+        self.board.commit("work claim --next", &wanted, |tx| {
+            let agent = existing_agent(tx, &next.session)?;
+            if let Some(project) = &next.project {
+                crate::project::existing(tx, project)?;
+            }
+            let mut changes = Changes::new();
+            let item = first_available(tx, next)?.ok_or_else(|| nothing_available(next))?;
+            let claimed = self.take(tx, agent, item, false, &mut changes)?;
+            Ok((changes, claimed))
+        })
+    }
+
+    fn take(
+        self,
+        tx: &dyn Tx,
+        agent: Agent,
+        item: WorkItem,
+        created: bool,
+        changes: &mut Changes,
+    ) -> Result<Claimed> {
+        let open = match item.status {
+            Status::Blocked => open_blockers(tx, &item.item_id)?,
+            _ => item.blocked_by.iter().cloned().collect(),
+        };
+        let before = agent.clone();
+        let (agent, claimed) = decide(agent, item, &open, created, tx.now(), changes)?;
+        self.board.agents().saw(agent, Some(&before), tx.now(), changes);
+        Ok(claimed)
+    }
+}
+
+/// Whether this session gets this item.
+fn decide(
+    mut agent: Agent,
+    mut item: WorkItem,
+    open_blockers: &[String],
+    created: bool,
+    now: Timestamp,
+    changes: &mut Changes,
+) -> Result<(Agent, Claimed)> {
+    agent.must_be_live()?;
+    if item.is_held_by(&agent.session_id) {
+        let since = item.claimed_at.unwrap_or(now);
+        return Ok((agent, Claimed { item, claimed: false, already_held: true, created, since }));
+    }
+    match item.status {
+        Status::Available => {}
+        Status::Completed => return Err(item.is_completed()),
+        Status::Blocked => return Err(is_blocked(&item, open_blockers)),
+        Status::Claimed => return Err(is_claimed(&item)),
+    }
+    item.status = Status::Claimed;
+    item.claimed_by = Some(agent.session_id.clone());
+    item.claimed_by_name = Some(agent.agent_name.clone());
+    item.claimed_at = Some(now);
+    let summary = format!("Agent \"{}\" claimed \"{}\"", agent.agent_name, item.title);
+    item.revision = changes.event(
+        NewEvent::new(EventType::WorkClaimed, TargetType::WorkItem, &item.item_id, summary)
+            .by(Some(&agent.session_id)),
+    );
+    item.fence = Some(item.revision);
+    agent.current_work = Some(item.title.clone());
+    changes.put(item.clone());
+    Ok((agent, Claimed { item, claimed: true, already_held: false, created, since: now }))
+}
+
+fn is_claimed(item: &WorkItem) -> Error {
+    let since = item.claimed_at.map(|since| format!(" since {since}")).unwrap_or_default();
+    let mut refusal = Refusal::new(
+        Code::AlreadyClaimed,
+        format!("work item {} is claimed by {}{since}", item.item_id, item.holder()),
+    )
+    .hint("take another one: blackboard work claim --next")
+    .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at);
+    if let Some(fence) = item.fence {
+        refusal = refusal.detail("fence", fence.get());
+    }
+    refusal.into()
+}
+
+fn is_blocked(item: &WorkItem, open_blockers: &[String]) -> Error {
+    Refusal::new(
+        Code::WorkBlocked,
+        format!("work item {} waits for {}", item.item_id, open_blockers.join(", ")),
+    )
+    .hint("take another one: blackboard work claim --next")
+    .detail("blocked_by", open_blockers.to_vec())
+    .into()
+}
+
+fn nothing_available(next: &ClaimNext) -> Error {
+    let where_from =
+        next.project.as_ref().map(|project| format!(" in project {project}")).unwrap_or_default();
+    let how_soon = next.priority.map(|priority| format!(" with priority {priority}")).unwrap_or_default();
+    Refusal::new(Code::NothingAvailable, format!("no work item is available{where_from}{how_soon}"))
+        .hint("see what others do: blackboard work list")
+        .into()
+}
+
+/// The first item of the queue that fits. The queue is a hint; each candidate is read again by its key.
+fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
+    let fits = |item: &WorkItem| {
+        next.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
+            && next.priority.is_none_or(|priority| item.priority == priority)
+    };
+    let filtered = next.project.is_some() || next.priority.is_some();
+    let limit = if filtered { usize::MAX } else { NEXT_BATCH };
+    for candidate in tx.hints::<WorkItem>(&Range::work_queue(Status::Available), limit)? {
+        if !fits(&candidate) {
+            continue;
+        }
+        let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
+        if let Some(item) = item.filter(|item| item.status == Status::Available && fits(item)) {
+            return Ok(Some(item));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,74 @@
+//! `work list`: what there is to do.
+
+use super::{Priority, Status, Work, WorkItem};
+use crate::error::Result;
+use crate::store::{Range, Wanted};
+
+/// Which items to list.
+#[derive(Clone, Debug)]
+pub struct WorkFilter {
+    /// Those with one of these statuses.
+    pub statuses: Vec<Status>,
+    /// Those of this project.
+    pub project: Option<String>,
+    /// Those with this priority.
+    pub priority: Option<Priority>,
+    /// Those that this session holds, or did.
+    pub claimed_by: Option<String>,
+    /// No more than this many.
+    pub limit: Option<usize>,
+}
+
+impl Default for WorkFilter {
+    /// Everything that is not completed.
+    fn default() -> WorkFilter {
+        WorkFilter {
+            statuses: Status::OPEN.to_vec(),
+            project: None,
+            priority: None,
+            claimed_by: None,
+            limit: None,
+        }
+    }
+}
+
+impl WorkFilter {
+    fn fits(&self, item: &WorkItem) -> bool {
+        self.statuses.contains(&item.status)
+            && self.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
+            && self.priority.is_none_or(|priority| item.priority == priority)
+            && self.claimed_by.as_ref().is_none_or(|session| item.claimed_by.as_ref() == Some(session))
+    }
+}
+
+impl Work<'_> {
+    /// The items, P1 first, then oldest first, so that nothing starves.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::{Create, WorkFilter}};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// assert_eq!(board.work().list(&WorkFilter::default())?.len(), 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn list(&self, filter: &WorkFilter) -> Result<Vec<WorkItem>> {
+        let ranges: Vec<Range> = match &filter.claimed_by {
+            Some(session) => vec![Range::claimed_by(session)],
+            None => filter.statuses.iter().map(|&status| Range::work_queue(status)).collect(),
+        };
+        let wanted: Vec<_> = ranges.iter().cloned().map(Wanted::Range).collect();
+        let mut items = self.board.read(&wanted, |tx| {
+            let mut items = Vec::new();
+            for range in &ranges {
+                items.extend(tx.rows::<WorkItem>(range)?);
+            }
+            Ok(items)
+        })?;
+        items.retain(|item| filter.fits(item));
+        items.sort_by(|a, b| {
+            (a.priority, a.created_at, &a.item_id).cmp(&(b.priority, b.created_at, &b.item_id))
+        });
+        items.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(items)
+    }
+}

@@ -1,0 +1,263 @@
+//! Work: what there is to do, and who does it.
+//!
+//! A work item is available, claimed, blocked or completed. Of any number of sessions that claim it, one gets it,
+//! under a *fence*: the revision of the claim, which only grows. Whoever lost the item and comes back is refused.
+
+mod block;
+mod claim;
+mod complete;
+mod create;
+mod delete;
+mod list;
+mod release;
+mod reset;
+mod status;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::block::{Block, Blocked, Unblocked};
+pub use self::claim::{Claim, ClaimNext, Claimed};
+pub use self::complete::{Complete, Completed};
+pub use self::create::{Create, Created};
+pub use self::delete::Deleted;
+pub use self::list::WorkFilter;
+pub(crate) use self::release::give_back;
+pub use self::release::{Release, Released};
+pub use self::reset::Reset;
+pub use self::status::WorkHistory;
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::metadata::Metadata;
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Range, Tx};
+
+/// The work of a board: `board.work()`.
+#[derive(Clone, Copy)]
+pub struct Work<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// A unit of work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkItem {
+    /// Its id, such as `design-schema` or `gh:owner/repo#78`.
+    pub item_id: String,
+    /// The registered project that it belongs to.
+    pub project_id: Option<String>,
+    /// What is to be done.
+    pub title: String,
+    /// The same at length.
+    pub description: Option<String>,
+    /// Where it came from: `local`, `github`, `operator`, or a word of the user's.
+    pub source: String,
+    /// What it is called there.
+    pub source_ref: Option<String>,
+    /// How far it is.
+    pub status: Status,
+    /// How soon it should be done.
+    pub priority: Priority,
+    /// The session that holds it, or that completed it.
+    pub claimed_by: Option<String>,
+    /// The name of that session, kept when the session is long gone.
+    pub claimed_by_name: Option<String>,
+    /// Since when.
+    pub claimed_at: Option<Timestamp>,
+    /// The revision of the claim.
+    pub fence: Option<Revision>,
+    /// When it was completed.
+    pub completed_at: Option<Timestamp>,
+    /// The first open item that it waits for.
+    pub blocked_by: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// What its user stored with it.
+    pub metadata: Option<Metadata>,
+    /// The event that changed it last.
+    pub revision: Revision,
+}
+
+/// How far a work item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Nobody has it.
+    Available,
+    /// A session has it.
+    Claimed,
+    /// It waits for other items; a session may have it all the same.
+    Blocked,
+    /// It is done.
+    Completed,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: &'static [Status] =
+        &[Status::Available, Status::Claimed, Status::Blocked, Status::Completed];
+
+    /// Every status but `completed`.
+    pub const OPEN: &'static [Status] = &[Status::Available, Status::Claimed, Status::Blocked];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Available => "available",
+            Status::Claimed => "claimed",
+            Status::Blocked => "blocked",
+            Status::Completed => "completed",
+        }
+    }
+}
+
+crate::names::impl_names!(Status, "status");
+
+/// How soon a work item should be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Priority {
+    /// First.
+    P1,
+    /// In its turn.
+    #[default]
+    P2,
+    /// When there is time.
+    P3,
+}
+
+impl Priority {
+    /// Every priority, most urgent first.
+    pub const ALL: &'static [Priority] = &[Priority::P1, Priority::P2, Priority::P3];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Priority::P1 => "P1",
+            Priority::P2 => "P2",
+            Priority::P3 => "P3",
+        }
+    }
+}
+
+crate::names::impl_names!(Priority, "priority");
+
+/// One item waits for another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Dependency {
+    /// The item that waits.
+    pub item_id: String,
+    /// What it waits for; it may not exist yet.
+    pub blocked_by: String,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+impl WorkItem {
+    /// Whether this session holds the item now.
+    pub fn is_held_by(&self, session: &str) -> bool {
+        self.status != Status::Completed && self.claimed_by.as_deref() == Some(session)
+    }
+
+    /// Takes the item from whoever holds it. What it waits for stays.
+    pub(crate) fn set_free(&mut self) {
+        self.claimed_by = None;
+        self.claimed_by_name = None;
+        self.claimed_at = None;
+        self.fence = None;
+        if self.status == Status::Claimed {
+            self.status = Status::Available;
+        }
+    }
+
+    /// Who has it, in words.
+    pub(crate) fn holder(&self) -> String {
+        match (&self.claimed_by_name, &self.claimed_by) {
+            (Some(name), Some(session)) => format!("{name} ({session})"),
+            (Some(name), None) => name.clone(),
+            _ => "nobody".to_owned(),
+        }
+    }
+
+    /// Refuses unless the session holds the item, at this fence if one is given.
+    pub(crate) fn must_be_held_by(&self, session: &str, fence: Option<Revision>) -> Result<()> {
+        let id = &self.item_id;
+        if self.status == Status::Completed {
+            return Err(self.is_completed());
+        }
+        if !self.is_held_by(session) {
+            let refusal = match self.claimed_by {
+                Some(_) => Refusal::new(
+                    Code::NotHolder,
+                    format!("work item {id} is held by {}, not by session {session}", self.holder()),
+                )
+                .held_by(
+                    self.claimed_by.clone(),
+                    self.claimed_by_name.clone(),
+                    self.claimed_at,
+                ),
+                None => {
+                    Refusal::new(Code::NotHolder, format!("session {session} does not hold work item {id}"))
+                        .hint(format!("claim it first: blackboard work claim {id}"))
+                }
+            };
+            return Err(refusal.into());
+        }
+        match (fence, self.fence) {
+            (Some(given), Some(current)) if given != current => Err(Refusal::new(
+                Code::StaleFence,
+                format!("work item {id} is held at fence {current}; fence {given} is not valid any more"),
+            )
+            .hint("the claim was lost and taken anew in between: look at the item before going on")
+            .detail("fence", current.get())
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_completed(&self) -> Error {
+        let mut refusal =
+            Refusal::new(Code::AlreadyCompleted, format!("work item {} is completed", self.item_id))
+                .hint("to do it again: blackboard work reset");
+        if self.claimed_by_name.is_some() {
+            refusal = refusal.held_by(self.claimed_by.clone(), self.claimed_by_name.clone(), self.claimed_at);
+        }
+        if let Some(completed) = self.completed_at {
+            refusal = refusal.detail("completed_at", completed.to_string());
+        }
+        refusal.into()
+    }
+}
+
+impl Pending for WorkItem {
+    fn resolve(&mut self, first: Revision) {
+        self.fence.resolve(first);
+        self.revision.resolve(first);
+    }
+}
+
+/// The item, or a refusal that says it does not exist.
+pub(crate) fn existing(tx: &dyn Tx, item: &str) -> Result<WorkItem> {
+    tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?.ok_or_else(|| not_found(item))
+}
+
+pub(crate) fn not_found(item: &str) -> Error {
+    Refusal::new(Code::WorkNotFound, format!("there is no work item {item}"))
+        .hint("see what there is: blackboard work list --all")
+        .into()
+}
+
+/// The items that `item` waits for and that are not completed, also those that do not exist yet.
+pub(crate) fn open_blockers(tx: &dyn Tx, item: &str) -> Result<Vec<String>> {
+    let mut open = Vec::new();
+    for dependency in tx.rows::<Dependency>(&Range::blockers_of(item))? {
+        if is_open(tx, &dependency.blocked_by)? {
+            open.push(dependency.blocked_by);
+        }
+    }
+    Ok(open)
+}
+
+/// Whether an item is not completed. One that does not exist yet is open.
+pub(crate) fn is_open(tx: &dyn Tx, item: &str) -> Result<bool> {
+    let item = tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
+    Ok(item.is_none_or(|item| item.status != Status::Completed))
+}

@@ -1,0 +1,91 @@
+//! `work status`: everything about one item.
+
+use serde::Serialize;
+
+use super::{Dependency, Work, WorkItem, existing, open_blockers};
+use crate::error::Result;
+use crate::event::{Event, TargetType};
+use crate::metadata::Metadata;
+use crate::revision::Revision;
+use crate::store::{Key, Page, Range, Tx, Wanted};
+
+/// How many events are read together.
+const PAGE: usize = 1000;
+
+/// How many events of an item are told at most: the last ones.
+const MAX_HISTORY: usize = 1000;
+
+/// An item with its dependencies and its history.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkHistory {
+    /// The item.
+    #[serde(flatten)]
+    pub item: WorkItem,
+    /// Everything that it waits for.
+    pub open_blockers: Vec<String>,
+    /// What waits for it.
+    pub dependents: Vec<String>,
+    /// What happened to it, oldest first.
+    pub history: Vec<Event>,
+}
+
+impl Work<'_> {
+    /// An item with its dependencies and its history.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::Create};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// assert_eq!(board.work().status("fix-tests")?.history.len(), 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn status(&self, id: &str) -> Result<WorkHistory> {
+        let wanted = [
+            Wanted::Row(Key::WorkItem(id.to_owned())),
+            Wanted::Range(Range::blockers_of(id)),
+            Wanted::Range(Range::dependents_of(id)),
+        ];
+        self.board.read(&wanted, |tx| {
+            let item = existing(tx, id)?;
+            let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
+            Ok(WorkHistory {
+                open_blockers: open_blockers(tx, id)?,
+                dependents: dependents.into_iter().map(|dependency| dependency.item_id).collect(),
+                history: history(tx, &item)?,
+                item,
+            })
+        })
+    }
+}
+
+/// The events that tell of an item. The log has no index, so it is read from the item's creation on.
+fn history(tx: &dyn Tx, item: &WorkItem) -> Result<Vec<Event>> {
+    let mut history = Vec::new();
+    let mut after: Revision = tx.revision_before(item.created_at)?;
+    loop {
+        let page = tx.events(&Page { until: item.revision, ..Page::after(after, PAGE) })?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        history.extend(page.into_iter().filter(|event| tells_of(event, &item.item_id)));
+        if history.len() > 2 * MAX_HISTORY {
+            history.drain(..MAX_HISTORY);
+        }
+    }
+    let surplus = history.len().saturating_sub(MAX_HISTORY);
+    history.drain(..surplus);
+    Ok(history)
+}
+
+fn tells_of(event: &Event, item: &str) -> bool {
+    if event.target_type == Some(TargetType::WorkItem) {
+        return event.target_id.as_deref() == Some(item);
+    }
+    // Work that was taken from a dead agent is named in that event's metadata.
+    event.event_type == crate::event::EventType::StaleLocksReleased
+        && event.metadata.as_ref().map(Metadata::to_map).is_some_and(|metadata| {
+            let items = metadata.get("items").and_then(|items| items.as_array());
+            items.is_some_and(|items| {
+                items.iter().any(|released| released.get("item_id").and_then(|id| id.as_str()) == Some(item))
+            })
+        })
+}
