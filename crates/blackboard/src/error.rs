@@ -173,7 +173,12 @@ impl Refusal {
 
     /// Says who has it and since when.
     #[must_use]
-    pub fn held_by(self, session: impl Into<Value>, name: impl Into<Value>, since: Option<Timestamp>) -> Refusal {
+    pub fn held_by(
+        self,
+        session: impl Into<Value>,
+        name: impl Into<Value>,
+        since: Option<Timestamp>,
+    ) -> Refusal {
         let refusal = self.detail("held_by", session).detail("held_by_name", name);
         match since {
             Some(since) => refusal.detail("since", since.to_string()),
