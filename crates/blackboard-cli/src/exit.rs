@@ -68,16 +68,11 @@ fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Resu
     } else {
         outcome.answer.human(&mut Screen::of_stdout(&mut out, now))
     };
-    if let Err(failure) = written {
-        // What is left in the buffer is the beginning of an answer that will never be complete.
-        let _ = out.into_parts();
-        return Err(failure);
-    }
-    out.flush()?;
-    drop(out);
-    if let Some(action) = outcome.after_flush {
-        action();
-    }
+    let flushed = written.and_then(|()| Ok(out.flush()?));
+    // Takes the buffer away from its writer, which would try to write the rest of a broken answer once more.
+    drop(out.into_parts());
+    flushed?;
+    outcome.after_flush.into_iter().for_each(|action| action());
     Ok(())
 }
 
@@ -115,33 +110,30 @@ fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
 
 /// Takes clap's text apart into what is wrong and what to do about it.
 fn in_two_parts(error: &clap::Error) -> (String, String) {
-    if matches!(
-        error.kind(),
-        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
-        return (
-            "a command is missing".to_owned(),
-            "run `blackboard --help` for the list of commands".to_owned(),
-        );
-    }
     let text = error.render().to_string();
     let mut paragraphs = text
         .trim()
         .split("\n\n")
         .map(|paragraph| paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "));
     let first = paragraphs.next().unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(&first).to_owned();
+    let message = match error.kind() {
+        // clap answers these with the help text, or with the names of all commands.
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "a command is missing"
+        }
+        _ => first.strip_prefix("error: ").unwrap_or(&first),
+    };
     let mut hint = "run `blackboard --help`".to_owned();
     for paragraph in paragraphs {
         if let Some(tip) = paragraph.strip_prefix("tip: ") {
-            return (message, tip.to_owned());
+            return (message.to_owned(), tip.to_owned());
         }
         if let Some(usage) = paragraph.strip_prefix("Usage: ") {
             let words = usage.split(' ').take_while(|word| !word.starts_with(['-', '<', '[']));
             hint = format!("run `{} --help`", words.collect::<Vec<_>>().join(" "));
         }
     }
-    (message, hint)
+    (message.to_owned(), hint)
 }
 
 /// Standard output that remembers whether anything has left this process.

@@ -18,21 +18,21 @@ pub trait Render {
 pub struct Outcome {
     /// What to show.
     pub answer: Box<dyn Render>,
-    /// What to do once the answer has left this process.
-    pub after_flush: Option<Box<dyn FnOnce()>>,
+    /// What to do, in this order, once the answer has left this process.
+    pub after_flush: Vec<Box<dyn FnOnce()>>,
 }
 
 impl Outcome {
     /// An answer with nothing to do after it.
     pub fn new(answer: impl Render + 'static) -> Outcome {
-        Outcome { answer: Box::new(answer), after_flush: None }
+        Outcome { answer: Box::new(answer), after_flush: Vec::new() }
     }
 
     /// Does something once the answer was written and flushed, and only then: a cursor must not move past what its
     /// reader did not get. It may fail only silently, because the answer has been given.
     #[must_use]
     pub fn after_flush(mut self, action: impl FnOnce() + 'static) -> Outcome {
-        self.after_flush = Some(Box::new(action));
+        self.after_flush.push(Box::new(action));
         self
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Debug for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Outcome")
-            .field("after_flush", &self.after_flush.is_some())
+            .field("after_flush", &self.after_flush.len())
             .finish_non_exhaustive()
     }
 }

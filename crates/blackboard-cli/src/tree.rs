@@ -18,16 +18,18 @@ pub fn tree() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
         .long_about(None::<&str>)
-        .help_template(template())
         .after_help("`blackboard help COMMAND` explains a command and shows examples.")
         .after_long_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true);
     let own = COMMANDS.iter().map(|command| command.path);
-    own.chain(ALIASES.iter().map(|alias| alias.path)).filter_map(commands::find).fold(root, |root, leaf| {
+    let paths = own.chain(ALIASES.iter().map(|alias| alias.path));
+    let tree = paths.filter_map(commands::find).fold(root, |root, leaf| {
         let words: Vec<&str> = leaf.path().split(' ').collect();
         attach(root, &words, 0, leaf)
-    })
+    });
+    let template = template(&tree);
+    tree.help_template(template)
 }
 
 /// Parses a call with the whole tree: mostly to explain what is wrong with it.
@@ -67,7 +69,9 @@ Exit codes:
 
 fn attach(parent: clap::Command, words: &[&'static str], depth: usize, leaf: Leaf) -> clap::Command {
     if depth + 1 == words.len() {
-        return parent.subcommand(leaf.inside_tree());
+        // Below a noun that is hidden itself, whoever asks for help wants to see what there is.
+        let hidden = leaf.alias.is_some() && !parent.is_hide_set();
+        return parent.subcommand(leaf.inside_tree().hide(hidden));
     }
     let word = words[depth];
     if parent.find_subcommand(word).is_some() {
@@ -79,17 +83,17 @@ fn attach(parent: clap::Command, words: &[&'static str], depth: usize, leaf: Lea
 
 fn noun(words: &[&'static str]) -> clap::Command {
     let path = words.join(" ");
-    let known = NOUNS.iter().find(|noun| noun.path == path);
-    // A noun without a meaning exists only in aliases, which help does not list.
+    let about = NOUNS.iter().find(|noun| noun.path == path).map_or("", |noun| noun.about);
+    let only_in_aliases = !COMMANDS.iter().any(|command| commands::is_inside(command.path, &path));
     clap::Command::new(words[words.len() - 1])
-        .about(known.map_or("", |noun| noun.about))
-        .hide(known.is_none())
+        .about(about)
+        .hide(only_in_aliases)
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
 
 /// The help of the program: clap knows no groups of subcommands, so that the list is written here.
-fn template() -> String {
+fn template(tree: &clap::Command) -> String {
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
     let width = COMMANDS.iter().map(|command| command.path.len()).max().unwrap_or(0);
     let heading = clap::builder::Styles::styled().get_header().to_owned();
@@ -100,8 +104,10 @@ fn template() -> String {
             let _ = write!(text, "\n{heading}{}:{heading:#}\n", group.heading());
         }
         for command in members {
-            let definition = Leaf { command, alias: None }.inside_tree();
-            let about = definition.get_about().map(ToString::to_string).unwrap_or_default();
+            let definition =
+                command.path.split(' ').try_fold(tree, |parent, word| parent.find_subcommand(word));
+            let about =
+                definition.and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default();
             let _ = writeln!(text, "  {:width$}  {about}", command.path);
         }
     }

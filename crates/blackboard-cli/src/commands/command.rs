@@ -118,7 +118,7 @@ impl Leaf {
 
     /// The definition of this command as a part of the tree, whose root has the global options.
     pub fn inside_tree(self) -> clap::Command {
-        self.augment(clap::Command::new(self.name())).hide(self.alias.is_some())
+        self.augment(clap::Command::new(self.name()))
     }
 
     fn name(self) -> &'static str {

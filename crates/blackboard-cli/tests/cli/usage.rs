@@ -54,7 +54,7 @@ fn a_mistake_is_an_object_for_programs() {
             "unrecognized subcommand 'versoin'",
             "a similar subcommand exists: 'version'",
         ),
-        (&["--json"], "a command is missing", "run `blackboard --help` for the list of commands"),
+        (&["--json"], "a command is missing", "run `blackboard --help`"),
         (
             &["version", "--json", "--port"],
             "unexpected argument '--port' found",
