@@ -1,3 +1,49 @@
-//! The `blackboard` command.
+//! The `blackboard` command: every edge of the board that a person, a script or an agent touches.
+//!
+//! One call goes from argv to one row of [`commands::COMMANDS`] ([`args`]), from there to the verb of the library,
+//! and its answer comes back as an [`outcome::Outcome`] that [`exit`] prints and turns into an exit code.
+//! Nothing below decides a rule of the board, and nothing but [`output`] and [`envelope`] turns values into bytes.
 
-fn main() {}
+#![expect(
+    unreachable_pub,
+    reason = "a program has no public interface: `pub` means used outside of its module"
+)]
+#![expect(dead_code, unused_imports, reason = "the frame is complete before the commands that fill it")]
+
+mod args;
+#[cfg(test)]
+mod cli_docs;
+mod commands;
+mod context;
+mod envelope;
+mod exit;
+mod outcome;
+mod output;
+mod tree;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use args::{Globals, Invocation};
+use clap::{ArgMatches, FromArgMatches};
+use commands::Command;
+use context::Context;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let parsed = match args::find(&arguments) {
+        Invocation::Version => return exit::version(),
+        Invocation::Leaf { leaf, arguments } => leaf.parse(arguments).map(|matches| (leaf.command, matches)),
+        Invocation::Tree => tree::parse(&arguments),
+    };
+    match parsed.and_then(run) {
+        Ok(code) => code,
+        Err(error) => exit::usage(&error, args::asks_for_json(&arguments)),
+    }
+}
+
+fn run((command, mut matches): (&Command, ArgMatches)) -> Result<ExitCode, clap::Error> {
+    let context = Context::new(Globals::from_arg_matches_mut(&mut matches)?);
+    let outcome = command.run(&mut matches, &context)?;
+    Ok(exit::finish(outcome, &context))
+}

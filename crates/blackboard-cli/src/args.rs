@@ -1,0 +1,168 @@
+//! From argv to the one command that is meant, without building the others.
+//!
+//! Building clap's tree of every command costs more than most commands do, so [`find`] only walks over the words in
+//! front and hands the rest to the clap definition of that one command. Whatever it does not understand, it leaves
+//! to the whole tree ([`crate::tree`]), which is made of the same definitions and knows how to suggest and explain.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::commands::{self, Leaf};
+
+/// The options that every command takes, before or after its words.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Globals {
+    /// Use this board instead of the one that would be found from here
+    #[arg(long, global = true, value_name = "PATH", help_heading = HEADING)]
+    pub db: Option<OsString>,
+
+    /// Answer with one JSON object, also when something is refused
+    #[arg(long, global = true, help_heading = HEADING)]
+    pub json: bool,
+
+    /// Store text even if it looks like a credential
+    #[arg(long, global = true, help_heading = HEADING, hide_short_help = true)]
+    pub allow_secret_looking: bool,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+pub enum Invocation {
+    /// `--version`, which is answered without parsing anything.
+    Version,
+    /// One command, and every argument but the words that name it.
+    Leaf { leaf: Leaf, arguments: Vec<OsString> },
+    /// Help, a mistake, or something that only the whole tree understands.
+    Tree,
+}
+
+/// Finds what a call asks for; `arguments` is argv without the name of the program.
+pub fn find(arguments: &[OsString]) -> Invocation {
+    let mut words = String::new();
+    let mut before = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let Some(text) = argument.to_str() else { return Invocation::Tree };
+        match text {
+            "--version" | "-V" if words.is_empty() => return Invocation::Version,
+            "--db" => match rest.next() {
+                Some(value) => before.extend([argument.clone(), value.clone()]),
+                None => return Invocation::Tree,
+            },
+            _ if SWITCHES.contains(&text) || text.starts_with("--db=") => before.push(argument.clone()),
+            _ if text.starts_with('-') => return Invocation::Tree,
+            word => {
+                if !words.is_empty() {
+                    words.push(' ');
+                }
+                words.push_str(word);
+                if let Some(leaf) = commands::find(&words) {
+                    let arguments = before.into_iter().chain(rest.cloned()).collect();
+                    return Invocation::Leaf { leaf, arguments };
+                }
+            }
+        }
+    }
+    Invocation::Tree
+}
+
+/// Whether a call that could not be understood wanted JSON.
+pub fn asks_for_json(arguments: &[OsString]) -> bool {
+    arguments
+        .iter()
+        .map(OsString::as_os_str)
+        .take_while(|argument| *argument != OsStr::new("--"))
+        .any(|argument| argument == "--json")
+}
+
+const HEADING: &str = "Global options";
+
+/// The options of [`Globals`] without a value; a test compares them with the definitions above.
+const SWITCHES: &[&str] = &["--json", "--allow-secret-looking"];
+
+#[cfg(test)]
+mod tests {
+    use clap::Args;
+
+    use super::*;
+
+    fn arguments(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn found(line: &str) -> String {
+        match find(&arguments(line)) {
+            Invocation::Version => "--version".to_owned(),
+            Invocation::Tree => "tree".to_owned(),
+            Invocation::Leaf { leaf, arguments } => {
+                let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+                format!("{} [{}]", leaf.command.path, arguments.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_in_front_name_the_command_and_the_rest_is_its_own() {
+        for (line, expected) in [
+            ("version", "version []"),
+            ("version --json", "version [--json]"),
+            ("--json version", "version [--json]"),
+            ("--db x --allow-secret-looking version y", "version [--db x --allow-secret-looking y]"),
+            ("--db=x version version", "version [--db=x version]"),
+            ("--db version version", "version [--db version]"),
+            ("completions bash --json", "completions [bash --json]"),
+            ("version --help", "version [--help]"),
+            ("-V", "--version"),
+            ("--json --version", "--version"),
+        ] {
+            assert_eq!(found(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_left_to_the_whole_tree() {
+        for line in [
+            "",
+            "--json",
+            "--db",
+            "help",
+            "help version",
+            "--help",
+            "-h version",
+            "versio",
+            "-- version",
+            "--dbx version",
+        ] {
+            assert_eq!(found(line), "tree", "{line}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn bytes_that_are_no_text_are_left_to_clap() {
+        use std::os::unix::ffi::OsStringExt;
+        let bytes = OsString::from_vec(vec![0xff, 0xfe]);
+        assert!(matches!(find(std::slice::from_ref(&bytes)), Invocation::Tree));
+        let Invocation::Leaf { arguments, .. } = find(&["version".into(), bytes.clone()]) else { panic!() };
+        assert_eq!(arguments, [bytes]);
+    }
+
+    #[test]
+    fn the_walk_knows_every_global_option() {
+        let command = Globals::augment_args(clap::Command::new("globals"));
+        let names = |takes_value: bool| -> Vec<String> {
+            let wanted = command
+                .get_arguments()
+                .filter(|argument| argument.get_action().takes_values() == takes_value);
+            wanted.map(|argument| format!("--{}", argument.get_long().unwrap())).collect()
+        };
+        assert_eq!(names(false), SWITCHES);
+        assert_eq!(names(true), ["--db"]);
+        assert!(command.get_arguments().all(|argument| argument.get_short().is_none()));
+    }
+
+    #[test]
+    fn json_after_a_double_dash_is_a_value() {
+        assert!(asks_for_json(&arguments("wrok --json")));
+        assert!(!asks_for_json(&arguments("wrok -- --json")));
+    }
+}

@@ -1,0 +1,52 @@
+//! `docs/cli.md`: every help text on one page, for people who read before they install.
+//!
+//! The page is made and checked by a test, so that nothing of it is in the program.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::commands::{COMMANDS, Command, Group, Leaf};
+use crate::tree::tree;
+
+/// Set by `cargo xtask cli-docs`.
+const WRITE: &str = "BLACKBOARD_WRITE_CLI_DOCS";
+
+#[test]
+fn the_page_of_all_commands_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let page = page();
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&path, page).unwrap();
+    } else {
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            stored == page,
+            "docs/cli.md is out of date: run `cargo xtask cli-docs` and commit the result"
+        );
+    }
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# The `blackboard` command\n\n<!-- Made by `cargo xtask cli-docs` from the help texts. -->\n\n",
+    );
+    writeln!(page, "```text\n{}\n```", tree().term_width(WIDTH).render_long_help().to_string().trim_end())
+        .unwrap();
+    for group in Group::ALL {
+        let members: Vec<&Command> = COMMANDS.iter().filter(|command| command.group == group).collect();
+        if members.is_empty() {
+            continue;
+        }
+        writeln!(page, "\n## {}", group.heading()).unwrap();
+        for command in members {
+            let mut definition = Leaf { command, alias: None }.standing_alone().term_width(WIDTH);
+            let help = definition.render_long_help().to_string();
+            writeln!(page, "\n### `blackboard {}`\n\n```text\n{}\n```", command.path, help.trim_end())
+                .unwrap();
+        }
+    }
+    // Help texts are padded to the width of the terminal in places.
+    page.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+const WIDTH: usize = 100;

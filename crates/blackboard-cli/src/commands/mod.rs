@@ -1,0 +1,85 @@
+//! Every command, once: one file a command, one line in [`COMMANDS`].
+//!
+//! A command is a struct of arguments whose doc comment is its help text, and its [`Run`]. The table says by which
+//! words it is called and where the help lists it; parsing, help, completions and `docs/cli.md` all follow from it.
+
+mod command;
+mod completions;
+mod version;
+
+use command::command;
+pub use command::{Alias, Command, Group, Leaf, Noun, Run};
+
+/// Every command, in the order in which help lists them.
+pub const COMMANDS: &[Command] = &[
+    command::<completions::Completions>("completions", Group::SetUp),
+    command::<version::Version>("version", Group::SetUp),
+];
+
+/// Other names of commands, which help does not list.
+pub const ALIASES: &[Alias] = &[];
+
+/// What the first words of longer commands mean.
+pub const NOUNS: &[Noun] = &[];
+
+/// The command that `words` name, by its own name or by another.
+pub fn find(words: &str) -> Option<Leaf> {
+    let own = |path: &str| COMMANDS.iter().find(|command| command.path == path);
+    if let Some(command) = own(words) {
+        return Some(Leaf { command, alias: None });
+    }
+    let alias = ALIASES.iter().find(|alias| alias.path == words)?;
+    own(alias.of).map(|command| Leaf { command, alias: Some(alias) })
+}
+
+/// Whether `path` lies below `noun`, as `work claim` does below `work`.
+pub fn is_inside(path: &str, noun: &str) -> bool {
+    path.strip_prefix(noun).is_some_and(|rest| rest.starts_with(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_paths() -> Vec<&'static str> {
+        COMMANDS.iter().map(|command| command.path).chain(ALIASES.iter().map(|alias| alias.path)).collect()
+    }
+
+    #[test]
+    fn no_name_is_the_beginning_of_another() {
+        let paths = all_paths();
+        for (index, path) in paths.iter().enumerate() {
+            for (_, other) in paths.iter().enumerate().filter(|(other, _)| *other != index) {
+                assert!(path != other && !is_inside(other, path), "{path} / {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_alias_names_a_command() {
+        for alias in ALIASES {
+            assert!(
+                find(alias.path).is_some(),
+                "{} is an alias of {}, which does not exist",
+                alias.path,
+                alias.of
+            );
+        }
+    }
+
+    #[test]
+    fn every_noun_has_a_meaning_and_every_meaning_a_command() {
+        for path in all_paths() {
+            if let Some((noun, _)) = path.rsplit_once(' ') {
+                assert!(NOUNS.iter().any(|known| known.path == noun), "{noun} is missing in NOUNS");
+            }
+        }
+        for noun in NOUNS {
+            assert!(
+                all_paths().iter().any(|path| is_inside(path, noun.path)),
+                "{} has no commands",
+                noun.path
+            );
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The shape of every JSON answer, written straight to the output: one object on one line.
+//!
+//! `ok` comes first and `timestamp` last. Objects are `{ok, …fields, timestamp}`, lists are
+//! `{ok, count, items, timestamp}`, refusals and faults are `{ok: false, error, code, hint, …details, timestamp}`.
+//! Commands, the web server and MCP all use these and no others.
+
+use std::io::Write;
+
+use blackboard::clock::Timestamp;
+use blackboard::{Code, Error};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::output;
+
+/// The JSON answer to one call, while it is written.
+pub struct Answer<'a> {
+    out: &'a mut dyn Write,
+    timestamp: Timestamp,
+}
+
+/// A list whose items are written while they are found, so that it never is in memory as a whole.
+#[must_use = "a list that is not finished is not JSON"]
+pub struct Items<'a> {
+    out: &'a mut dyn Write,
+    timestamp: Timestamp,
+    count: usize,
+}
+
+/// What went wrong.
+#[derive(Serialize)]
+pub struct Failure<'a> {
+    ok: bool,
+    error: String,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    #[serde(flatten)]
+    details: Option<&'a Map<String, Value>>,
+    timestamp: Timestamp,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer given at `timestamp`.
+    pub fn new(out: &'a mut dyn Write, timestamp: Timestamp) -> Answer<'a> {
+        Answer { out, timestamp }
+    }
+
+    /// `{ok, …fields, timestamp}`; `fields` serializes as a struct or a map without these two.
+    pub fn object<T: Serialize + ?Sized>(&mut self, fields: &T) -> output::Result {
+        self.raw(&Object { ok: true, fields, timestamp: self.timestamp })
+    }
+
+    /// `{ok, count, items, timestamp}`
+    pub fn list<T: Serialize>(&mut self, items: &[T]) -> output::Result {
+        self.list_with(items, &())
+    }
+
+    /// `{ok, count, items, …more, timestamp}`
+    pub fn list_with<T: Serialize, M: Serialize>(&mut self, items: &[T], more: &M) -> output::Result {
+        self.raw(&List { ok: true, count: items.len(), items, more, timestamp: self.timestamp })
+    }
+
+    /// A list of unknown length: `count` then follows the items instead of preceding them.
+    pub fn items(&mut self) -> output::Result<Items<'_>> {
+        self.out.write_all(br#"{"ok":true,"items":["#)?;
+        Ok(Items { out: &mut *self.out, timestamp: self.timestamp, count: 0 })
+    }
+
+    /// A value in its own shape, without the envelope. Several of them are JSON lines.
+    pub fn raw<T: Serialize + ?Sized>(&mut self, value: &T) -> output::Result {
+        write_json(self.out, value)?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// Hands over what was written so far: a reader that follows wants it now.
+    pub fn flush(&mut self) -> output::Result {
+        Ok(self.out.flush()?)
+    }
+}
+
+impl Items<'_> {
+    /// Adds one.
+    pub fn push<T: Serialize + ?Sized>(&mut self, item: &T) -> output::Result {
+        if self.count > 0 {
+            self.out.write_all(b",")?;
+        }
+        self.count += 1;
+        write_json(self.out, item)
+    }
+
+    /// Ends the list with `count`, the fields of `more` and `timestamp`.
+    pub fn finish<M: Serialize>(self, more: &M) -> output::Result {
+        let mut rest = Vec::new();
+        write_json(&mut rest, &Rest { count: self.count, more, timestamp: self.timestamp })?;
+        self.out.write_all(b"],")?;
+        // The brace of the object that is being continued was written before its first item.
+        self.out.write_all(&rest[1..])?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+}
+
+impl<'a> Failure<'a> {
+    /// A refusal or a fault of the board.
+    pub fn new(error: &'a Error, timestamp: Timestamp) -> Failure<'a> {
+        let (message, code) = (error.to_string(), error.code().as_str());
+        Failure { ok: false, error: message, code, hint: error.hint(), details: error.details(), timestamp }
+    }
+
+    /// A call that could not be understood.
+    pub fn usage(error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
+        Failure { ok: false, error, code: Code::Usage.as_str(), hint: Some(hint), details: None, timestamp }
+    }
+}
+
+fn write_json<T: Serialize + ?Sized>(out: &mut dyn Write, value: &T) -> output::Result {
+    serde_json::to_writer(out, value).map_err(|error| output::Failure::Output(error.into()))
+}
+
+#[derive(Serialize)]
+struct Object<'a, T: ?Sized> {
+    ok: bool,
+    #[serde(flatten)]
+    fields: &'a T,
+    timestamp: Timestamp,
+}
+
+#[derive(Serialize)]
+struct List<'a, T, M> {
+    ok: bool,
+    count: usize,
+    items: &'a [T],
+    #[serde(flatten)]
+    more: &'a M,
+    timestamp: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Rest<'a, M> {
+    count: usize,
+    #[serde(flatten)]
+    more: &'a M,
+    timestamp: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use blackboard::Refusal;
+    use serde_json::json;
+
+    use super::*;
+
+    const EPOCH: &str = r#""timestamp":"1970-01-01T00:00:00.000Z"}"#;
+
+    fn written(write: impl FnOnce(&mut Answer<'_>) -> output::Result) -> String {
+        let mut bytes = Vec::new();
+        write(&mut Answer::new(&mut bytes, Timestamp::EPOCH)).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn an_object_keeps_its_fields_between_ok_and_timestamp() {
+        let text = written(|answer| answer.object(&json!({"item_id": "a\nb"})));
+        assert_eq!(text, format!("{{\"ok\":true,\"item_id\":\"a\\nb\",{EPOCH}\n"));
+    }
+
+    #[test]
+    fn a_list_is_counted() {
+        assert_eq!(
+            written(|answer| answer.list(&[1, 2])),
+            format!("{{\"ok\":true,\"count\":2,\"items\":[1,2],{EPOCH}\n")
+        );
+        let more = written(|answer| answer.list_with::<u8, _>(&[], &json!({"cursor": 7})));
+        assert_eq!(more, format!("{{\"ok\":true,\"count\":0,\"items\":[],\"cursor\":7,{EPOCH}\n"));
+    }
+
+    #[test]
+    fn a_streamed_list_says_the_same_as_a_known_one() {
+        let more = json!({"cursor": 7});
+        for items in [&[][..], &[1][..], &[1, 2, 3][..]] {
+            let streamed = written(|answer| {
+                let mut list = answer.items()?;
+                items.iter().try_for_each(|item| list.push(item))?;
+                list.finish(&more)
+            });
+            let known = written(|answer| answer.list_with(items, &more));
+            let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+            assert_eq!(parse(&streamed), parse(&known));
+            assert!(streamed.ends_with(&format!("{EPOCH}\n")));
+        }
+    }
+
+    #[test]
+    fn raw_values_are_json_lines() {
+        let text = written(|answer| {
+            answer.raw(&Value::Null)?;
+            answer.raw(&["key"])?;
+            answer.flush()
+        });
+        assert_eq!(text, "null\n[\"key\"]\n");
+    }
+
+    #[test]
+    fn a_refusal_carries_its_code_hint_and_details() {
+        let error = Refusal::new(Code::AlreadyClaimed, "taken").hint("wait").detail("fence", 3).into();
+        let text = serde_json::to_string(&Failure::new(&error, Timestamp::EPOCH)).unwrap();
+        let expected = r#"{"ok":false,"error":"taken","code":"already_claimed","hint":"wait","fence":3,"#;
+        assert_eq!(text, format!("{expected}{EPOCH}"));
+    }
+}

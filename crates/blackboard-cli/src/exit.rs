@@ -1,0 +1,232 @@
+//! The end of a call: its answer or its error is written, and becomes an exit code.
+//!
+//! Errors go to stderr for people and to stdout as an object for programs. A reader that goes away in the middle
+//! (`blackboard … | head -1`) has what it wanted: the call ends quietly with 0, because what it did stays done, but
+//! nothing that depends on the reader having got everything happens any more.
+
+use std::error::Error as _;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::{Code, Error, Fault, Result};
+use clap::error::ErrorKind;
+
+use crate::context::Context;
+use crate::envelope::{self, Answer};
+use crate::outcome::Outcome;
+use crate::output::{self, Screen, Tone, escape};
+
+/// Shows what a command returned.
+pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
+    let json = context.globals.json;
+    let mut stdout = Stdout { inner: io::stdout().lock(), used: false };
+    let delivered =
+        outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, json, &mut stdout));
+    match delivered {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(output::Failure::Output(error)) => {
+            let fault = Fault::new(Code::Io, "the answer could not be written to standard output")
+                .hint("what the command was asked to do is done; only its answer is lost")
+                .because(error);
+            report(&fault.into(), None)
+        }
+        // Half a list can't become an error object any more: the error then goes where people read it.
+        Err(output::Failure::Board(error)) => report(&error, (json && !stdout.used).then_some(&mut stdout)),
+    }
+}
+
+/// Shows what clap has to say: help on stdout, or what is wrong with the call.
+pub fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    if json && error.use_stderr() {
+        let (message, hint) = in_two_parts(error);
+        let failure = envelope::Failure::usage(message, &hint, SystemClock.now());
+        // Nobody is left to tell when this fails.
+        let _ = Answer::new(&mut io::stdout().lock(), SystemClock.now()).raw(&failure);
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(if error.use_stderr() { Code::Usage.exit_code() } else { 0 })
+}
+
+/// Answers `--version`.
+pub fn version() -> ExitCode {
+    let _ = io::stdout().lock().write_all(concat!("blackboard ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+    ExitCode::SUCCESS
+}
+
+/// Large enough that a long list costs few system calls, small enough to be nothing.
+const BUFFER: usize = 32 * 1024;
+
+/// Writes the whole answer, and only then does what has to wait for it.
+fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Result {
+    let mut out = BufWriter::with_capacity(BUFFER, stdout);
+    let now = SystemClock.now();
+    let written = if json {
+        outcome.answer.json(&mut Answer::new(&mut out, now))
+    } else {
+        outcome.answer.human(&mut Screen::of_stdout(&mut out, now))
+    };
+    let flushed = written.and_then(|()| Ok(out.flush()?));
+    // Takes the buffer away from its writer, which would try to write the rest of a broken answer once more.
+    drop(out.into_parts());
+    flushed?;
+    outcome.after_flush.into_iter().for_each(|action| action());
+    Ok(())
+}
+
+/// Says what went wrong, as an object if a program listens.
+fn report(error: &Error, program: Option<&mut Stdout<'_>>) -> ExitCode {
+    // Nobody is left to tell when this fails; the exit code still says it.
+    let _ = match program {
+        Some(out) => {
+            let now = SystemClock.now();
+            Answer::new(out, now).raw(&envelope::Failure::new(error, now))
+        }
+        None => explain(error, &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH)),
+    };
+    ExitCode::from(error.code().exit_code())
+}
+
+/// What happened, why, what to do.
+fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
+    let styles = screen.styles();
+    let message = error.to_string();
+    screen.line(format_args!("{} {}", styles.paint(Tone::Alarm, "error:"), escape(&message)))?;
+    if let Error::Fault(fault) = error {
+        let mut cause = fault.source();
+        while let Some(error) = cause {
+            let text = format!("cause: {error}");
+            screen.line(format_args!("{}", styles.paint(Tone::Faint, &escape(&text))))?;
+            cause = error.source();
+        }
+    }
+    if let Some(hint) = error.hint() {
+        screen.line(format_args!("{} {}", styles.paint(Tone::Good, "hint:"), escape(hint)))?;
+    }
+    Ok(())
+}
+
+/// Takes clap's text apart into what is wrong and what to do about it.
+fn in_two_parts(error: &clap::Error) -> (String, String) {
+    let text = error.render().to_string();
+    let mut paragraphs = text
+        .trim()
+        .split("\n\n")
+        .map(|paragraph| paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+    let first = paragraphs.next().unwrap_or_default();
+    let message = match error.kind() {
+        // clap answers these with the help text, or with the names of all commands.
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "a command is missing"
+        }
+        _ => first.strip_prefix("error: ").unwrap_or(&first),
+    };
+    let mut hint = "run `blackboard --help`".to_owned();
+    for paragraph in paragraphs {
+        if let Some(tip) = paragraph.strip_prefix("tip: ") {
+            return (message.to_owned(), tip.to_owned());
+        }
+        if let Some(usage) = paragraph.strip_prefix("Usage: ") {
+            let words = usage.split(' ').take_while(|word| !word.starts_with(['-', '<', '[']));
+            hint = format!("run `{} --help`", words.collect::<Vec<_>>().join(" "));
+        }
+    }
+    (message.to_owned(), hint)
+}
+
+/// Standard output that remembers whether anything has left this process.
+struct Stdout<'a> {
+    inner: io::StdoutLock<'a>,
+    used: bool,
+}
+
+impl Write for Stdout<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.used = true;
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use blackboard::Refusal;
+
+    use super::*;
+    use crate::outcome::Render;
+    use crate::output::Styles;
+
+    /// A list that fails after its first part.
+    struct Torn;
+
+    impl Render for Torn {
+        fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+            answer.items()?.push(&1)?;
+            Err(Error::from(Fault::new(Code::Corrupt, "the board broke")).into())
+        }
+
+        fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+            screen.line(format_args!("first"))
+        }
+    }
+
+    /// An output that takes nothing.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn happens_after(json: bool, out: &mut dyn Write) -> (output::Result, bool) {
+        let happened = Rc::new(Cell::new(false));
+        let outcome = Outcome::new(Torn).after_flush({
+            let happened = Rc::clone(&happened);
+            move || happened.set(true)
+        });
+        (deliver(outcome, json, out), happened.get())
+    }
+
+    #[test]
+    fn what_waits_for_the_answer_happens_only_when_it_was_written() {
+        let mut written = Vec::new();
+        assert!(matches!(happens_after(false, &mut written), (Ok(()), true)));
+        assert_eq!(written, b"first\n");
+        assert!(matches!(happens_after(false, &mut Closed), (Err(output::Failure::Output(_)), false)));
+        assert!(matches!(happens_after(true, &mut Vec::new()), (Err(output::Failure::Board(_)), false)));
+    }
+
+    #[test]
+    fn an_answer_that_broke_before_it_left_leaves_nothing_behind() {
+        let mut written = Vec::new();
+        let _ = happens_after(true, &mut written);
+        assert_eq!(written, b"");
+    }
+
+    fn explained(error: &Error) -> String {
+        let mut bytes = Vec::new();
+        explain(error, &mut Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH)).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn an_error_says_what_happened_why_and_what_to_do() {
+        let refusal = Refusal::new(Code::AlreadyClaimed, "\"Ivy\nerror: forged\" has it").hint("wait").into();
+        assert_eq!(explained(&refusal), "error: \"Ivy\\nerror: forged\" has it\nhint: wait\n");
+        let fault = Fault::new(Code::Io, "no answer").because(io::Error::other("disk on fire")).into();
+        assert_eq!(explained(&fault), "error: no answer\ncause: disk on fire\n");
+    }
+}

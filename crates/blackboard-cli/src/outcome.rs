@@ -1,0 +1,47 @@
+//! What a command returns: values and how to show them, never bytes.
+
+use std::fmt;
+
+use crate::envelope::Answer;
+use crate::output::{self, Screen};
+
+/// An answer in its two forms.
+pub trait Render {
+    /// For programs.
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result;
+
+    /// For people.
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result;
+}
+
+/// What a command returns.
+pub struct Outcome {
+    /// What to show.
+    pub answer: Box<dyn Render>,
+    /// What to do, in this order, once the answer has left this process.
+    pub after_flush: Vec<Box<dyn FnOnce()>>,
+}
+
+impl Outcome {
+    /// An answer with nothing to do after it.
+    pub fn new(answer: impl Render + 'static) -> Outcome {
+        Outcome { answer: Box::new(answer), after_flush: Vec::new() }
+    }
+
+    /// Does something once the answer was written and flushed, and only then: a cursor must not move past what its
+    /// reader did not get. It may fail only silently, because the answer has been given.
+    #[must_use]
+    pub fn after_flush(mut self, action: impl FnOnce() + 'static) -> Outcome {
+        self.after_flush.push(Box::new(action));
+        self
+    }
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Outcome")
+            .field("after_flush", &self.after_flush.len())
+            .finish_non_exhaustive()
+    }
+}

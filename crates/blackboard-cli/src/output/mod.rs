@@ -1,0 +1,42 @@
+//! Text for people: one file a noun, and what all of them use.
+//!
+//! [`Screen`] is what a command writes on, [`Table`] lines up rows, [`Tone`] says what a word means and becomes a
+//! colour only on a terminal, [`time`] says how long ago something was. Everything that came from the board or from
+//! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
+
+mod escape;
+mod screen;
+mod style;
+mod table;
+pub mod time;
+
+use std::io;
+
+pub use escape::escape;
+pub use screen::Screen;
+pub use style::{Styles, Tone};
+pub use table::{Cell, Column, Table};
+
+/// The result of showing something.
+pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
+/// Why an answer was not shown completely.
+#[derive(Debug)]
+pub enum Failure {
+    /// The board failed while the answer was still being read from it.
+    Board(blackboard::Error),
+    /// The output does not take any more.
+    Output(io::Error),
+}
+
+impl From<blackboard::Error> for Failure {
+    fn from(error: blackboard::Error) -> Failure {
+        Failure::Board(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Output(error)
+    }
+}
