@@ -1,3 +1,6 @@
 //! The `blackboard` command.
 
+mod config;
+mod environment;
+
 fn main() {}
