@@ -2,5 +2,6 @@
 
 mod config;
 mod environment;
+mod location;
 
 fn main() {}
