@@ -14,9 +14,12 @@ mod args;
 #[cfg(test)]
 mod cli_docs;
 mod commands;
+mod config;
 mod context;
 mod envelope;
+mod environment;
 mod exit;
+mod location;
 mod outcome;
 mod output;
 mod tree;

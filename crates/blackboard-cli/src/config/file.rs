@@ -1,0 +1,192 @@
+//! One configuration file: read within bounds, parsed, and applied key by key.
+//!
+//! The file of a project is hostile input. It can be anything (a pipe, a link, a gigabyte, ten thousand keys, names
+//! with control characters), and the most it gets out of this module is a few printable lines of warning.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
+use rustix::fs::OFlags;
+
+use super::Config;
+use super::keys::{KEYS, Key, Unit, Written};
+use super::suggestion::nearest;
+
+const LARGEST_FILE: u64 = 1024 * 1024;
+const MOST_WARNINGS: usize = 10;
+const LONGEST_NAME_SHOWN: usize = 60;
+
+/// Whose file it is, which decides what it may set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Origin {
+    /// This user's own.
+    Home,
+    /// That of a project, which may have come with a clone.
+    Project,
+}
+
+/// What is wrong with a file: the first few in words, the others as a number.
+#[derive(Default)]
+struct Complaints {
+    said: Vec<String>,
+    unsaid: usize,
+}
+
+impl Complaints {
+    /// The words are made only if they will be said: a file can hold a hundred thousand unknown keys.
+    fn add(&mut self, words: impl FnOnce() -> String) {
+        if self.said.len() < MOST_WARNINGS {
+            self.said.push(words());
+        } else {
+            self.unsaid += 1;
+        }
+    }
+}
+
+/// Applies the file to the configuration; one that does not exist changes nothing and says nothing.
+pub(super) fn apply(path: &Path, origin: Origin, config: &mut Config, warnings: &mut Vec<String>) {
+    let mut complaints = Complaints::default();
+    match read(path, origin) {
+        Ok(None) => return,
+        Ok(Some(text)) => apply_text(&text, origin, config, &mut complaints),
+        Err(error) => complaints.add(|| format!("ignored: {error}")),
+    }
+    let file = printable(path);
+    warnings.extend(complaints.said.iter().map(|complaint| format!("{file}: {complaint}")));
+    if complaints.unsaid > 0 {
+        warnings.push(format!("{file}: {} more problems of this kind", complaints.unsaid));
+    }
+}
+
+/// A path as it may be printed: a name on disk can hold anything that a terminal would obey.
+pub(crate) fn printable(path: &Path) -> String {
+    path.display().to_string().escape_debug().to_string()
+}
+
+fn read(path: &Path, origin: Origin) -> io::Result<Option<String>> {
+    let file = match open(path, origin) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    let mut content = Vec::new();
+    file.take(LARGEST_FILE + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > LARGEST_FILE {
+        return Err(io::Error::other("it is larger than 1 MB"));
+    }
+    String::from_utf8(content).map(Some).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+/// Opening a pipe would wait for someone to write into it. A link is fine in one's own home, where configuration often
+/// is one, but a clone must not choose which file is read.
+fn open(path: &Path, origin: Origin) -> io::Result<File> {
+    let flags = match origin {
+        Origin::Home => OFlags::NONBLOCK,
+        Origin::Project => OFlags::NONBLOCK | OFlags::NOFOLLOW,
+    };
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+/// Applies every value that can be used.
+fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut Complaints) {
+    // JSON with comments, and nothing else that only some readers would understand.
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut leaves = BTreeMap::new();
+    match parse_to_value(text, &options) {
+        Ok(None) => {}
+        Ok(Some(JsonValue::Object(object))) => collect(object, "", &mut leaves),
+        Ok(Some(_)) => complaints.add(|| "ignored: it must be a JSON object".to_owned()),
+        Err(error) => complaints.add(|| format!("ignored: it is not valid JSON ({error})")),
+    }
+    for key in KEYS {
+        apply_key(key, origin, &mut leaves, config, complaints);
+    }
+    for name in leaves.keys() {
+        complaints.add(|| unknown(name));
+    }
+}
+
+/// Every value under its whole name. Only sections that a key lies in are entered, so depth needs no bound.
+fn collect<'a>(object: JsonObject<'a>, section: &str, leaves: &mut BTreeMap<String, JsonValue<'a>>) {
+    for (name, value) in object {
+        let name = if section.is_empty() { name.into_owned() } else { format!("{section}.{name}") };
+        match value {
+            JsonValue::Object(object) if is_section(&name) => collect(object, &name, leaves),
+            value => {
+                leaves.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Takes all spellings of the key out of the file; the first that is there counts.
+fn apply_key(
+    key: &Key,
+    origin: Origin,
+    leaves: &mut BTreeMap<String, JsonValue<'_>>,
+    config: &mut Config,
+    complaints: &mut Complaints,
+) {
+    let aliases = key.aliases.iter().map(|alias| (alias.name, Some(alias.unit)));
+    let mut first: Option<&str> = None;
+    for (name, unit) in std::iter::once((key.path, None::<Unit>)).chain(aliases) {
+        let Some(value) = leaves.remove(name) else { continue };
+        if origin == Origin::Project && !key.project {
+            complaints
+                .add(|| format!("{name} can be set in the home configuration only, so it is ignored here"));
+        } else if let Some(first) = first {
+            complaints
+                .add(|| format!("{name} is another name of {first}, which is set as well, so it is ignored"));
+        } else if !key.store(config, &written(&value), unit) {
+            complaints.add(|| format!("{name} {}", key.refusal(unit)));
+        }
+        first.get_or_insert(name);
+    }
+}
+
+fn written<'a>(value: &'a JsonValue<'_>) -> Written<'a> {
+    match value {
+        JsonValue::Number(digits) => Written::Number(digits),
+        JsonValue::String(text) => Written::Text(text),
+        JsonValue::Boolean(on) => Written::Switch(*on),
+        JsonValue::Object(_) | JsonValue::Array(_) | JsonValue::Null => Written::Other,
+    }
+}
+
+fn is_section(name: &str) -> bool {
+    KEYS.iter().any(|key| key.path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+fn unknown(name: &str) -> String {
+    if is_section(name) {
+        return format!("{name} must be an object, so it is ignored");
+    }
+    let name: String = name.chars().take(LONGEST_NAME_SHOWN).collect();
+    let known = KEYS
+        .iter()
+        .flat_map(|key| std::iter::once(key.path).chain(key.aliases.iter().map(|alias| alias.name)));
+    let suggestion =
+        nearest(&name, known).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+    format!("unknown key \"{}\"{suggestion}", name.escape_debug())
+}

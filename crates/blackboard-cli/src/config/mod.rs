@@ -1,0 +1,184 @@
+//! The configuration: what can be set, where, and what applies when it is not.
+//!
+//! Three layers, each over the one before: `config.json` in the home of the board, `config.json` in the directory of
+//! the project, the environment. The file of a project may have come with a clone, so it can set thresholds, limits and
+//! retention, never a path, an address or a safeguard. Nothing in any of them stops a command: what can't be used is
+//! left out with a warning, as if it was not there.
+//!
+//! [`keys::KEYS`] is the one list of what can be set; the values that apply otherwise stand in [`Config::default`].
+
+mod file;
+mod keys;
+mod suggestion;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::environment::Environment;
+
+use file::Origin;
+
+pub(crate) use file::printable;
+
+/// The name of a configuration file.
+pub(crate) const CONFIG_FILE: &str = "config.json";
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    /// The version of the format of the file.
+    pub(crate) schema_version: usize,
+    /// Where the board is and how it is kept.
+    pub(crate) database: Database,
+    /// When an agent counts as alive.
+    pub(crate) heartbeat: Heartbeat,
+    /// How long things are kept (`sweep` in the file).
+    pub(crate) retention: Retention,
+    /// The page for people.
+    pub(crate) web_server: WebServer,
+    /// What is taken out of text before it is stored.
+    pub(crate) content_filter: ContentFilter,
+    /// The name of an agent that registers without one.
+    pub(crate) agent_name: Option<String>,
+    /// What happens when an agent edits a file that another one has reserved.
+    pub(crate) file_guard: FileGuard,
+}
+
+/// Where the board is and how it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Database {
+    /// The board of this user: a path, in which `~/` is the home directory, or a URL of Redis.
+    pub(crate) operator_path: Option<String>,
+    /// The name of the directory that holds the board of a project.
+    pub(crate) project_directory: String,
+    /// What a commit survives.
+    pub(crate) durability: Durability,
+    /// The size of the database in megabytes from which `status` warns.
+    pub(crate) warn_size_mb: usize,
+    /// The most that the log and superseded values may take, in megabytes.
+    pub(crate) max_log_mb: usize,
+}
+
+/// What a commit survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// The end of every process; a power failure may take the last moments.
+    Normal,
+    /// A power failure too.
+    Full,
+}
+
+/// When an agent counts as alive.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Heartbeat {
+    /// How often an agent says that it is alive.
+    pub(crate) interval: Duration,
+    /// How long an agent may be silent.
+    pub(crate) stale_threshold: Duration,
+    /// How long an agent may be silent that shares its process with others.
+    pub(crate) delegate_stale_threshold: Duration,
+}
+
+/// How long things are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Retention {
+    /// Heartbeats.
+    pub(crate) heartbeats: Duration,
+    /// Events.
+    pub(crate) events: Duration,
+    /// Agents that ended by themselves.
+    pub(crate) completed_agents: Duration,
+    /// Agents that were marked stale.
+    pub(crate) stale_agents: Duration,
+}
+
+/// The page for people.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WebServer {
+    /// The port it listens on.
+    pub(crate) port: u16,
+    /// The address it listens on, always a loopback one.
+    pub(crate) host: IpAddr,
+}
+
+/// What is taken out of text before it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ContentFilter {
+    /// How many characters a field may have.
+    pub(crate) max_field_length: usize,
+    /// Whether fenced code blocks are taken out.
+    pub(crate) strip_code_blocks: bool,
+    /// Whether HTML tags are taken out.
+    pub(crate) strip_html_tags: bool,
+}
+
+/// What happens when an agent edits a file that another one has reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileGuard {
+    /// It is told.
+    Warn,
+    /// It is stopped.
+    Deny,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            schema_version: 1,
+            database: Database {
+                operator_path: None,
+                project_directory: ".blackboard".to_owned(),
+                durability: Durability::Normal,
+                warn_size_mb: 256,
+                max_log_mb: 256,
+            },
+            heartbeat: Heartbeat {
+                interval: Duration::from_mins(1),
+                stale_threshold: Duration::from_mins(5),
+                delegate_stale_threshold: Duration::from_mins(30),
+            },
+            retention: Retention {
+                heartbeats: 7 * DAY,
+                events: 30 * DAY,
+                completed_agents: DAY,
+                stale_agents: 7 * DAY,
+            },
+            web_server: WebServer { port: 3141, host: IpAddr::V4(Ipv4Addr::LOCALHOST) },
+            content_filter: ContentFilter {
+                max_field_length: 500,
+                strip_code_blocks: true,
+                strip_html_tags: true,
+            },
+            agent_name: None,
+            file_guard: FileGuard::Warn,
+        }
+    }
+}
+
+/// What applies, and what could not be used, as sentences for people. A file that does not exist says nothing.
+pub(crate) fn load(
+    home_file: Option<&Path>,
+    project_file: Option<&Path>,
+    environment: &Environment,
+) -> (Config, Vec<String>) {
+    let mut config = Config::default();
+    let mut warnings = Vec::new();
+    for (path, origin) in [(home_file, Origin::Home), (project_file, Origin::Project)] {
+        if let Some(path) = path {
+            file::apply(path, origin, &mut config, &mut warnings);
+        }
+    }
+    keys::apply_environment(environment, &mut config, &mut warnings);
+    (config, warnings)
+}
+
+/// What the home configuration says about where boards are. It leaves the warnings to [`load`].
+pub(crate) fn database(home_file: Option<&Path>) -> Database {
+    load(home_file, None, &Environment::default()).0.database
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,456 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::keys::{KEYS, Key, Kind, Unit, Written};
+use super::*;
+
+/// A home file and a project file, neither of which exists at first.
+struct Files {
+    directory: TempDir,
+}
+
+impl Files {
+    fn new() -> Files {
+        Files { directory: TempDir::new().unwrap() }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.directory.path().join("home.json")
+    }
+
+    fn project(&self) -> PathBuf {
+        self.directory.path().join("project.json")
+    }
+
+    fn load(&self) -> (Config, Vec<String>) {
+        load(Some(&self.home()), Some(&self.project()), &Environment::default())
+    }
+}
+
+fn from_home(content: impl AsRef<[u8]>) -> (Config, Vec<String>) {
+    let files = Files::new();
+    fs::write(files.home(), content).unwrap();
+    files.load()
+}
+
+fn from_project(content: impl AsRef<[u8]>) -> (Config, Vec<String>) {
+    let files = Files::new();
+    fs::write(files.project(), content).unwrap();
+    files.load()
+}
+
+fn key(path: &str) -> &'static Key {
+    KEYS.iter().find(|key| key.path == path).unwrap()
+}
+
+#[test]
+fn files_that_do_not_exist_leave_the_defaults_and_say_nothing() {
+    assert_eq!(Files::new().load(), (Config::default(), vec![]));
+    assert_eq!(load(None, None, &Environment::default()), (Config::default(), vec![]));
+    let below_a_file = Files::new();
+    fs::write(below_a_file.home(), "{}").unwrap();
+    let (_, warnings) = load(Some(&below_a_file.home().join("config.json")), None, &Environment::default());
+    assert_eq!(warnings, Vec::<String>::new());
+}
+
+#[test]
+fn the_reference_configuration_of_the_seed_is_the_default() {
+    let (config, warnings) = from_home(
+        r#"// ~/.pai/blackboard/config.json
+        {
+          "schemaVersion": 1,
+          "database": { "operatorPath": "~/.pai/blackboard/local.db", "projectDir": ".blackboard" },
+          "heartbeat": { "intervalSeconds": 60, "staleThresholdSeconds": 300 },
+          "sweep": {
+            "pruneHeartbeatsAfterDays": 7, "pruneEventsAfterDays": 30, "pruneCompletedAgentsAfterDays": 1
+          },
+          "webServer": { "port": 3141, "host": "127.0.0.1" },
+          "contentFilter": { "maxFieldLength": 500, "stripCodeBlocks": true, "stripHtmlTags": true }, /* the end */
+        }"#,
+    );
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(config.database.operator_path.as_deref(), Some("~/.pai/blackboard/local.db"));
+    let defaults = Config::default();
+    assert_eq!(Config { database: defaults.database.clone(), ..config }, defaults);
+}
+
+#[test]
+fn every_key_can_be_set_in_the_home_file() {
+    let (config, warnings) = from_home(
+        r#"{
+          "schemaVersion": 1,
+          "database": {
+            "operatorPath": "redis://board", "projectDir": ".board", "durability": "full",
+            "warnSizeMb": 1, "maxLogMb": 2
+          },
+          "heartbeat": { "intervalSeconds": 3, "staleThresholdSeconds": 4, "delegateStaleThresholdSeconds": 5 },
+          "sweep": {
+            "pruneHeartbeatsAfterDays": 6, "pruneEventsAfterDays": 7,
+            "pruneCompletedAgentsAfterDays": 8, "pruneStaleAgentsAfterDays": 9
+          },
+          "webServer": { "port": 10, "host": "::1" },
+          "contentFilter": { "maxFieldLength": 20, "stripCodeBlocks": false, "stripHtmlTags": false },
+          "agent": { "name": "Ivy" },
+          "fileGuard": "deny"
+        }"#,
+    );
+    assert_eq!(warnings, Vec::<String>::new());
+    let expected = Config {
+        schema_version: 1,
+        database: Database {
+            operator_path: Some("redis://board".to_owned()),
+            project_directory: ".board".to_owned(),
+            durability: Durability::Full,
+            warn_size_mb: 1,
+            max_log_mb: 2,
+        },
+        heartbeat: Heartbeat {
+            interval: Duration::from_secs(3),
+            stale_threshold: Duration::from_secs(4),
+            delegate_stale_threshold: Duration::from_secs(5),
+        },
+        retention: Retention {
+            heartbeats: 6 * DAY,
+            events: 7 * DAY,
+            completed_agents: 8 * DAY,
+            stale_agents: 9 * DAY,
+        },
+        web_server: WebServer { port: 10, host: "::1".parse().unwrap() },
+        content_filter: ContentFilter {
+            max_field_length: 20,
+            strip_code_blocks: false,
+            strip_html_tags: false,
+        },
+        agent_name: Some("Ivy".to_owned()),
+        file_guard: FileGuard::Deny,
+    };
+    assert_eq!(config, expected);
+}
+
+#[test]
+fn flat_names_mean_the_same_in_their_own_unit() {
+    let cases = [
+        (r#"{"heartbeatInterval": 90}"#, "heartbeat.intervalSeconds", "90"),
+        (r#"{"staleThreshold": 90}"#, "heartbeat.staleThresholdSeconds", "90"),
+        (r#"{"staleThresholdSeconds": 90}"#, "heartbeat.staleThresholdSeconds", "90"),
+        (r#"{"pruneHeartbeatsAfterDays": 3}"#, "sweep.pruneHeartbeatsAfterDays", "3"),
+        (r#"{"pruneAfter": 259200}"#, "sweep.pruneHeartbeatsAfterDays", "3"),
+        (r#"{"heartbeat.intervalSeconds": 90}"#, "heartbeat.intervalSeconds", "90"),
+    ];
+    for (text, path, number) in cases {
+        let mut expected = Config::default();
+        assert!(key(path).store(&mut expected, &Written::Number(number), None));
+        assert_eq!(from_home(text), (expected, vec![]), "{text}");
+    }
+}
+
+#[test]
+fn of_two_names_for_one_key_the_nested_one_counts() {
+    let (config, warnings) =
+        from_home(r#"{"staleThreshold": 100, "heartbeat": {"staleThresholdSeconds": 200}}"#);
+    assert_eq!(config.heartbeat.stale_threshold, Duration::from_secs(200));
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("staleThreshold is another name of heartbeat.staleThresholdSeconds"));
+}
+
+#[test]
+fn the_project_goes_over_the_home_and_the_environment_over_both() {
+    let files = Files::new();
+    fs::write(
+        files.home(),
+        r#"{"heartbeatInterval": 11, "staleThreshold": 21, "pruneAfter": 864000, "agent": {"name": "Ivy"}}"#,
+    )
+    .unwrap();
+    fs::write(files.project(), r#"{"staleThreshold": 22, "pruneAfter": 950400}"#).unwrap();
+    let environment = Environment { prune_after: Some("1036800".into()), ..Environment::default() };
+    let (config, warnings) = load(Some(&files.home()), Some(&files.project()), &environment);
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(config.heartbeat.interval, Duration::from_secs(11));
+    assert_eq!(config.heartbeat.stale_threshold, Duration::from_secs(22));
+    assert_eq!(config.retention.heartbeats, 12 * DAY);
+    assert_eq!(config.agent_name.as_deref(), Some("Ivy"));
+}
+
+#[test]
+fn each_variable_sets_its_own_key_in_seconds() {
+    let environment = Environment {
+        heartbeat_interval: Some("31".into()),
+        stale_threshold: Some(" 32 ".into()),
+        prune_after: Some("7200".into()),
+        ..Environment::default()
+    };
+    let (config, warnings) = load(None, None, &environment);
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(config.heartbeat.interval, Duration::from_secs(31));
+    assert_eq!(config.heartbeat.stale_threshold, Duration::from_secs(32));
+    assert_eq!(config.retention.heartbeats, Duration::from_hours(2));
+}
+
+#[test]
+fn a_bad_variable_is_named_with_its_range_and_default() {
+    for value in ["soon", "-1", "0", "1.5", "99999999999999999999"] {
+        let environment = Environment { stale_threshold: Some(value.into()), ..Environment::default() };
+        let (config, warnings) = load(None, None, &environment);
+        assert_eq!(config, Config::default(), "{value}");
+        assert_eq!(
+            warnings,
+            [
+                "BLACKBOARD_STALE_THRESHOLD must be a whole number from 1 to 604800 (default 300), so this value is \
+              ignored"
+            ],
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn a_bad_value_is_ignored_and_named_with_file_range_and_default() {
+    let values =
+        ["null", "[]", "{}", "-1", "1.5", "1e3", "99999999999999999999999", r#""""#, r#""a\u0000b/..""#];
+    for key in KEYS {
+        for value in values {
+            let (section, name) = key.path.split_once('.').map_or(("", key.path), |parts| parts);
+            let text = match section {
+                "" => format!(r#"{{"{name}": {value}}}"#),
+                _ => format!(r#"{{"{section}": {{"{name}": {value}}}}}"#),
+            };
+            let (config, warnings) = from_home(&text);
+            assert_eq!(config, Config::default(), "{text}");
+            assert_eq!(warnings.len(), 1, "{text}: {warnings:?}");
+            let expected = [
+                "home.json: ".to_owned(),
+                format!("{} must be {}", key.path, key.allowed(None)),
+                format!("(default {})", key.default_value(None)),
+            ];
+            assert!(expected.iter().all(|part| warnings[0].contains(part)), "{text}: {warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_taken_up_to_both_ends_of_their_range_and_no_further() {
+    let cases = [
+        ("heartbeat.intervalSeconds", 1, 86_400),
+        ("heartbeat.staleThresholdSeconds", 1, 604_800),
+        ("sweep.pruneEventsAfterDays", 1, 3650),
+        ("database.maxLogMb", 1, 1_048_576),
+        ("webServer.port", 1, 65_535),
+        ("contentFilter.maxFieldLength", 20, 64_000),
+        ("schemaVersion", 1, 1),
+    ];
+    for (path, least, most) in cases {
+        for (number, taken) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
+            let stored = key(path).store(&mut Config::default(), &Written::Number(&number.to_string()), None);
+            assert_eq!(stored, taken, "{path} = {number}");
+        }
+    }
+}
+
+#[test]
+fn the_page_is_never_served_to_other_machines() {
+    for (host, taken) in [
+        ("127.0.0.1", true),
+        ("127.0.0.2", true),
+        ("::1", true),
+        ("localhost", true),
+        ("0.0.0.0", false),
+        ("::", false),
+        ("192.168.1.2", false),
+        ("example.com", false),
+        ("127.0.0.1.example.com", false),
+    ] {
+        let mut config = Config::default();
+        assert_eq!(key("webServer.host").store(&mut config, &Written::Text(host), None), taken, "{host}");
+        assert!(config.web_server.host.is_loopback(), "{host}");
+    }
+}
+
+#[test]
+fn the_directory_of_a_project_is_a_plain_name() {
+    for (name, taken) in [
+        (".blackboard", true),
+        ("board", true),
+        ("..", false),
+        (".", false),
+        ("a/b", false),
+        ("board/", false),
+        ("/etc", false),
+        (".git", false),
+        ("a\u{1b}b", false),
+    ] {
+        let stored = key("database.projectDir").store(&mut Config::default(), &Written::Text(name), None);
+        assert_eq!(stored, taken, "{name}");
+    }
+}
+
+#[test]
+fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safeguard() {
+    let home_only: Vec<_> = KEYS.iter().filter(|key| !key.project).map(|key| key.path).collect();
+    assert_eq!(
+        home_only,
+        [
+            "database.operatorPath",
+            "database.projectDir",
+            "database.durability",
+            "webServer.port",
+            "webServer.host",
+            "contentFilter.stripCodeBlocks",
+            "contentFilter.stripHtmlTags",
+            "agent.name",
+        ]
+    );
+    let (config, warnings) = from_project(
+        r#"{
+          "database": { "operatorPath": "redis://evil", "projectDir": "x", "durability": "full", "warnSizeMb": 2 },
+          "webServer": { "port": 1, "host": "::1" },
+          "contentFilter": { "stripCodeBlocks": false, "stripHtmlTags": false },
+          "agent": { "name": "Mallory" },
+          "fileGuard": "deny",
+        }"#,
+    );
+    let defaults = Config::default();
+    let expected = Config {
+        database: Database { warn_size_mb: 2, ..defaults.database.clone() },
+        file_guard: FileGuard::Deny,
+        ..defaults
+    };
+    assert_eq!(config, expected);
+    assert_eq!(warnings.len(), home_only.len());
+    for (warning, path) in warnings.iter().zip(home_only) {
+        assert!(warning.contains(&format!("project.json: {path} can be set in the home configuration only")));
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named_with_the_nearest_known_one() {
+    let (config, warnings) = from_home(
+        r#"{"staleTreshold": 1, "heartbeat": {"interval": 5, "intervallSeconds": 5}, "telemetry": {"a": 1}, "sweep": 3}"#,
+    );
+    assert_eq!(config, Config::default());
+    let endings = [
+        r#"unknown key "heartbeat.interval"; did you mean heartbeatInterval?"#,
+        r#"unknown key "heartbeat.intervallSeconds"; did you mean heartbeat.intervalSeconds?"#,
+        r#"unknown key "staleTreshold"; did you mean staleThreshold?"#,
+        "sweep must be an object, so it is ignored",
+        r#"unknown key "telemetry""#,
+    ];
+    assert_eq!(warnings.len(), endings.len());
+    for (warning, ending) in warnings.iter().zip(endings) {
+        assert!(warning.ends_with(ending), "{warning}");
+    }
+}
+
+#[test]
+fn a_file_that_can_not_be_used_gives_one_warning() {
+    let mut deep = "[".repeat(100_000);
+    deep.insert_str(0, r#"{"a": "#);
+    let large = format!("{{}}{}", " ".repeat(1024 * 1024));
+    let cases: [(&[u8], &str); 9] = [
+        (b"{", "not valid JSON"),
+        (b"{'heartbeatInterval': 5}", "not valid JSON"),
+        (b"{\"heartbeatInterval\": 5} {}", "not valid JSON"),
+        (b"{\"heartbeatInterval\": 0x10}", "not valid JSON"),
+        (deep.as_bytes(), "not valid JSON"),
+        (b"[1]", "must be a JSON object"),
+        (b"7", "must be a JSON object"),
+        (b"{\"agent\": {\"name\": \"\xff\"}}", "not UTF-8"),
+        (large.as_bytes(), "larger than 1 MB"),
+    ];
+    for (content, reason) in cases {
+        let (config, warnings) = from_home(content);
+        assert_eq!(config, Config::default(), "{reason}");
+        assert_eq!(warnings.len(), 1, "{reason}");
+        assert!(warnings[0].contains("home.json: ignored: ") && warnings[0].contains(reason), "{warnings:?}");
+    }
+}
+
+#[test]
+fn an_empty_file_and_a_byte_order_mark_are_fine() {
+    assert_eq!(from_home(""), (Config::default(), vec![]));
+    assert_eq!(from_home(" // nothing yet\n"), (Config::default(), vec![]));
+    let (config, warnings) = from_home("\u{feff}{\"heartbeatInterval\": 5}");
+    assert_eq!((config.heartbeat.interval, warnings), (Duration::from_secs(5), vec![]));
+}
+
+#[test]
+fn a_pipe_or_a_directory_is_not_waited_on() {
+    let files = Files::new();
+    assert!(Command::new("mkfifo").arg(files.project()).status().unwrap().success());
+    fs::create_dir(files.home()).unwrap();
+    let (config, warnings) = files.load();
+    assert_eq!(config, Config::default());
+    assert_eq!(warnings.len(), 2);
+    assert!(warnings.iter().all(|warning| warning.ends_with("it is not a plain file")), "{warnings:?}");
+}
+
+#[test]
+fn a_link_is_followed_in_the_home_and_refused_in_a_project() {
+    let files = Files::new();
+    let elsewhere = files.directory.path().join("elsewhere.json");
+    fs::write(&elsewhere, r#"{"heartbeatInterval": 5}"#).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, files.home()).unwrap();
+    let (config, warnings) = files.load();
+    assert_eq!((config.heartbeat.interval, warnings), (Duration::from_secs(5), vec![]));
+
+    fs::rename(files.home(), files.project()).unwrap();
+    let (config, warnings) = files.load();
+    assert_eq!(config, Config::default());
+    assert_eq!(warnings.len(), 1);
+}
+
+#[test]
+fn hostile_names_reach_the_terminal_few_short_and_without_control_characters() {
+    let keys: Vec<_> = (0..5000).map(|n| format!(r#""\u001b[2J\u202e{n}{}": 1"#, "x".repeat(100))).collect();
+    let (_, warnings) = from_project(format!("{{{}}}", keys.join(",")));
+    assert_eq!(warnings.len(), 11);
+    assert!(warnings[10].ends_with("4990 more problems of this kind"));
+    for warning in warnings {
+        assert!(!warning.contains(|c: char| c.is_control() || c == '\u{202e}'), "{warning:?}");
+        assert!(warning.len() < 300, "{warning}");
+    }
+    assert_eq!(printable(Path::new("/a\u{1b}[31m\n/b")), r"/a\u{1b}[31m\n/b");
+}
+
+#[test]
+fn names_are_unique_and_documented_defaults_are_the_real_ones() {
+    let names: Vec<_> =
+        KEYS.iter().flat_map(|key| key.aliases.iter().map(|alias| alias.name).chain([key.path])).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    for key in KEYS {
+        let Kind::Text { default, .. } = key.kind else { continue };
+        let mut config = Config::default();
+        assert!(key.store(&mut config, &Written::Text(default), None), "{}", key.path);
+        config.database.operator_path = None;
+        config.agent_name = None;
+        assert_eq!(config, Config::default(), "{}", key.path);
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_key_as_it_is() {
+    let page = include_str!("../../../../docs/configuration.md");
+    let mut documented = page.lines().filter(|line| line.starts_with("| `"));
+    for key in KEYS {
+        let aliases = key.aliases.iter().map(|alias| match (&key.kind, alias.unit) {
+            (Kind::Time { unit: Unit::Days, .. }, Unit::Seconds) => format!("`{}` (seconds)", alias.name),
+            _ => format!("`{}`", alias.name),
+        });
+        let variable = key.variable.iter().map(|variable| format!("`{}` (seconds)", variable.name));
+        let expected = format!(
+            "| `{}` | {} | {} | {} | {} |",
+            key.path,
+            key.default_value(None),
+            key.allowed(None),
+            if key.project { "yes" } else { "no" },
+            aliases.chain(variable).collect::<Vec<_>>().join(", "),
+        );
+        let line = documented.next().unwrap_or_default();
+        assert!(line.starts_with(&expected), "expected: {expected}\n   found: {line}");
+        assert!(line.len() > expected.len() + 10, "{} has no meaning", key.path);
+    }
+    assert_eq!(documented.next(), None, "a key that does not exist is documented");
+}

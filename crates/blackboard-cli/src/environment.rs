@@ -1,0 +1,78 @@
+//! The environment variables that this program knows, captured once at the start.
+//!
+//! Everything further down takes their values from here, so that a test passes values and never changes the
+//! environment of its process.
+
+use std::ffi::OsString;
+
+/// The values of the variables; one that is empty counts as unset.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Environment {
+    /// `BLACKBOARD_DB`: the board.
+    pub(crate) database: Option<OsString>,
+    /// `BLACKBOARD_HOME`: what replaces `~/.pai/blackboard`.
+    pub(crate) home: Option<OsString>,
+    /// `HOME`, or `USERPROFILE` where that is the name for it.
+    pub(crate) user_home: Option<OsString>,
+    /// `BLACKBOARD_HEARTBEAT_INTERVAL`: seconds.
+    pub(crate) heartbeat_interval: Option<OsString>,
+    /// `BLACKBOARD_STALE_THRESHOLD`: seconds.
+    pub(crate) stale_threshold: Option<OsString>,
+    /// `BLACKBOARD_PRUNE_AFTER`: seconds.
+    pub(crate) prune_after: Option<OsString>,
+}
+
+impl Environment {
+    /// What this process was started with.
+    pub(crate) fn capture() -> Environment {
+        Environment::from_variables(|name| std::env::var_os(name))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Environment {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        Environment {
+            database: set("BLACKBOARD_DB"),
+            home: set("BLACKBOARD_HOME"),
+            user_home: set("HOME").or_else(|| set("USERPROFILE")),
+            heartbeat_interval: set("BLACKBOARD_HEARTBEAT_INTERVAL"),
+            stale_threshold: set("BLACKBOARD_STALE_THRESHOLD"),
+            prune_after: set("BLACKBOARD_PRUNE_AFTER"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_lands_in_its_own_field() {
+        let environment = Environment::from_variables(|name| Some(name.into()));
+        assert_eq!(
+            environment,
+            Environment {
+                database: Some("BLACKBOARD_DB".into()),
+                home: Some("BLACKBOARD_HOME".into()),
+                user_home: Some("HOME".into()),
+                heartbeat_interval: Some("BLACKBOARD_HEARTBEAT_INTERVAL".into()),
+                stale_threshold: Some("BLACKBOARD_STALE_THRESHOLD".into()),
+                prune_after: Some("BLACKBOARD_PRUNE_AFTER".into()),
+            }
+        );
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        assert_eq!(Environment::from_variables(|_| Some("".into())), Environment::default());
+    }
+
+    #[test]
+    fn the_user_profile_stands_in_for_a_missing_or_empty_home() {
+        let environment = Environment::from_variables(|name| match name {
+            "HOME" => Some("".into()),
+            "USERPROFILE" => Some("/users/ivy".into()),
+            _ => None,
+        });
+        assert_eq!(environment.user_home, Some("/users/ivy".into()));
+    }
+}

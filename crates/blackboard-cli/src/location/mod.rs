@@ -1,0 +1,232 @@
+//! Where the board is.
+//!
+//! The first of these that answers decides: `--db`, `$BLACKBOARD_DB`, a `.blackboard/` directory on the way up from
+//! the working directory, the home configuration, `~/.pai/blackboard/local.db`. [`find`] only looks: it creates
+//! nothing, starts no other program and reads no environment, which comes in as values.
+//!
+//! A worktree of a git repository is searched as if the working directory was the same place in the main worktree,
+//! so that all worktrees share one board.
+
+mod repository;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use blackboard::{Code, Refusal, Result};
+
+use crate::config::{self, CONFIG_FILE, Database};
+use crate::environment::Environment;
+
+/// The name of the database in a directory that holds a board.
+pub(crate) const DATABASE_FILE: &str = "local.db";
+
+/// What the search goes by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// `--db`.
+    pub(crate) db: Option<OsString>,
+    /// The environment of the process.
+    pub(crate) environment: Environment,
+    /// The working directory, as an absolute path.
+    pub(crate) current_dir: PathBuf,
+}
+
+/// The answer, and how it came about.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Location {
+    /// The board.
+    pub(crate) target: Target,
+    /// What decided.
+    pub(crate) source: Source,
+    /// The configuration for every board, whether or not it exists; none without a home directory.
+    pub(crate) home_config: Option<PathBuf>,
+    /// The configuration of the project whose board it is, whether or not it exists.
+    pub(crate) project_config: Option<PathBuf>,
+    /// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; none without a home directory.
+    pub(crate) home: Option<PathBuf>,
+    /// What was passed over on the way, as sentences for people.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What keeps the board.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Target {
+    /// A database file, as an absolute path.
+    File(PathBuf),
+    /// The URL of a Redis server.
+    Redis(String),
+}
+
+/// What decided where the board is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Source {
+    /// `--db`.
+    Option,
+    /// `$BLACKBOARD_DB`.
+    Environment,
+    /// This directory of a project.
+    Project(PathBuf),
+    /// `database.operatorPath` in the home configuration.
+    HomeConfiguration,
+    /// Nothing else: it is the board of this user.
+    Home,
+}
+
+/// Where the board is.
+pub(crate) fn find(request: &Request) -> Result<Location> {
+    let Request { db, environment, current_dir } = request;
+    let home = home(request);
+    let home_config = home.as_ref().map(|home| home.join(CONFIG_FILE));
+    let Database { operator_path, project_directory, .. } = config::database(home_config.as_deref());
+    let mut warnings = Vec::new();
+
+    let (target, source) = if let Some(db) = db {
+        (target(db, "--db", current_dir)?, Source::Option)
+    } else if let Some(database) = &environment.database {
+        (target(database, "BLACKBOARD_DB", current_dir)?, Source::Environment)
+    } else if let Some(directory) = find_project(request, &project_directory, &mut warnings) {
+        (Target::File(directory.join(DATABASE_FILE)), Source::Project(directory))
+    } else {
+        let Some(home) = &home else { return Err(no_home().into()) };
+        match operator_path {
+            Some(path) => {
+                let path = expand_tilde(&path, user_home(request).as_deref());
+                (target(path.as_os_str(), "database.operatorPath", home)?, Source::HomeConfiguration)
+            }
+            None => (Target::File(home.join(DATABASE_FILE)), Source::Home),
+        }
+    };
+    // A home may itself be called `.blackboard`; its configuration is read once, with all its rights.
+    let project_config =
+        project_config(&target, &project_directory).filter(|file| Some(file) != home_config.as_ref());
+    Ok(Location { target, source, home_config, project_config, home, warnings })
+}
+
+/// Where a new board of this project belongs: at the root of the main worktree, or here outside a repository.
+pub(crate) fn new_project_directory(request: &Request) -> PathBuf {
+    let home_config = home(request).map(|home| home.join(CONFIG_FILE));
+    let name = config::database(home_config.as_deref()).project_directory;
+    match repository::containing(&request.current_dir, ceiling(request).as_deref()) {
+        Some(repository) => repository.main.join(name),
+        None => request.current_dir.join(name),
+    }
+}
+
+fn user_home(request: &Request) -> Option<PathBuf> {
+    request.environment.user_home.as_ref().map(|home| request.current_dir.join(home))
+}
+
+fn home(request: &Request) -> Option<PathBuf> {
+    match &request.environment.home {
+        Some(home) => Some(request.current_dir.join(home)),
+        None => user_home(request).map(|home| home.join(".pai/blackboard")),
+    }
+}
+
+/// The home directory as the working directory would spell it, which never goes through a symbolic link.
+fn ceiling(request: &Request) -> Option<PathBuf> {
+    user_home(request).map(|home| fs::canonicalize(&home).unwrap_or(home))
+}
+
+/// Walks up from the working directory to the root of the repository, the home directory or the root of all.
+fn find_project(request: &Request, name: &str, warnings: &mut Vec<String>) -> Option<PathBuf> {
+    let current_dir = &request.current_dir;
+    let ceiling = ceiling(request);
+    let (start, end) = match repository::containing(current_dir, ceiling.as_deref()) {
+        Some(repository) => {
+            let inside = current_dir.strip_prefix(&repository.root).unwrap_or(Path::new(""));
+            (repository.main.join(inside), Some(repository.main))
+        }
+        None => (current_dir.clone(), ceiling),
+    };
+    for directory in start.ancestors() {
+        let candidate = directory.join(name);
+        match is_own_directory(&candidate) {
+            Ok(true) => return Some(candidate),
+            Ok(false) => {}
+            Err(reason) => warnings.push(format!("skipped {}: {reason}", config::printable(&candidate))),
+        }
+        if Some(directory) == end.as_deref() {
+            break;
+        }
+    }
+    None
+}
+
+/// Whether it is a directory that this user owns; if it is something else, why it is not to be trusted.
+fn is_own_directory(path: &Path) -> Result<bool, String> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    if metadata.is_symlink() {
+        Err("it is a symbolic link".to_owned())
+    } else if !metadata.is_dir() {
+        Err("it is not a directory".to_owned())
+    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
+        Err(format!("it belongs to another user (uid {})", metadata.uid()))
+    } else {
+        Ok(true)
+    }
+}
+
+/// The configuration beside a board that lies in the directory of a project, however the board was named: all
+/// agents on one board have to go by the same thresholds.
+fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
+    let Target::File(file) = target else { return None };
+    let directory = file.parent()?;
+    directory.ends_with(project_directory).then(|| directory.join(CONFIG_FILE))
+}
+
+/// What `--db` and its like mean: a URL of Redis, a directory with a board in it, or the file itself.
+fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
+    if text.is_empty() {
+        return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty"))
+            .hint("Name a file, a directory, or a redis:// URL.")
+            .into());
+    }
+    // A URL may carry a password, so no message repeats more of it than its scheme.
+    match text.to_str().and_then(|text| text.split_once("://")) {
+        Some(("redis" | "rediss", _)) => return Ok(Target::Redis(text.to_string_lossy().into_owned())),
+        Some((scheme, _)) if is_scheme(scheme) => {
+            return Err(Refusal::new(
+                Code::InvalidValue,
+                format!("{name} is a {scheme}:// URL, which can't keep a board"),
+            )
+            .hint("Name a file, a directory, or a redis:// or rediss:// URL.")
+            .into());
+        }
+        _ => {}
+    }
+    let names_directory = text.as_bytes().ends_with(b"/");
+    let path: PathBuf = base.join(text).components().collect();
+    Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+}
+
+/// No shell expands the `~` of a path in a configuration file.
+fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~/"), user_home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+fn no_home() -> Refusal {
+    Refusal::new(Code::Usage, "there is no place for a board: neither HOME nor BLACKBOARD_HOME is set")
+        .hint("Set BLACKBOARD_HOME, or name the board with --db.")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Which git repository a directory is in, read from the file system alone: starting `git` would cost more than
+//! the whole command.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What git writes into `.git` and `commondir` is one path; anything longer was not written by git.
+const LONGEST_LINK: u64 = 8 * 1024;
+
+/// The repository around a directory.
+#[derive(Debug, PartialEq)]
+pub(super) struct Repository {
+    /// The root of the worktree that the directory is in.
+    pub(super) root: PathBuf,
+    /// What all worktrees of the repository share: the root of the main worktree, or the repository itself if
+    /// it is bare.
+    pub(super) main: PathBuf,
+}
+
+/// The repository that `directory` is in, looked for no further up than `ceiling`.
+pub(super) fn containing(directory: &Path, ceiling: Option<&Path>) -> Option<Repository> {
+    for root in directory.ancestors() {
+        if let Some(main) = main_worktree(root) {
+            return Some(Repository { root: root.to_owned(), main });
+        }
+        if Some(root) == ceiling {
+            return None;
+        }
+    }
+    None
+}
+
+/// The main worktree of the repository that has a worktree with this root, if it is one.
+fn main_worktree(root: &Path) -> Option<PathBuf> {
+    let link = root.join(".git");
+    if fs::metadata(&link).ok()?.is_dir() {
+        return Some(root.to_owned());
+    }
+    let git_directory = root.join(path_in(read_link_file(&link)?.strip_prefix(b"gitdir:")?)?);
+    // Only a linked worktree has a `commondir`. A submodule has none and is a repository of its own.
+    let Some(common) = read_link_file(&git_directory.join("commondir")) else {
+        return git_directory.is_dir().then(|| root.to_owned());
+    };
+    let common = fs::canonicalize(git_directory.join(path_in(&common)?)).ok()?;
+    match common.parent() {
+        Some(main) if common.ends_with(".git") => Some(main.to_owned()),
+        _ => Some(common),
+    }
+}
+
+/// The content of a short plain file; nothing for a pipe, on which reading would wait for ever.
+fn read_link_file(path: &Path) -> Option<Vec<u8>> {
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    File::open(path).ok()?.take(LONGEST_LINK).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+fn path_in(content: &[u8]) -> Option<&Path> {
+    let path = content.trim_ascii();
+    (!path.is_empty()).then(|| Path::new(std::ffi::OsStr::from_bytes(path)))
+}
