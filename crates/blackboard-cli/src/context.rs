@@ -1,17 +1,268 @@
-//! What every command is given: the options that all of them share.
+//! What every command is given: the global options, the board, and the session that acts.
+//!
+//! Opening the board is where configuration, environment and location meet. A command says whether it reads or
+//! writes: reading a board that does not exist answers from an empty one and creates nothing.
+
+use std::cell::{OnceCell, RefCell};
+use std::ffi::OsStr;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::process::find_agent;
+use blackboard::store::Memory;
+use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
+use blackboard::sweep::Swept;
+use blackboard::text::TextRules;
+use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::args::Globals;
+use crate::config::{self, Config};
+use crate::environment::Environment;
+use crate::location::{self, Target};
+use crate::output::{Screen, Tone, escape};
 
 /// What a command knows beside its own arguments.
-#[derive(Debug)]
 pub struct Context {
     /// The options that every command takes.
     pub globals: Globals,
+    environment: Environment,
+    place: OnceCell<Place>,
+    wrote: RefCell<Option<Board>>,
+}
+
+/// Where the board is, and what applies to it.
+pub struct Place {
+    /// The database file.
+    pub file: PathBuf,
+    /// What applies to it.
+    pub config: Config,
 }
 
 impl Context {
     /// The context of one call.
     pub fn new(globals: Globals) -> Context {
-        Context { globals }
+        Context {
+            globals,
+            environment: Environment::capture(),
+            place: OnceCell::new(),
+            wrote: RefCell::new(None),
+        }
     }
+
+    /// The board, for a command that only reads. Frees what the dead hold first, if that needs no waiting.
+    pub fn reading(&self) -> Result<Board> {
+        let board = self.open_existing()?;
+        self.sweep(&board, None);
+        Ok(board)
+    }
+
+    /// The board and the session that reads it, if it can be told who that is.
+    pub fn reading_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
+        let board = self.open_existing()?;
+        let session = self.find_session(&board, session)?;
+        self.sweep(&board, session.as_deref());
+        Ok((board, session))
+    }
+
+    /// The board, for a command that writes, and the session on whose behalf, if it can be told who that is.
+    pub fn writing(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
+        let board = self.open()?;
+        let session = self.find_session(&board, session)?;
+        self.sweep(&board, session.as_deref());
+        Ok((board, session))
+    }
+
+    /// The board, for a command that needs a session to act.
+    pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
+        let (board, session) = self.writing(session)?;
+        let session = session.ok_or_else(no_session)?;
+        Ok((board, session))
+    }
+
+    /// The board, for a command that looks after it itself: no sweep.
+    pub fn operating(&self) -> Result<Board> {
+        self.open()
+    }
+
+    /// As [`Context::operating`], without creating anything.
+    pub fn inspecting(&self) -> Result<Board> {
+        self.open_existing()
+    }
+
+    /// Where the board is. The first call says on stderr what is odd about that.
+    pub fn place(&self) -> Result<&Place> {
+        if let Some(place) = self.place.get() {
+            return Ok(place);
+        }
+        let location = location::find(&self.request())?;
+        let (config, mut warnings) = config::load(
+            location.home_config.as_deref(),
+            location.project_config.as_deref(),
+            &self.environment,
+        );
+        warnings.splice(..0, location.warnings.iter().cloned());
+        for warning in &warnings {
+            warn(warning);
+        }
+        let file = match &location.target {
+            Target::File(file) => file.clone(),
+            Target::Redis(_) => return Err(no_redis()),
+        };
+        Ok(self.place.get_or_init(|| Place { file, config }))
+    }
+
+    /// What the search for the board goes by.
+    pub fn request(&self) -> location::Request {
+        location::Request {
+            db: self.globals.db.clone(),
+            environment: self.environment.clone(),
+            current_dir: std::env::current_dir().unwrap_or_default(),
+        }
+    }
+
+    /// The long-lived process behind whoever calls: as it says itself, or the nearest agent among the ancestors.
+    pub fn agent_pid(&self, given: Option<u32>) -> Result<Option<u32>> {
+        if given.is_some() {
+            return Ok(given);
+        }
+        if let Some(pid) = &self.environment.pid {
+            let pid = pid.to_str().and_then(|pid| pid.parse().ok());
+            return pid.map(Some).ok_or_else(|| Error::invalid("BLACKBOARD_PID is not a process id"));
+        }
+        Ok(self.calling_process())
+    }
+
+    /// What can wait until the answer is out: removing what is too old, folding the log back.
+    pub fn afterwards(&self) {
+        if let Some(board) = self.wrote.take() {
+            // The answer has been given; whoever writes next tries again.
+            let _ = board.prune();
+            board.settle();
+        }
+    }
+
+    fn open(&self) -> Result<Board> {
+        let place = self.place()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
+        let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
+        self.wrote.replace(Some(board.clone()));
+        Ok(board)
+    }
+
+    fn open_existing(&self) -> Result<Board> {
+        let place = self.place()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let board = match Sqlite::open_existing(&place.file, clock.clone(), &options(&place.config))? {
+            Some(store) => Board::on(Arc::new(store), clock),
+            None => Board::on(Arc::new(Memory::new(clock.clone())), clock),
+        };
+        Ok(board.with_settings(self.settings(&place.config)))
+    }
+
+    fn settings(&self, config: &Config) -> Settings {
+        Settings {
+            heartbeat_interval: config.heartbeat.interval,
+            stale_threshold: config.heartbeat.stale_threshold,
+            delegate_stale_threshold: config.heartbeat.delegate_stale_threshold,
+            keep_heartbeats: config.retention.heartbeats,
+            keep_events: config.retention.events,
+            keep_completed_agents: config.retention.completed_agents,
+            keep_stale_agents: config.retention.stale_agents,
+            max_log_bytes: config.database.max_log_mb as u64 * 1024 * 1024,
+            text: TextRules {
+                max_field_length: config.content_filter.max_field_length,
+                strip_code_blocks: config.content_filter.strip_code_blocks,
+                strip_html_tags: config.content_filter.strip_html_tags,
+                allow_secret_looking: self.globals.allow_secret_looking,
+                ..TextRules::default()
+            },
+        }
+    }
+
+    /// The session that is named, or that of the environment, or the only one of the calling agent's process.
+    fn find_session(&self, board: &Board, given: Option<&str>) -> Result<Option<String>> {
+        let named = match (given, &self.environment.session) {
+            (Some(given), _) => Some(given),
+            (None, Some(session)) => Some(text_of(session)?),
+            (None, None) => None,
+        };
+        if let Some(named) = named {
+            return Ok(Some(board.agents().resolve(named)?.0));
+        }
+        let Some(pid) = self.calling_process() else { return Ok(None) };
+        let sessions = board.agents().of_process(pid)?;
+        // A delegate shares its parent's process; whoever does not say otherwise is the parent.
+        let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
+        Ok(match own[..] {
+            [agent] => Some(agent.session_id.clone()),
+            _ => None,
+        })
+    }
+
+    fn calling_process(&self) -> Option<u32> {
+        let processes = blackboard::process::SystemProcesses::default();
+        let hints: Vec<u32> =
+            self.environment.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect();
+        find_agent(&blackboard::process::Processes::ancestors(&processes), &hints).pid()
+    }
+
+    /// Frees what the dead hold, and tells a person who that was.
+    pub fn sweep(&self, board: &Board, caller: Option<&str>) {
+        let swept = board.sweep_in_passing(caller);
+        if !self.globals.json {
+            tell(&swept);
+        }
+    }
+}
+
+fn options(config: &Config) -> SqliteOptions {
+    SqliteOptions {
+        durability: match config.database.durability {
+            config::Durability::Normal => Durability::Normal,
+            config::Durability::Full => Durability::Full,
+        },
+        busy_timeout: Duration::from_secs(5),
+    }
+}
+
+/// Says something that is odd but in nobody's way.
+pub fn warn(warning: &str) {
+    let mut stderr = io::stderr().lock();
+    let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
+    let styles = screen.styles();
+    // Nobody is left to tell when this fails.
+    let _ = screen.line(format_args!("{} {}", styles.paint(Tone::Caution, "warning:"), escape(warning)));
+}
+
+fn tell(swept: &Swept) {
+    if swept.stale_agents.is_empty() {
+        return;
+    }
+    let names: Vec<_> = swept.stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
+    let items: usize = swept.stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+    let mut stderr = io::stderr().lock();
+    let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
+    let text = format!("note: marked {} stale, released {items} work item(s)", names.join(", "));
+    let _ = screen.line(format_args!("{}", escape(&text)));
+}
+
+fn text_of(value: &OsStr) -> Result<&str> {
+    value.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))
+}
+
+/// Nobody knows who acts.
+pub fn no_session() -> Error {
+    Refusal::new(Code::NoSession, "no session was named, and none could be found")
+        .hint("name one with --session ID, or start with: eval \"$(blackboard agent register --name NAME --shell)\"")
+        .into()
+}
+
+fn no_redis() -> Error {
+    Refusal::new(Code::InvalidValue, "this version has no Redis engine yet")
+        .hint("name a file with --db or BLACKBOARD_DB")
+        .into()
 }

@@ -72,11 +72,6 @@ impl<'a> Answer<'a> {
         write_json(self.out, value)?;
         Ok(self.out.write_all(b"\n")?)
     }
-
-    /// Hands over what was written so far: a reader that follows wants it now.
-    pub fn flush(&mut self) -> output::Result {
-        Ok(self.out.flush()?)
-    }
 }
 
 impl Items<'_> {
@@ -194,8 +189,7 @@ mod tests {
     fn raw_values_are_json_lines() {
         let text = written(|answer| {
             answer.raw(&Value::Null)?;
-            answer.raw(&["key"])?;
-            answer.flush()
+            answer.raw(&["key"])
         });
         assert_eq!(text, "null\n[\"key\"]\n");
     }

@@ -20,6 +20,12 @@ pub(crate) struct Environment {
     pub(crate) stale_threshold: Option<OsString>,
     /// `BLACKBOARD_PRUNE_AFTER`: seconds.
     pub(crate) prune_after: Option<OsString>,
+    /// `BLACKBOARD_SESSION_ID`: the session that acts.
+    pub(crate) session: Option<OsString>,
+    /// `BLACKBOARD_PID`: the process behind a session that registers.
+    pub(crate) pid: Option<OsString>,
+    /// What agents tell their children about themselves: `CLAUDE_PID`, `OPENCODE_PID`.
+    pub(crate) agent_pids: Vec<OsString>,
 }
 
 impl Environment {
@@ -37,6 +43,9 @@ impl Environment {
             heartbeat_interval: set("BLACKBOARD_HEARTBEAT_INTERVAL"),
             stale_threshold: set("BLACKBOARD_STALE_THRESHOLD"),
             prune_after: set("BLACKBOARD_PRUNE_AFTER"),
+            session: set("BLACKBOARD_SESSION_ID"),
+            pid: set("BLACKBOARD_PID"),
+            agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
         }
     }
 }
@@ -57,6 +66,9 @@ mod tests {
                 heartbeat_interval: Some("BLACKBOARD_HEARTBEAT_INTERVAL".into()),
                 stale_threshold: Some("BLACKBOARD_STALE_THRESHOLD".into()),
                 prune_after: Some("BLACKBOARD_PRUNE_AFTER".into()),
+                session: Some("BLACKBOARD_SESSION_ID".into()),
+                pid: Some("BLACKBOARD_PID".into()),
+                agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
             }
         );
     }

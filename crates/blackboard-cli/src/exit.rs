@@ -24,7 +24,10 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
     let delivered =
         outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, json, &mut stdout));
     match delivered {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            context.afterwards();
+            ExitCode::SUCCESS
+        }
         Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(output::Failure::Output(error)) => {
             let fault = Fault::new(Code::Io, "the answer could not be written to standard output")

@@ -8,7 +8,10 @@
     unreachable_pub,
     reason = "a program has no public interface: `pub` means used outside of its module"
 )]
-#![expect(dead_code, unused_imports, reason = "the frame is complete before the commands that fill it")]
+#![expect(
+    clippy::doc_markdown,
+    reason = "the doc comments of arguments are help texts, which people read as they are"
+)]
 
 mod args;
 #[cfg(test)]

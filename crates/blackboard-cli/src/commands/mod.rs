@@ -3,24 +3,70 @@
 //! A command is a struct of arguments whose doc comment is its help text, and its [`Run`]. The table says by which
 //! words it is called and where the help lists it; parsing, help, completions and `docs/cli.md` all follow from it.
 
+mod agent;
+mod arguments;
 mod command;
 mod completions;
+mod export;
+mod init;
+mod observe;
+mod project;
+mod status;
+mod sweep;
 mod version;
+mod work;
 
 use command::command;
 pub use command::{Alias, Command, Group, Leaf, Noun, Run};
 
 /// Every command, in the order in which help lists them.
 pub const COMMANDS: &[Command] = &[
+    command::<agent::register::Register>("agent register", Group::Everyday),
+    command::<agent::heartbeat::Heartbeat>("agent heartbeat", Group::Everyday),
+    command::<agent::list::List>("agent list", Group::Everyday),
+    command::<agent::show::Show>("agent show", Group::Everyday),
+    command::<agent::deregister::Deregister>("agent deregister", Group::Everyday),
+    command::<work::create::Create>("work create", Group::Everyday),
+    command::<work::claim::Claim>("work claim", Group::Everyday),
+    command::<work::release::Release>("work release", Group::Everyday),
+    command::<work::complete::Complete>("work complete", Group::Everyday),
+    command::<work::block::Block>("work block", Group::Everyday),
+    command::<work::unblock::Unblock>("work unblock", Group::Everyday),
+    command::<work::list::List>("work list", Group::Everyday),
+    command::<work::status::Status>("work status", Group::Everyday),
+    command::<observe::Observe>("observe", Group::Everyday),
+    command::<status::Status>("status", Group::Everyday),
+    command::<init::Init>("init", Group::SetUp),
+    command::<project::register::Register>("project register", Group::SetUp),
+    command::<project::list::List>("project list", Group::SetUp),
+    command::<project::status::Status>("project status", Group::SetUp),
+    command::<project::remove::Remove>("project remove", Group::SetUp),
     command::<completions::Completions>("completions", Group::SetUp),
     command::<version::Version>("version", Group::SetUp),
+    command::<work::reset::Reset>("work reset", Group::Operator),
+    command::<work::delete::Delete>("work delete", Group::Operator),
+    command::<sweep::Sweep>("sweep", Group::Operator),
+    command::<export::Export>("export", Group::Operator),
 ];
 
 /// Other names of commands, which help does not list.
-pub const ALIASES: &[Alias] = &[];
+pub const ALIASES: &[Alias] = &[
+    Alias { path: "register", of: "agent register", defaults: &[] },
+    Alias { path: "heartbeat", of: "agent heartbeat", defaults: &[] },
+    Alias { path: "deregister", of: "agent deregister", defaults: &[] },
+    Alias { path: "complete", of: "work complete", defaults: &[] },
+    Alias { path: "tasks list", of: "work list", defaults: &[("status", "available")] },
+    Alias { path: "tasks claim", of: "work claim", defaults: &[] },
+    Alias { path: "tasks release", of: "work release", defaults: &[] },
+];
 
 /// What the first words of longer commands mean.
-pub const NOUNS: &[Noun] = &[];
+pub const NOUNS: &[Noun] = &[
+    Noun { path: "agent", about: "Who is here" },
+    Noun { path: "project", about: "Where work happens" },
+    Noun { path: "tasks", about: "Work items, by another name" },
+    Noun { path: "work", about: "What there is to do, and who does it" },
+];
 
 /// The command that `words` name, by its own name or by another.
 pub fn find(words: &str) -> Option<Leaf> {

@@ -4,11 +4,17 @@
 //! colour only on a terminal, [`time`] says how long ago something was. Everything that came from the board or from
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
+pub mod agent;
 mod escape;
+pub mod event;
+pub mod project;
 mod screen;
+pub mod status;
 mod style;
+pub mod sweep;
 mod table;
 pub mod time;
+pub mod work;
 
 use std::io;
 

@@ -79,9 +79,9 @@ impl<'a> Screen<'a> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// Hands over what was written so far: a reader that follows wants it now.
-    pub fn flush(&mut self) -> Result {
-        Ok(self.out.flush()?)
+    /// The stream itself, for text that another writer produces.
+    pub fn writer(&mut self) -> &mut dyn Write {
+        self.out
     }
 }
 

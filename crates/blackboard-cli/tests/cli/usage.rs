@@ -7,7 +7,7 @@ fn help_lists_the_commands_in_groups() {
     let scratch = Scratch::new();
     let help = scratch.run(["--help"]).success();
     assert!(
-        help.stdout.contains("\nSet-up:\n  completions  Print the completion script of a shell\n"),
+        help.stdout.contains("\nSet-up:\n  init              Create a board for this repository\n"),
         "{help:?}"
     );
     assert!(help.stdout.contains("Exit codes:"));

@@ -1,0 +1,46 @@
+//! `blackboard agent list`
+
+use blackboard::Result;
+use blackboard::agent::{AgentFilter, AgentStatus};
+
+use crate::commands::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::agent::AgentList;
+
+/// List who is here
+///
+/// Active and idle agents, oldest first, each followed by its delegates.
+///
+/// Examples:
+///   blackboard agent list
+///   blackboard agent list --project pai-collab --json
+///   blackboard agent list --status stale,completed
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {
+    /// Also those that have ended or were found dead
+    #[arg(long, conflicts_with = "status")]
+    all: bool,
+
+    /// Those with one of these statuses: active, idle, completed, stale
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<AgentStatus>,
+
+    /// Those that work there
+    #[arg(long)]
+    project: Option<String>,
+}
+
+impl Run for List {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.reading()?;
+        let statuses = match (self.all, self.status.is_empty()) {
+            (true, _) => AgentStatus::ALL.to_vec(),
+            (false, true) => AgentFilter::default().statuses,
+            (false, false) => self.status,
+        };
+        let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
+        Ok(Outcome::new(AgentList(agents)))
+    }
+}

@@ -1,0 +1,7 @@
+//! `blackboard agent …`
+
+pub mod deregister;
+pub mod heartbeat;
+pub mod list;
+pub mod register;
+pub mod show;

@@ -1,0 +1,80 @@
+//! `blackboard agent register`
+
+use blackboard::agent::Register as Registration;
+use blackboard::{Metadata, Result};
+
+use crate::commands::Run;
+use crate::commands::arguments::metadata;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::agent::{ExportLine, RegisteredAgent};
+
+/// Register this agent, so that others see it
+///
+/// The session that this starts is what claims hang on: they are released when it deregisters, or when its process is
+/// found dead. The process is the agent that runs this command, found among its ancestors. The same --session-hint
+/// gives the same session again, also after it ended.
+///
+/// Examples:
+///   eval "$(blackboard agent register --name Ivy --project pai-collab --shell)"
+///   blackboard agent register --name Ivy --work "Design the schema" --json
+///   blackboard agent register --parent "$BLACKBOARD_SESSION_ID" --work "Run the tests"
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Register {
+    /// What the agent calls itself; a delegate is "PARENT (delegate)" unless it says otherwise
+    #[arg(long, required_unless_present = "parent")]
+    name: Option<String>,
+
+    /// Where it works; a delegate inherits it
+    #[arg(long)]
+    project: Option<String>,
+
+    /// What it works on
+    #[arg(long, value_name = "TEXT")]
+    work: Option<String>,
+
+    /// The session that it works for
+    #[arg(long, value_name = "SESSION")]
+    parent: Option<String>,
+
+    /// A name that stays the same when the session is resumed
+    #[arg(long, value_name = "TEXT", alias = "session-id")]
+    session_hint: Option<String>,
+
+    /// The process behind it [default: $BLACKBOARD_PID, or the agent among the ancestors]
+    #[arg(long)]
+    pid: Option<u32>,
+
+    /// A JSON object to store with it
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<Metadata>,
+
+    /// Print a line for eval that exports BLACKBOARD_SESSION_ID
+    #[arg(long, conflicts_with = "json")]
+    shell: bool,
+}
+
+impl Run for Register {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let pid = context.agent_pid(self.pid)?;
+        let board = context.operating()?;
+        let parent = self.parent.as_deref().map(|parent| board.agents().resolve(parent)).transpose()?;
+        let registered = board.agents().register(&Registration {
+            name: self.name,
+            project: self.project,
+            work: self.work,
+            parent: parent.map(|(session, _)| session),
+            session_hint: self.session_hint,
+            pid,
+            shares_process: false,
+            metadata: self.metadata,
+        })?;
+        context.sweep(&board, Some(&registered.agent.session_id));
+        Ok(if self.shell {
+            Outcome::new(ExportLine { session_id: registered.agent.session_id })
+        } else {
+            Outcome::new(RegisteredAgent(registered))
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! `blackboard export`
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use blackboard::event::Since;
+use blackboard::export::Exported;
+use blackboard::{Board, Code, Fault, Result, Revision};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use super::Run;
+use crate::context::Context;
+use crate::envelope::Answer;
+use crate::outcome::{Outcome, Render};
+use crate::output::{self, Screen, escape};
+
+/// Write the whole state of the board as JSON
+///
+/// Agents, projects, work items, dependencies and the log. The answer is always JSON.
+///
+/// Examples:
+///   blackboard export --pretty
+///   blackboard export --output board.json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Export {
+    /// Write it to this file instead
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// On many lines
+    #[arg(long)]
+    pretty: bool,
+}
+
+impl Run for Export {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.reading()?;
+        let state = WholeState { state: board.export()?, board };
+        let Some(file) = self.output else {
+            return Ok(Outcome::new(Printed { state, pretty: self.pretty }));
+        };
+        let fault = |error: std::io::Error| {
+            Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error)
+        };
+        let mut out = BufWriter::new(File::create(&file).map_err(fault)?);
+        let written = if self.pretty {
+            serde_json::to_writer_pretty(&mut out, &state)
+        } else {
+            serde_json::to_writer(&mut out, &state)
+        };
+        written.map_err(std::io::Error::from).and_then(|()| out.write_all(b"\n")).map_err(fault)?;
+        out.flush().map_err(fault)?;
+        Ok(Outcome::new(Saved { revision: state.state.revision, output: file }))
+    }
+}
+
+/// The state with its log, which is read while it is written.
+struct WholeState {
+    state: Exported,
+    board: Board,
+}
+
+impl Serialize for WholeState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Exported { revision, agents, projects, work_items, work_dependencies } = &self.state;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("revision", revision)?;
+        map.serialize_entry("agents", agents)?;
+        map.serialize_entry("projects", projects)?;
+        map.serialize_entry("work_items", work_items)?;
+        map.serialize_entry("work_dependencies", work_dependencies)?;
+        map.serialize_entry("events", &Log { board: &self.board, until: *revision })?;
+        map.end()
+    }
+}
+
+struct Log<'a> {
+    board: &'a Board,
+    until: Revision,
+}
+
+impl Serialize for Log<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let custom = |error: blackboard::Error| serde::ser::Error::custom(error);
+        let mut observation =
+            self.board.events().observe(&Since::Revision(Revision::ZERO), &[]).map_err(custom)?;
+        observation.until = self.until;
+        let mut list = serializer.serialize_seq(None)?;
+        let mut after = observation.after;
+        while let Some(batch) = self.board.events().next(&observation, after, 1000).map_err(custom)? {
+            batch.events.iter().try_for_each(|event| list.serialize_element(event))?;
+            after = batch.last;
+        }
+        list.end()
+    }
+}
+
+struct Printed {
+    state: WholeState,
+    pretty: bool,
+}
+
+impl Render for Printed {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        answer.object(&self.state)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        let written = if self.pretty {
+            serde_json::to_writer_pretty(screen.writer(), &self.state)
+        } else {
+            serde_json::to_writer(screen.writer(), &self.state)
+        };
+        written.map_err(std::io::Error::from)?;
+        screen.gap()
+    }
+}
+
+#[derive(Serialize)]
+struct Saved {
+    output: PathBuf,
+    revision: Revision,
+}
+
+impl Render for Saved {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        let file = self.output.display().to_string();
+        screen.line(format_args!("Exported revision {} to {}", self.revision, escape(&file)))
+    }
+}

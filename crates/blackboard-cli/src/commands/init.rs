@@ -1,0 +1,96 @@
+//! `blackboard init`
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use blackboard::{Board, Code, Error, Fault, Result};
+use serde::Serialize;
+
+use super::Run;
+use crate::context::Context;
+use crate::envelope::Answer;
+use crate::location::{self, DATABASE_FILE};
+use crate::outcome::{Outcome, Render};
+use crate::output::{self, Screen, escape};
+
+/// Create a board for this repository
+///
+/// Makes .blackboard/ at the root of the repository (or here, outside of one), private to this user and ignored by
+/// git. Every command below that directory, in every worktree of the repository, uses it from then on. Without it the
+/// board in the home directory serves.
+///
+/// Examples:
+///   blackboard init
+///   cd project && blackboard init --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Init {}
+
+impl Run for Init {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let directory =
+            context.globals.db.is_none().then(|| location::new_project_directory(&context.request()));
+        let file = match &directory {
+            Some(directory) => directory.join(DATABASE_FILE),
+            None => context.place()?.file.clone(),
+        };
+        let created = !file.exists();
+        if let Some(directory) = &directory {
+            make_private_directory(directory)?;
+            ignore_everything(directory)?;
+        }
+        Board::open(&file)?;
+        Ok(Outcome::new(Initialized { database: file, created }))
+    }
+}
+
+#[derive(Serialize)]
+struct Initialized {
+    database: PathBuf,
+    created: bool,
+}
+
+impl Render for Initialized {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        let verb = if self.created { "Created board" } else { "Board exists already" };
+        let database = self.database.display().to_string();
+        screen.line(format_args!("{verb}: {}", escape(&database)))
+    }
+}
+
+/// Creates the directory for this user alone. The mode of one that exists is none of our business.
+fn make_private_directory(directory: &Path) -> Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(cant_create(directory, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Keeps the board out of the repository.
+fn ignore_everything(directory: &Path) -> Result<()> {
+    let file = directory.join(".gitignore");
+    match fs::OpenOptions::new().write(true).create_new(true).open(&file) {
+        Ok(mut created) => created.write_all(b"*\n").map_err(|error| cant_create(&file, error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(cant_create(&file, error)),
+    }
+}
+
+fn cant_create(path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            blackboard::Refusal::new(Code::ReadOnly, format!("{} can't be created", path.display()))
+                .hint("this user may not write there; --db or BLACKBOARD_DB names another place")
+                .into()
+        }
+        _ => Fault::new(Code::Io, format!("{} can't be created", path.display())).because(error).into(),
+    }
+}

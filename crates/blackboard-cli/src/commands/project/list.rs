@@ -1,0 +1,23 @@
+//! `blackboard project list`
+
+use blackboard::Result;
+
+use crate::commands::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::project::ProjectList;
+
+/// List registered projects
+///
+/// Examples:
+///   blackboard project list
+///   blackboard project list --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {}
+
+impl Run for List {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        Ok(Outcome::new(ProjectList(context.reading()?.projects().list()?)))
+    }
+}

@@ -1,0 +1,31 @@
+//! `blackboard status`
+
+use blackboard::Result;
+
+use super::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::status::BoardOverview;
+
+/// Show the whole board at a glance
+///
+/// Examples:
+///   blackboard status
+///   blackboard status --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Status {}
+
+impl Run for Status {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.reading()?;
+        let place = context.place()?;
+        let status = board.status()?;
+        Ok(Outcome::new(BoardOverview {
+            database: crate::config::printable(&place.file),
+            exists: place.file.exists(),
+            warn_size_bytes: place.config.database.warn_size_mb as u64 * 1024 * 1024,
+            status,
+        }))
+    }
+}

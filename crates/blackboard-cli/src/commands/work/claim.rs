@@ -1,0 +1,71 @@
+//! `blackboard work claim`
+
+use blackboard::Result;
+use blackboard::work::{Claim as Claiming, ClaimNext, Priority};
+
+use super::NewItemOptions;
+use crate::commands::Run;
+use crate::commands::arguments::Session;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::work::ClaimedItem;
+
+/// Claim a work item: exactly one session gets it
+///
+/// Whoever is too late is told who has it and since when (exit 4). With --title the item is created if it does not
+/// exist; one that exists is claimed as it is. --next takes the first available item: P1 before P2 before P3, oldest
+/// first. The answer has the fence of the claim, which `complete` and `release` take to make sure that the item was
+/// not lost and taken anew in between.
+///
+/// Examples:
+///   blackboard work claim design-schema
+///   blackboard work claim --next --project pai-collab
+///   blackboard work claim --id fix-tests --title "Fix the tests" --priority P1
+///   fence=$(blackboard work claim design-schema --json | jq .fence)
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Claim {
+    /// The work item
+    #[arg(value_name = "ID", required_unless_present_any = ["item_option", "next"], conflicts_with_all = ["item_option", "next"])]
+    item: Option<String>,
+
+    /// The work item, as an option
+    #[arg(long = "id", value_name = "ID", conflicts_with = "next", alias = "task")]
+    item_option: Option<String>,
+
+    /// Take the first one that is available
+    #[arg(long)]
+    next: bool,
+
+    /// Create it with this title if it does not exist
+    #[arg(long, value_name = "TEXT", conflicts_with = "next")]
+    title: Option<String>,
+
+    /// With --next: only of this project; with --title: the project of the new item
+    #[arg(long)]
+    project: Option<String>,
+
+    /// With --next: only of this priority; with --title: the priority of the new item
+    #[arg(long)]
+    priority: Option<Priority>,
+
+    #[command(flatten)]
+    options: NewItemOptions,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Claim {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let Some(id) = self.item.or(self.item_option) else {
+            let next = ClaimNext { session, project: self.project, priority: self.priority };
+            return Ok(Outcome::new(ClaimedItem(board.work().claim_next(&next)?)));
+        };
+        let create = self.title.map(|title| {
+            self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()))
+        });
+        Ok(Outcome::new(ClaimedItem(board.work().claim(&Claiming { id, session, create })?)))
+    }
+}

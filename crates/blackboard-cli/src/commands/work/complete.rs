@@ -1,0 +1,49 @@
+//! `blackboard work complete`
+
+use blackboard::work::Complete as Completion;
+use blackboard::{Result, Revision};
+
+use crate::commands::Run;
+use crate::commands::arguments::{Item, Session};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::work::CompletedItem;
+
+/// Mark a work item as done
+///
+/// Only the session that holds it can do that. What waited for it last becomes available in the same step. With
+/// --fence it is refused (exit 4) if the claim was lost and taken anew in between.
+///
+/// Examples:
+///   blackboard work complete design-schema
+///   blackboard work complete --id design-schema --fence 42 --summary "Five tables, three indexes"
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Complete {
+    #[command(flatten)]
+    item: Item,
+
+    /// The fence of the claim
+    #[arg(long, value_name = "N")]
+    fence: Option<i64>,
+
+    /// What came of it
+    #[arg(long, value_name = "TEXT")]
+    summary: Option<String>,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Complete {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let completed = board.work().complete(&Completion {
+            id: self.item.id(),
+            session,
+            fence: self.fence.map(Revision::new),
+            summary: self.summary,
+        })?;
+        Ok(Outcome::new(CompletedItem(completed)))
+    }
+}

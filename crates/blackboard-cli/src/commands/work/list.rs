@@ -1,0 +1,69 @@
+//! `blackboard work list`
+
+use blackboard::Result;
+use blackboard::work::{Priority, Status, WorkFilter};
+
+use crate::commands::Run;
+use crate::commands::arguments::Session;
+use crate::context::{Context, no_session};
+use crate::outcome::Outcome;
+use crate::output::work::WorkList;
+
+/// List work items
+///
+/// Everything that is not completed, P1 first, then oldest first.
+///
+/// Examples:
+///   blackboard work list
+///   blackboard work list --status available --project pai-collab --json
+///   blackboard work list --mine
+///   blackboard work list --all --limit 20
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {
+    /// Also what is completed
+    #[arg(long, conflicts_with = "status")]
+    all: bool,
+
+    /// What has one of these statuses: available, claimed, blocked, completed
+    #[arg(long, value_delimiter = ',')]
+    status: Vec<Status>,
+
+    /// What belongs to this project
+    #[arg(long)]
+    project: Option<String>,
+
+    /// What has this priority: P1, P2 or P3
+    #[arg(long)]
+    priority: Option<Priority>,
+
+    /// What this session holds
+    #[arg(long)]
+    mine: bool,
+
+    /// No more than this many
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for List {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let (board, claimed_by) = if self.mine {
+            let (board, session) = context.reading_as(self.session.session.as_deref())?;
+            (board, Some(session.ok_or_else(no_session)?))
+        } else {
+            (context.reading()?, None)
+        };
+        let statuses = match (self.all, self.status.is_empty()) {
+            (true, _) => Status::ALL.to_vec(),
+            (false, true) => Status::OPEN.to_vec(),
+            (false, false) => self.status,
+        };
+        let (project, priority, limit) = (self.project, self.priority, self.limit);
+        let items = board.work().list(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
+        Ok(Outcome::new(WorkList(items)))
+    }
+}

@@ -1,0 +1,66 @@
+//! `blackboard work …`
+
+pub mod block;
+pub mod claim;
+pub mod complete;
+pub mod create;
+pub mod delete;
+pub mod list;
+pub mod release;
+pub mod reset;
+pub mod status;
+pub mod unblock;
+
+use blackboard::Metadata;
+use blackboard::work::{Create as NewItem, Priority};
+
+use super::arguments::metadata;
+
+/// What a new work item is, besides its id and title.
+#[derive(clap::Args, Debug)]
+pub struct NewItemOptions {
+    /// The same at length
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+
+    /// Where it came from, such as local, github or operator [default: local]
+    #[arg(long)]
+    source: Option<String>,
+
+    /// What it is called there, such as owner/repo#78
+    #[arg(long, value_name = "REF")]
+    source_ref: Option<String>,
+
+    /// What it waits for: ids of work items, which may not exist yet
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    blocked_by: Vec<String>,
+
+    /// A JSON object to store with it
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<Metadata>,
+}
+
+impl NewItemOptions {
+    /// The item that these ask for.
+    pub fn item(
+        self,
+        id: String,
+        title: String,
+        project: Option<String>,
+        priority: Option<Priority>,
+        session: Option<String>,
+    ) -> NewItem {
+        NewItem {
+            id,
+            title,
+            description: self.description,
+            project,
+            source: self.source,
+            source_ref: self.source_ref,
+            priority,
+            blocked_by: self.blocked_by,
+            metadata: self.metadata,
+            session,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `blackboard work release`
+
+use blackboard::work::Release as Releasing;
+use blackboard::{Result, Revision};
+
+use crate::commands::Run;
+use crate::commands::arguments::{Item, Session};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::work::ReleasedItem;
+
+/// Give a work item back without completing it
+///
+/// An item that nobody holds stays as it is. With --fence only the very claim that had this fence is released.
+///
+/// Examples:
+///   blackboard work release design-schema
+///   blackboard work release --id design-schema --fence 42
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Release {
+    #[command(flatten)]
+    item: Item,
+
+    /// The fence of the claim
+    #[arg(long, value_name = "N")]
+    fence: Option<i64>,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Release {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let fence = self.fence.map(Revision::new);
+        let released = board.work().release(&Releasing { id: self.item.id(), session, fence })?;
+        Ok(Outcome::new(ReleasedItem(released)))
+    }
+}

@@ -1,0 +1,33 @@
+//! `blackboard work reset`
+
+use blackboard::Result;
+
+use crate::commands::Run;
+use crate::commands::arguments::{Item, Session};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::work::ResetItem;
+
+/// Put a work item back to its beginning
+///
+/// Takes it from whoever holds or completed it, whoever that is. A holder that goes on is refused when it tries to
+/// complete it.
+///
+/// Examples:
+///   blackboard work reset design-schema
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Reset {
+    #[command(flatten)]
+    item: Item,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Reset {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let (board, session) = context.writing(self.session.session.as_deref())?;
+        Ok(Outcome::new(ResetItem(board.work().reset(&self.item.id(), session.as_deref())?)))
+    }
+}

@@ -1,0 +1,28 @@
+//! `blackboard work status`
+
+use blackboard::Result;
+
+use crate::commands::Run;
+use crate::commands::arguments::Item;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::work::ItemDetails;
+
+/// Show everything about one work item, with its history
+///
+/// Examples:
+///   blackboard work status design-schema
+///   blackboard work status --id gh:owner/repo#78 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Status {
+    #[command(flatten)]
+    item: Item,
+}
+
+impl Run for Status {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.reading()?;
+        Ok(Outcome::new(ItemDetails(board.work().status(&self.item.id())?)))
+    }
+}

@@ -1,0 +1,212 @@
+//! Agents, for people and programs.
+
+use std::time::Duration;
+
+use blackboard::agent::{Deregistered, Heartbeaten, ListedAgent, Registered, ShownAgent};
+use serde::Serialize;
+
+use super::{Cell, Column, Screen, Table, escape, time};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+use crate::output::Result;
+
+/// The answer of `agent register`.
+pub struct RegisteredAgent(pub Registered);
+
+impl Render for RegisteredAgent {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let Registered { agent, parent_name, resumed } = &self.0;
+        let kind = if agent.parent_id.is_some() { "delegate" } else { "agent" };
+        let verb = if *resumed { "Resumed" } else { "Registered" };
+        screen.line(format_args!("{verb} {kind} session {}", agent.session_id))?;
+        let parent = agent.parent_id.as_ref().map(|parent| match parent_name {
+            Some(name) => format!("{parent} ({name})"),
+            None => parent.clone(),
+        });
+        screen.fields([
+            ("Name", Some(agent.agent_name.clone())),
+            ("Parent", parent),
+            ("Project", agent.project.clone()),
+            ("Work", agent.current_work.clone()),
+            (
+                "PID",
+                Some(
+                    agent
+                        .pid
+                        .map_or_else(|| "none (the time alone decides)".to_owned(), |pid| pid.to_string()),
+                ),
+            ),
+            ("Started", Some(agent.started_at.to_string())),
+        ])
+    }
+}
+
+/// The answer of `agent register --shell`.
+#[derive(Serialize)]
+pub struct ExportLine {
+    /// The session.
+    pub session_id: String,
+}
+
+impl Render for ExportLine {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        // A session id is a UUID: nothing in it means anything to a shell.
+        screen.line(format_args!("export BLACKBOARD_SESSION_ID={}", self.session_id))
+    }
+}
+
+/// The answer of `agent heartbeat`.
+pub struct RecordedHeartbeat(pub Heartbeaten);
+
+impl Render for RecordedHeartbeat {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let beat = &self.0;
+        screen.line(format_args!(
+            "Heartbeat recorded for {} ({})",
+            beat.session_id,
+            escape(&beat.agent_name)
+        ))?;
+        screen.line(format_args!("Last seen: {}", beat.last_seen_at))?;
+        if let Some(progress) = &beat.progress {
+            screen.line(format_args!("Progress: {}", escape(progress)))?;
+        }
+        if beat.recovered {
+            screen.line(format_args!("The session had been marked stale and is {} again", beat.status))?;
+            for item in &beat.lost {
+                screen.line(format_args!("Lost: {}", escape(item)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `agent list`.
+pub struct AgentList(pub Vec<ListedAgent>);
+
+impl Render for AgentList {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.list(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        if self.0.is_empty() {
+            return screen.line(format_args!("No agents."));
+        }
+        let mut table = Table::new([
+            Column::fixed("session"),
+            Column::wrapping("name"),
+            Column::wrapping("project"),
+            Column::fixed("status"),
+            Column::fixed("last seen"),
+            Column::fixed("pid"),
+        ]);
+        for ListedAgent { agent, depth } in &self.0 {
+            let indent = match depth {
+                0 => String::new(),
+                depth => format!("{}└ ", "  ".repeat(depth - 1)),
+            };
+            table.row([
+                Cell::new(&agent.session_id),
+                Cell::new(format!("{indent}{}", agent.agent_name)),
+                Cell::optional(agent.project.as_ref()),
+                Cell::word(agent.status.as_str()),
+                Cell::new(time::ago(screen.now().since(agent.last_seen_at))),
+                Cell::optional(agent.pid.map(|pid| pid.to_string())),
+            ]);
+        }
+        screen.table(&table)
+    }
+}
+
+/// The answer of `agent show`.
+pub struct AgentDetails(pub ShownAgent);
+
+impl Render for AgentDetails {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let ShownAgent { agent, parent_name, process, work_items, delegates } = &self.0;
+        let seen = |moment| format!("{} ({moment})", time::ago(screen.now().since(moment)));
+        let (started, last_seen) = (seen(agent.started_at), seen(agent.last_seen_at));
+        let ended = agent.ended_at.map(seen);
+        screen.fields([
+            ("Session", Some(agent.session_id.clone())),
+            ("Name", Some(agent.agent_name.clone())),
+            (
+                "Parent",
+                agent.parent_id.as_ref().map(|parent| match parent_name {
+                    Some(name) => format!("{parent} ({name})"),
+                    None => parent.clone(),
+                }),
+            ),
+            ("Project", agent.project.clone()),
+            ("Status", Some(agent.status.to_string())),
+            ("Work", agent.current_work.clone()),
+            ("Progress", agent.progress.clone()),
+            ("PID", agent.pid.map(|pid| format!("{pid} ({process})"))),
+            ("Started", Some(started)),
+            ("Last seen", Some(last_seen)),
+            ("Ended", ended),
+            ("Metadata", agent.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
+        ])?;
+        if !work_items.is_empty() {
+            screen.gap()?;
+            screen.heading("Holds:")?;
+            for item in work_items {
+                let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+                screen.line(format_args!("  {}  {}{fence}", escape(&item.item_id), escape(&item.title)))?;
+            }
+        }
+        if !delegates.is_empty() {
+            screen.gap()?;
+            screen.heading("Delegates:")?;
+            for delegate in delegates {
+                screen.line(format_args!(
+                    "  {} ({}) -- {}",
+                    escape(&delegate.agent_name),
+                    delegate.session_id,
+                    delegate.status
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `agent deregister`.
+pub struct DeregisteredAgent(pub Deregistered);
+
+impl Render for DeregisteredAgent {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let ended = &self.0;
+        let (session, name) = (&ended.agent.session_id, escape(&ended.agent.agent_name));
+        if ended.already_ended {
+            return screen.line(format_args!("{session} ({name}) had ended before"));
+        }
+        screen.line(format_args!("Deregistered {session} ({name})"))?;
+        if !ended.delegates.is_empty() {
+            screen.line(format_args!("Ended {} delegate(s) of the same process", ended.delegates.len()))?;
+        }
+        screen.line(format_args!("Released {} claimed work item(s)", ended.released.len()))?;
+        let duration = Duration::from_secs(ended.duration_seconds);
+        screen.line(format_args!("Session duration: {}", time::length(duration)))
+    }
+}

@@ -1,0 +1,103 @@
+//! Events, for people and programs.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use blackboard::event::{Event, Observation};
+use blackboard::{Board, Revision};
+use serde::Serialize;
+
+use super::{Result, Screen, escape, time};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+
+/// How many events are in memory at once.
+const BATCH: usize = 1000;
+
+/// The answer of `observe`: the log is read in batches while it is printed, so that neither a million events nor a
+/// slow reader are in anybody's way.
+pub struct Observed {
+    board: Board,
+    observation: Observation,
+    limit: usize,
+    last_shown: Rc<Cell<Revision>>,
+}
+
+#[derive(Serialize)]
+struct Position {
+    revision: Revision,
+    compacted: bool,
+}
+
+impl Observed {
+    /// What `observation` found on `board`, at most about `limit` events of it.
+    pub fn new(board: Board, observation: Observation, limit: Option<usize>) -> Observed {
+        let last_shown = Rc::new(Cell::new(observation.after));
+        Observed { board, observation, limit: limit.unwrap_or(usize::MAX), last_shown }
+    }
+
+    /// How far it was read once it was shown.
+    pub fn last_shown(&self) -> Rc<Cell<Revision>> {
+        Rc::clone(&self.last_shown)
+    }
+
+    fn each(&self, mut show: impl FnMut(&Event) -> Result) -> Result<usize> {
+        let mut shown = 0;
+        let mut after = self.observation.after;
+        while shown < self.limit {
+            let batch = self.board.events().next(&self.observation, after, BATCH.min(self.limit - shown))?;
+            let Some(batch) = batch else {
+                // Everything was seen, also what a filter left out.
+                self.last_shown.set(self.observation.until);
+                break;
+            };
+            batch.events.iter().try_for_each(&mut show)?;
+            shown += batch.events.len();
+            after = batch.last;
+            self.last_shown.set(after);
+        }
+        Ok(shown)
+    }
+}
+
+impl Render for Observed {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        let mut items = answer.items()?;
+        self.each(|event| items.push(event))?;
+        items.finish(&Position { revision: self.last_shown.get(), compacted: self.observation.compacted })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        match self.observation.since {
+            Some(since) => screen.line(format_args!("Events since last observation ({since}):"))?,
+            None => screen.line(format_args!("Events:"))?,
+        }
+        if self.observation.compacted {
+            screen.line(format_args!(
+                "Older events have been pruned; this starts with the oldest that is kept."
+            ))?;
+        }
+        screen.gap()?;
+        let mut last = None;
+        let shown = self.each(|event| {
+            last = Some(event.timestamp);
+            screen.line(format_args!(
+                "{}  {:<20} {}",
+                time::of_day(event.timestamp),
+                event.event_type,
+                escape(&event.summary)
+            ))
+        })?;
+        match last {
+            Some(last) => {
+                screen.gap()?;
+                let events = if shown == 1 { "event" } else { "events" };
+                screen.line(format_args!(
+                    "{shown} {events} | Next check will start from {}",
+                    time::of_day(last)
+                ))
+            }
+            None => screen.line(format_args!("Nothing new.")),
+        }
+    }
+}

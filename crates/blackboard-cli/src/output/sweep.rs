@@ -1,0 +1,64 @@
+//! The sweep, for people and programs.
+
+use std::time::Duration;
+
+use blackboard::sweep::{StaleAgent, Swept};
+
+use super::{Result, Screen, escape, time};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+
+/// The answer of `sweep`.
+pub struct SweptBoard {
+    /// What happened, or would have.
+    pub swept: Swept,
+    /// Whether it only would have.
+    pub dry_run: bool,
+    /// How long heartbeats are kept.
+    pub keep_heartbeats: Duration,
+}
+
+impl Render for SweptBoard {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.swept)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let Swept { stale_agents, pids_verified, heartbeats_pruned } = &self.swept;
+        if stale_agents.is_empty() && *heartbeats_pruned == 0 {
+            screen.line(format_args!("No stale agents detected."))?;
+            return verified(pids_verified, screen);
+        }
+        screen.line(format_args!(
+            "Stale detection sweep{}:",
+            if self.dry_run { " (dry run, nothing is changed)" } else { "" }
+        ))?;
+        let count = stale_agents.len();
+        let agents = if count == 1 { "agent" } else { "agents" };
+        let who: Vec<_> = stale_agents.iter().map(described).collect();
+        let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join("; ")) };
+        screen.line(format_args!("  Marked stale: {count} {agents}{}", escape(&who)))?;
+        let released: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+        let items = if released == 1 { "item" } else { "items" };
+        screen.line(format_args!("  Released: {released} work {items} from stale agents"))?;
+        screen.line(format_args!(
+            "  Pruned: {heartbeats_pruned} heartbeat records older than {}",
+            time::length(self.keep_heartbeats)
+        ))?;
+        verified(pids_verified, screen)
+    }
+}
+
+fn verified(sessions: &[String], screen: &mut Screen<'_>) -> Result {
+    match sessions.len() {
+        0 => Ok(()),
+        count => screen.line(format_args!("  Silent but alive: {count} ({})", sessions.join(", "))),
+    }
+}
+
+fn described(agent: &StaleAgent) -> String {
+    match agent.pid {
+        Some(pid) => format!("session {}, PID {pid} not found", agent.session_id),
+        None => format!("session {}, no PID", agent.session_id),
+    }
+}

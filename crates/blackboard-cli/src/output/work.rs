@@ -1,0 +1,248 @@
+//! Work items, for people and programs.
+
+use std::time::Duration;
+
+use blackboard::work::{
+    Blocked, Claimed, Completed, Created, Deleted, Released, Reset, Unblocked, WorkHistory, WorkItem,
+};
+
+use super::{Cell, Column, Result, Screen, Table, escape, time};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+
+/// Shows a value as the object that it is, and for people by a function.
+macro_rules! render_object {
+    ($(#[doc = $doc:literal] $name:ident($value:ty) = $human:ident;)+) => {$(
+        #[doc = $doc]
+        pub struct $name(pub $value);
+
+        impl Render for $name {
+            fn json(&self, answer: &mut Answer<'_>) -> Result {
+                answer.object(&self.0)
+            }
+
+            fn human(&self, screen: &mut Screen<'_>) -> Result {
+                $human(&self.0, screen)
+            }
+        }
+    )+};
+}
+
+render_object! {
+    /// The answer of `work create`.
+    CreatedItem(Created) = created;
+    /// The answer of `work claim`.
+    ClaimedItem(Claimed) = claimed;
+    /// The answer of `work release`.
+    ReleasedItem(Released) = released;
+    /// The answer of `work complete`.
+    CompletedItem(Completed) = completed;
+    /// The answer of `work block`.
+    BlockedItem(Blocked) = blocked;
+    /// The answer of `work unblock`.
+    UnblockedItem(Unblocked) = unblocked;
+    /// The answer of `work reset`.
+    ResetItem(Reset) = reset;
+    /// The answer of `work delete`.
+    DeletedItem(Deleted) = deleted;
+    /// The answer of `work status`.
+    ItemDetails(WorkHistory) = details;
+}
+
+/// The answer of `work list`.
+pub struct WorkList(pub Vec<WorkItem>);
+
+impl Render for WorkList {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.list(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        if self.0.is_empty() {
+            return screen.line(format_args!("No work items."));
+        }
+        let mut table = Table::new([
+            Column::fixed("item"),
+            Column::wrapping("title"),
+            Column::wrapping("project"),
+            Column::fixed("status"),
+            Column::fixed("priority"),
+            Column::wrapping("claimed by"),
+            Column::fixed("age"),
+        ]);
+        for item in &self.0 {
+            table.row([
+                Cell::new(&item.item_id),
+                Cell::new(&item.title),
+                Cell::optional(item.project_id.as_ref()),
+                Cell::word(item.status.as_str()),
+                Cell::word(item.priority.as_str()),
+                Cell::optional(item.claimed_by_name.as_ref()),
+                Cell::new(time::age(screen.now().since(item.created_at))),
+            ]);
+        }
+        screen.table(&table)
+    }
+}
+
+fn source(item: &WorkItem) -> String {
+    match &item.source_ref {
+        Some(reference) => format!("{} ({reference})", item.source),
+        None => item.source.clone(),
+    }
+}
+
+fn holder(item: &WorkItem) -> Option<String> {
+    match (&item.claimed_by_name, &item.claimed_by) {
+        (Some(name), Some(session)) => Some(format!("{name} ({session})")),
+        (Some(name), None) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
+    let item = &created.item;
+    let verb = if created.created { "Created work item" } else { "Work item exists already" };
+    screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
+    screen.fields([
+        ("Title", Some(item.title.clone())),
+        ("Project", item.project_id.clone()),
+        ("Source", Some(source(item))),
+        ("Priority", Some(item.priority.to_string())),
+        ("Status", Some(item.status.to_string())),
+        ("Waits for", item.blocked_by.clone()),
+    ])?;
+    missing(&created.missing_blockers, screen)
+}
+
+fn missing(blockers: &[String], screen: &mut Screen<'_>) -> Result {
+    if blockers.is_empty() {
+        return Ok(());
+    }
+    screen.line(format_args!("Not created yet: {}", escape(&blockers.join(", "))))
+}
+
+fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
+    let item = &claimed.item;
+    let id = escape(&item.item_id);
+    if claimed.already_held {
+        screen.line(format_args!("Already held: {id} (since {})", claimed.since))?;
+    } else if claimed.created {
+        screen.line(format_args!("Created and claimed work item: {id}"))?;
+    } else {
+        screen.line(format_args!("Claimed work item: {id}"))?;
+    }
+    screen.fields([
+        ("Title", Some(item.title.clone())),
+        ("Project", item.project_id.clone()),
+        ("Source", claimed.created.then(|| source(item))),
+        ("Previously", (claimed.claimed && !claimed.created).then(|| "available".to_owned())),
+        ("Claimed by", holder(item)),
+        ("Fence", item.fence.map(|fence| fence.to_string())),
+    ])
+}
+
+fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
+    let item = &released.item;
+    if !released.released {
+        return screen.line(format_args!("Nobody holds work item: {}", escape(&item.item_id)));
+    }
+    screen.line(format_args!("Released work item: {}", escape(&item.item_id)))?;
+    screen.line(format_args!(
+        "Status: {} (was claimed by {} for {})",
+        item.status,
+        escape(&released.released_by),
+        time::length(Duration::from_secs(released.held_seconds))
+    ))
+}
+
+fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {
+    let item = &completed.item;
+    let verb = if completed.already_completed { "Completed before" } else { "Completed work item" };
+    screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
+    screen.line(format_args!(
+        "Duration: {} (claimed by {})",
+        time::length(Duration::from_secs(completed.held_seconds)),
+        escape(item.claimed_by_name.as_deref().unwrap_or("--"))
+    ))?;
+    now_available(&completed.unblocked, screen)
+}
+
+fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
+    if unblocked.is_empty() {
+        return Ok(());
+    }
+    screen.line(format_args!("No longer blocked: {}", escape(&unblocked.join(", "))))
+}
+
+fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
+    screen.line(format_args!("Blocked work item: {}", escape(&blocked.item.item_id)))?;
+    screen.line(format_args!("Waits for: {}", escape(&blocked.open_blockers.join(", "))))?;
+    missing(&blocked.missing_blockers, screen)
+}
+
+fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
+    let item = &unblocked.item;
+    screen.line(format_args!("Unblocked work item: {}", escape(&item.item_id)))?;
+    if !unblocked.open_blockers.is_empty() {
+        screen.line(format_args!("Still waits for: {}", escape(&unblocked.open_blockers.join(", "))))?;
+    }
+    screen.line(format_args!("Status: {}", item.status))
+}
+
+fn reset(reset: &Reset, screen: &mut Screen<'_>) -> Result {
+    let item = &reset.item;
+    screen.line(format_args!("Reset work item: {}", escape(&item.item_id)))?;
+    let holder = reset.previously_held_by.as_deref().map(|name| format!(" by {}", escape(name)));
+    screen.line(format_args!(
+        "Status: {} (was {}{})",
+        item.status,
+        reset.previous_status,
+        holder.unwrap_or_default()
+    ))
+}
+
+fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
+    screen.line(format_args!(
+        "Deleted work item: {} ({})",
+        escape(&deleted.item_id),
+        escape(&deleted.title)
+    ))?;
+    now_available(&deleted.unblocked, screen)
+}
+
+fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
+    let item = &details.item;
+    let list = |ids: &[String]| (!ids.is_empty()).then(|| ids.join(", "));
+    let since = item.claimed_at.map(|since| format!(" at {since}")).unwrap_or_default();
+    screen.fields([
+        ("Item", Some(item.item_id.clone())),
+        ("Title", Some(item.title.clone())),
+        ("Project", item.project_id.clone()),
+        ("Source", Some(source(item))),
+        ("Status", Some(item.status.to_string())),
+        ("Priority", Some(item.priority.to_string())),
+        ("Claimed by", holder(item).map(|holder| format!("{holder}{since}"))),
+        ("Fence", item.fence.map(|fence| fence.to_string())),
+        ("Waits for", list(&details.open_blockers)),
+        ("Waited for by", list(&details.dependents)),
+        ("Created", Some(item.created_at.to_string())),
+        ("Completed", item.completed_at.map(|completed| completed.to_string())),
+        ("Metadata", item.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
+    ])?;
+    if let Some(description) = &item.description {
+        screen.gap()?;
+        for line in description.lines() {
+            screen.line(format_args!("  {}", escape(line)))?;
+        }
+    }
+    if !details.history.is_empty() {
+        screen.gap()?;
+        screen.heading("History:")?;
+        for event in &details.history {
+            let (timestamp, event_type) = (event.timestamp, &event.event_type);
+            screen.line(format_args!("  {timestamp}  {event_type:<20} {}", escape(&event.summary)))?;
+        }
+    }
+    Ok(())
+}
