@@ -78,8 +78,22 @@ impl Context {
     /// The board, for a command that needs a session to act.
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let (board, session) = self.writing(session)?;
-        let session = session.ok_or_else(no_session)?;
+        let session = session.ok_or_else(|| self.no_session())?;
         Ok((board, session))
+    }
+
+    /// Nobody knows who acts.
+    pub fn no_session(&self) -> Error {
+        let message = match &self.environment.session {
+            Some(session) => format!(
+                "the session {} of BLACKBOARD_SESSION_ID is not on this board",
+                session.to_string_lossy()
+            ),
+            None => "no session was named, and none could be found".to_owned(),
+        };
+        let hint = "name one with --session ID, or start with: \
+                    eval \"$(blackboard agent register --name NAME --shell)\"";
+        Refusal::new(Code::NoSession, message).hint(hint).into()
     }
 
     /// The board, for a command that looks after it itself: no sweep.
@@ -185,13 +199,15 @@ impl Context {
 
     /// The session that is named, or that of the environment, or the only one of the calling agent's process.
     fn find_session(&self, board: &Board, given: Option<&str>) -> Result<Option<String>> {
-        let named = match (given, &self.environment.session) {
-            (Some(given), _) => Some(given),
-            (None, Some(session)) => Some(text_of(session)?),
-            (None, None) => None,
-        };
-        if let Some(named) = named {
-            return Ok(Some(board.agents().resolve(named)?.0));
+        if let Some(given) = given {
+            return Ok(Some(board.agents().resolve(given)?.0));
+        }
+        if let Some(session) = &self.environment.session {
+            return match board.agents().resolve(text_of(session)?) {
+                // The shell outlived its session, or this is another board: nobody was named.
+                Err(error) if error.code() == Code::AgentNotFound => Ok(None),
+                other => other.map(|(session, _)| Some(session)),
+            };
         }
         let Some(pid) = self.calling_process() else { return Ok(None) };
         let sessions = board.agents().of_process(pid)?;
@@ -252,13 +268,6 @@ fn tell(swept: &Swept) {
 
 fn text_of(value: &OsStr) -> Result<&str> {
     value.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))
-}
-
-/// Nobody knows who acts.
-pub fn no_session() -> Error {
-    Refusal::new(Code::NoSession, "no session was named, and none could be found")
-        .hint("name one with --session ID, or start with: eval \"$(blackboard agent register --name NAME --shell)\"")
-        .into()
 }
 
 fn no_redis() -> Error {

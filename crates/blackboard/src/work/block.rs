@@ -88,7 +88,11 @@ impl Work<'_> {
         let mut wanted =
             vec![Wanted::Row(Key::WorkItem(block.id.clone())), Wanted::Range(Range::blockers_of(&block.id))];
         wanted.extend(block.blocked_by.iter().map(|blocker| Wanted::Row(Key::WorkItem(blocker.clone()))));
-        self.board.commit("work block", &wanted, |tx| decide_block(tx, block, reason.as_deref()))
+        self.board.commit("work block", &wanted, |tx| {
+            let (mut changes, blocked) = decide_block(tx, block, reason.as_deref())?;
+            self.board.agents().saw_session(tx, block.session.as_deref(), &mut changes)?;
+            Ok((changes, blocked))
+        })
     }
 
     /// Makes an item wait for less: for nothing, or no longer for what is named.
@@ -119,6 +123,7 @@ impl Work<'_> {
                 settle(&mut item, &open, session, &mut changes);
             }
             let unblocked = was_blocked && item.status != Status::Blocked;
+            self.board.agents().saw_session(tx, session, &mut changes)?;
             Ok((changes, Unblocked { item, open_blockers: open, unblocked }))
         })
     }

@@ -143,7 +143,7 @@ impl Work<'_> {
         };
         let before = agent.clone();
         let (agent, claimed) = decide(agent, item, &open, created, tx.now(), changes)?;
-        self.board.agents().saw(agent, Some(&before), tx.now(), changes);
+        self.board.agents().saw(agent, &before, tx.now(), changes);
         Ok(claimed)
     }
 }

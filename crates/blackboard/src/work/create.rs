@@ -80,6 +80,7 @@ impl Work<'_> {
             let mut changes = Changes::new();
             let (item, missing_blockers) = new_item(tx, &create, &mut changes)?;
             changes.put(item.clone());
+            self.board.agents().saw_session(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, Created { item, created: true, missing_blockers }))
         })
     }

@@ -135,6 +135,22 @@ impl Sqlite {
         Ok(connection)
     }
 
+    fn commit_on(
+        &self,
+        connection: &Connection,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        self.queue.begin(connection, commit.patience)?;
+        let held = Instant::now();
+        // The transaction rolls back when it is dropped without being applied.
+        let transaction = Transaction::write(connection, &self.path, self.clock.now())?;
+        let changes = f(&transaction)?;
+        let mut committed = transaction.apply(changes)?;
+        committed.held = held.elapsed();
+        Ok(committed)
+    }
+
     fn put_back(&self, connection: Connection) {
         let mut idle = self.lock_idle();
         if idle.len() < CONNECTIONS_KEPT {
@@ -171,16 +187,10 @@ impl Store for Sqlite {
             },
         };
         let connection = self.take()?;
-        self.queue.begin(&connection, commit.patience)?;
-        let held = Instant::now();
-        // The transaction rolls back when it is dropped without being applied.
-        let transaction = Transaction::write(&connection, &self.path, self.clock.now())?;
-        let changes = f(&transaction)?;
-        let mut committed = transaction.apply(changes)?;
-        committed.held = held.elapsed();
+        let outcome = self.commit_on(&connection, commit, f);
         self.put_back(connection);
         drop(turn);
-        Ok(committed)
+        outcome
     }
 
     fn size(&self) -> Result<u64> {
@@ -196,6 +206,7 @@ impl Store for Sqlite {
         // Without waiting: if somebody reads or writes now, the next one will fold it back.
         if connection.busy_timeout(Duration::ZERO).is_ok() {
             let _ = connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE);
+            let _ = connection.busy_timeout(self.options.busy_timeout);
         }
         self.put_back(connection);
     }

@@ -39,6 +39,13 @@ impl Queue {
     /// Begins a write transaction.
     pub(super) fn begin(&self, connection: &Connection, patience: Patience) -> Result<()> {
         connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
+        let begun = self.begin_without_handler(connection, patience);
+        // Readers that come later on this connection may have to wait for a recovery.
+        connection.busy_timeout(self.limit).map_err(|error| self.fault(error))?;
+        begun
+    }
+
+    fn begin_without_handler(&self, connection: &Connection, patience: Patience) -> Result<()> {
         if self.try_begin(connection)? {
             return Ok(());
         }
