@@ -12,8 +12,6 @@ mod repository;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Refusal, Result};
@@ -170,11 +168,24 @@ fn is_own_directory(path: &Path) -> Result<bool, String> {
         Err("it is a symbolic link".to_owned())
     } else if !metadata.is_dir() {
         Err("it is not a directory".to_owned())
-    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
-        Err(format!("it belongs to another user (uid {})", metadata.uid()))
+    } else if let Some(owner) = other_owner(&metadata) {
+        Err(format!("it belongs to another user (uid {owner})"))
     } else {
         Ok(true)
     }
+}
+
+/// The user that it belongs to, if that is another one.
+#[cfg(unix)]
+fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
+    let owner = std::os::unix::fs::MetadataExt::uid(metadata);
+    (owner != rustix::process::geteuid().as_raw()).then_some(owner)
+}
+
+/// Where files have access lists instead of one owner, the directory's own protection has to do.
+#[cfg(not(unix))]
+fn other_owner(_metadata: &fs::Metadata) -> Option<u32> {
+    None
 }
 
 /// The configuration beside a board that lies in the directory of a project, however the board was named: all
@@ -205,7 +216,7 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
         }
         _ => {}
     }
-    let names_directory = text.as_bytes().ends_with(b"/");
+    let names_directory = text.as_encoded_bytes().ends_with(b"/");
     let path: PathBuf = base.join(text).components().collect();
     Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
 }
