@@ -96,6 +96,8 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
+        // Plans do not depend on values here; without this each statement is prepared again once they are bound.
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
         // The log is kept and bounded by `settle`; folding it back at every close costs each command an fsync.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {

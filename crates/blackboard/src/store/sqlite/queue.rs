@@ -78,8 +78,8 @@ impl Queue {
     }
 
     fn try_begin(&self, connection: &Connection) -> Result<bool> {
-        match connection.execute_batch("BEGIN IMMEDIATE") {
-            Ok(()) => Ok(true),
+        match connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
+            Ok(_) => Ok(true),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
             Err(error) => Err(self.fault(error)),
         }
