@@ -3,7 +3,7 @@
 //! Opening the board is where configuration, environment and location meet. A command says whether it reads or
 //! writes: reading a board that does not exist answers from an empty one and creates nothing.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
@@ -30,7 +30,9 @@ pub struct Context {
     pub globals: Globals,
     environment: Environment,
     place: OnceCell<Place>,
-    wrote: RefCell<Option<Board>>,
+    /// Kept to the end: closing a board that is only read costs as much as reading it.
+    opened: RefCell<Option<Board>>,
+    writes: Cell<bool>,
 }
 
 /// Where the board is, and what applies to it.
@@ -48,7 +50,8 @@ impl Context {
             globals,
             environment: Environment::capture(),
             place: OnceCell::new(),
-            wrote: RefCell::new(None),
+            opened: RefCell::new(None),
+            writes: Cell::new(false),
         }
     }
 
@@ -151,9 +154,11 @@ impl Context {
 
     /// What can wait until the answer is out: removing what is too old, folding the log back.
     pub fn afterwards(&self) {
-        if let Some(board) = self.wrote.take() {
-            // The answer has been given; whoever writes next tries again.
-            let _ = board.prune();
+        if let Some(board) = &*self.opened.borrow() {
+            if self.writes.get() {
+                // The answer has been given; whoever writes next tries again.
+                let _ = board.prune();
+            }
             board.settle();
         }
     }
@@ -163,7 +168,8 @@ impl Context {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
         let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
-        self.wrote.replace(Some(board.clone()));
+        self.opened.replace(Some(board.clone()));
+        self.writes.set(true);
         Ok(board)
     }
 
@@ -174,7 +180,9 @@ impl Context {
             Some(store) => Board::on(Arc::new(store), clock),
             None => Board::on(Arc::new(Memory::new(clock.clone())), clock),
         };
-        Ok(board.with_settings(self.settings(&place.config)))
+        let board = board.with_settings(self.settings(&place.config));
+        self.opened.replace(Some(board.clone()));
+        Ok(board)
     }
 
     fn settings(&self, config: &Config) -> Settings {
