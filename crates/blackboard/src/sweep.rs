@@ -89,7 +89,7 @@ impl Board {
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
         let mut swept = Swept::default();
-        let (candidates, now) = self.candidates(sweep)?;
+        let (candidates, now) = self.candidates(sweep, patience)?;
         if candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)? {
             return Ok(swept);
         }
@@ -111,9 +111,12 @@ impl Board {
     }
 
     /// Live agents that have been silent for too long, by one look at an index.
-    fn candidates(&self, sweep: &Sweep) -> Result<(Vec<Agent>, Timestamp)> {
+    fn candidates(&self, sweep: &Sweep, patience: Patience) -> Result<(Vec<Agent>, Timestamp)> {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        let limit = if sweep.caller.is_some() || sweep.threshold.is_none() { BATCH } else { usize::MAX };
+        let limit = match patience {
+            Patience::Wait => usize::MAX,
+            Patience::Never => BATCH,
+        };
         self.read(&[], |tx| {
             let range = Range::live_agents_seen_before(tx.now().minus(threshold));
             let mut candidates = tx.hints::<Agent>(&range, limit)?;
@@ -135,7 +138,7 @@ impl Board {
     /// Silent, but alive: noted as seen, so that it is no candidate for a while.
     fn refresh(&self, silent: &Agent, patience: Patience) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
-        self.commit_patiently(patience, "sweep refresh", &[Wanted::Row(key.clone())], |tx| {
+        let refreshed = self.commit_patiently(patience, "sweep refresh", &[Wanted::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             if let Some(mut agent) = tx.row::<Agent>(&key)?
                 && agent.status.is_live()
@@ -145,7 +148,8 @@ impl Board {
                 changes.put(agent);
             }
             Ok((changes, ()))
-        })
+        });
+        unless_busy(patience, refreshed).map(Option::unwrap_or_default)
     }
 
     fn mark_stale(&self, silent: &Agent, dry_run: bool, patience: Patience) -> Result<Option<StaleAgent>> {
@@ -168,10 +172,7 @@ impl Board {
             let (changes, stale) = decide(agent, held_items(tx, session)?, tx.now());
             Ok((changes, Some(stale)))
         });
-        match marked {
-            Err(error) if patience == Patience::Never && error.code() == Code::Busy => Ok(None),
-            other => other,
-        }
+        unless_busy(patience, marked).map(Option::flatten)
     }
 
     fn commit_patiently<T: Pending>(
@@ -209,6 +210,14 @@ impl Board {
                 Ok(false)
             }
         }
+    }
+}
+
+/// What came of a commit; nothing if it did not want to wait and would have had to. Another sweep will do it.
+fn unless_busy<T>(patience: Patience, outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if patience == Patience::Never && error.code() == Code::Busy => Ok(None),
+        other => other.map(Some),
     }
 }
 
