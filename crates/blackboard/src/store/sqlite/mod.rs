@@ -33,7 +33,7 @@ pub use self::schema::VERSION as SCHEMA_VERSION;
 use self::txn::Transaction;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How many frames the write-ahead log may have before it is folded back.
 const FRAMES_KEPT: u32 = 200;
@@ -122,6 +122,10 @@ impl Sqlite {
 
     fn take(&self) -> Result<Connection> {
         if let Some(connection) = self.lock_idle().pop() {
+            // Whoever had it last may have been in more of a hurry.
+            connection
+                .busy_timeout(self.options.busy_timeout)
+                .map_err(|error| faults::translate(&self.path, error))?;
             return Ok(connection);
         }
         let mut connection = open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
@@ -144,6 +148,24 @@ impl Sqlite {
 
     fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sqlite {
+    fn commit_on(
+        &self,
+        connection: &Connection,
+        patience: Patience,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        self.queue.begin(connection, patience)?;
+        let held = Instant::now();
+        // The transaction rolls back when it is dropped without being applied.
+        let transaction = Transaction::write(connection, &self.path, self.clock.now())?;
+        let changes = f(&transaction)?;
+        let mut committed = transaction.apply(changes)?;
+        committed.held = held.elapsed();
+        Ok(committed)
     }
 }
 
@@ -171,16 +193,13 @@ impl Store for Sqlite {
             },
         };
         let connection = self.take()?;
-        self.queue.begin(&connection, commit.patience)?;
-        let held = Instant::now();
-        // The transaction rolls back when it is dropped without being applied.
-        let transaction = Transaction::write(&connection, &self.path, self.clock.now())?;
-        let changes = f(&transaction)?;
-        let mut committed = transaction.apply(changes)?;
-        committed.held = held.elapsed();
-        self.put_back(connection);
+        let outcome = self.commit_on(&connection, commit.patience, f);
+        // A refusal is an answer like any other; after a fault, a new connection finds out how things stand.
+        if !matches!(outcome, Err(Error::Fault(_))) {
+            self.put_back(connection);
+        }
         drop(turn);
-        Ok(committed)
+        outcome
     }
 
     fn size(&self) -> Result<u64> {
