@@ -151,6 +151,8 @@ pub(super) fn new_item(
         });
         open.push(blocker.clone());
     }
+    // As the index will have them, so that the first one stays the first.
+    open.sort();
     if let Some(first) = open.first() {
         item.status = Status::Blocked;
         item.blocked_by = Some(first.clone());

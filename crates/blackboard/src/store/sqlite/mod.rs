@@ -33,7 +33,7 @@ pub use self::schema::VERSION as SCHEMA_VERSION;
 use self::txn::Transaction;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How many frames the write-ahead log may have before it is folded back.
 const FRAMES_KEPT: u32 = 200;
@@ -188,7 +188,10 @@ impl Store for Sqlite {
         };
         let connection = self.take()?;
         let outcome = self.commit_on(&connection, commit, f);
-        self.put_back(connection);
+        // A refusal is an answer like any other; after a fault, a new connection finds out how things stand.
+        if !matches!(outcome, Err(Error::Fault(_))) {
+            self.put_back(connection);
+        }
         drop(turn);
         outcome
     }

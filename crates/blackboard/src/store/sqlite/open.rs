@@ -78,7 +78,7 @@ pub(super) fn connect(
 
 fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     let fault = |error| faults::translate(path, error);
-    let Some(_head) = queue.enter_alone() else { return Err(faults::busy(path, None)) };
+    // Of many that try, the first one migrates; the others find that nothing is missing.
     queue.begin(connection, crate::store::Patience::Wait)?;
     let outcome = schema::migrate(connection, now).and_then(|()| connection.execute_batch("COMMIT"));
     if outcome.is_err() {
