@@ -30,7 +30,13 @@ pub struct Context {
     pub globals: Globals,
     environment: Environment,
     place: OnceCell<Place>,
-    wrote: RefCell<Option<Board>>,
+    opened: RefCell<Option<Opened>>,
+}
+
+/// The board that a call has opened, and whether it was going to write.
+struct Opened {
+    board: Board,
+    to_write: bool,
 }
 
 /// Where the board is, and what applies to it.
@@ -48,7 +54,7 @@ impl Context {
             globals,
             environment: Environment::capture(),
             place: OnceCell::new(),
-            wrote: RefCell::new(None),
+            opened: RefCell::new(None),
         }
     }
 
@@ -135,11 +141,14 @@ impl Context {
         Ok(self.calling_process())
     }
 
-    /// What can wait until the answer is out: removing what is too old, folding the log back.
+    /// What can wait until the answer is out: removing what is too old, which no reader does, and folding the log
+    /// back, which also grows by the cursors of readers.
     pub fn afterwards(&self) {
-        if let Some(board) = self.wrote.take() {
-            // The answer has been given; whoever writes next tries again.
-            let _ = board.prune();
+        if let Some(Opened { board, to_write }) = self.opened.take() {
+            if to_write {
+                // The answer has been given; whoever writes next tries again.
+                let _ = board.prune();
+            }
             board.settle();
         }
     }
@@ -149,7 +158,7 @@ impl Context {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
         let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
-        self.wrote.replace(Some(board.clone()));
+        self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
         Ok(board)
     }
 
@@ -160,7 +169,9 @@ impl Context {
             Some(store) => Board::on(Arc::new(store), clock),
             None => Board::on(Arc::new(Memory::new(clock.clone())), clock),
         };
-        Ok(board.with_settings(self.settings(&place.config)))
+        let board = board.with_settings(self.settings(&place.config));
+        self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
+        Ok(board)
     }
 
     fn settings(&self, config: &Config) -> Settings {
