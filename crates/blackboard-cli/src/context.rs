@@ -3,7 +3,7 @@
 //! Opening the board is where configuration, environment and location meet. A command says whether it reads or
 //! writes: reading a board that does not exist answers from an empty one and creates nothing.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
@@ -30,9 +30,14 @@ pub struct Context {
     pub globals: Globals,
     environment: Environment,
     place: OnceCell<Place>,
-    /// Kept to the end: closing a board that is only read costs as much as reading it.
-    opened: RefCell<Option<Board>>,
-    writes: Cell<bool>,
+    opened: RefCell<Option<Opened>>,
+}
+
+/// The board that a call has opened, and whether it was going to write. It is kept to the end of the process: closing a
+/// board costs as much as reading it.
+struct Opened {
+    board: Board,
+    to_write: bool,
 }
 
 /// Where the board is, and what applies to it.
@@ -51,7 +56,6 @@ impl Context {
             environment: Environment::capture(),
             place: OnceCell::new(),
             opened: RefCell::new(None),
-            writes: Cell::new(false),
         }
     }
 
@@ -152,10 +156,11 @@ impl Context {
         Ok(self.calling_process())
     }
 
-    /// What can wait until the answer is out: removing what is too old, folding the log back.
+    /// What can wait until the answer is out: removing what is too old, which no reader does, and folding the log
+    /// back, which also grows by the cursors of readers.
     pub fn afterwards(&self) {
-        if let Some(board) = &*self.opened.borrow() {
-            if self.writes.get() {
+        if let Some(Opened { board, to_write }) = &*self.opened.borrow() {
+            if *to_write {
                 // The answer has been given; whoever writes next tries again.
                 let _ = board.prune();
             }
@@ -168,8 +173,7 @@ impl Context {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
         let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
-        self.opened.replace(Some(board.clone()));
-        self.writes.set(true);
+        self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
         Ok(board)
     }
 
@@ -181,7 +185,7 @@ impl Context {
             None => Board::on(Arc::new(Memory::new(clock.clone())), clock),
         };
         let board = board.with_settings(self.settings(&place.config));
-        self.opened.replace(Some(board.clone()));
+        self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
 

@@ -1,0 +1,134 @@
+//! One winner: however many want the same thing at the same time.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::crowd::at_once;
+use crate::test_board::TestBoard;
+
+#[test]
+fn of_64_processes_that_claim_one_item_one_wins_and_63_are_told_who() {
+    let board = TestBoard::new();
+    let sessions = board.sessions("agent", 64);
+    board.items(1);
+
+    let answers = at_once(sessions.len(), |index| {
+        board.run(["work", "claim", "item-0", "--json", "--session", &sessions[index]])
+    });
+
+    let winners: Vec<_> = (0..sessions.len()).filter(|&index| answers[index].code == 0).collect();
+    let [winner] = winners[..] else { panic!("{} winners", winners.len()) };
+    let claimed = answers[winner].json();
+    assert_eq!(claimed["claimed"], true);
+    for (_, answer) in answers.iter().enumerate().filter(|(index, _)| *index != winner) {
+        assert_eq!((answer.code, answer.stderr.as_str()), (4, ""), "{answer:?}");
+        let refusal = answer.json();
+        assert_eq!(refusal["code"], "already_claimed");
+        assert_eq!(refusal["held_by"], sessions[winner].as_str());
+        assert_eq!(refusal["held_by_name"], format!("agent-{winner}"));
+        assert_eq!(refusal["since"], claimed["claimed_at"]);
+        assert_eq!(refusal["fence"], claimed["fence"]);
+    }
+    assert_eq!(board.count_of("work_claimed"), 1);
+    board.assert_sound();
+}
+
+#[test]
+fn of_50_items_each_goes_to_one_of_64_processes_and_a_watcher_sees_every_claim_in_order() {
+    let board = TestBoard::new();
+    let sessions = board.sessions("agent", 64);
+    let watcher = board.session("watcher");
+    board.items(50);
+    let before = board.log().last().unwrap().id;
+
+    let over = AtomicBool::new(false);
+    let (fences, seen) = thread::scope(|scope| {
+        let watching = scope.spawn(|| watch(&board, &watcher, &over));
+        let fences = at_once(sessions.len(), |index| claim_until_nothing_is_left(&board, &sessions[index]));
+        over.store(true, Ordering::SeqCst);
+        (fences, watching.join().unwrap())
+    });
+
+    for own in &fences {
+        assert!(own.is_sorted_by(|earlier, later| earlier.1 < later.1), "ids only grow: {own:?}");
+    }
+    let claimed: Vec<_> = fences.into_iter().flatten().collect();
+    let items: BTreeSet<_> = claimed.iter().map(|(item, _)| item).collect();
+    assert_eq!((claimed.len(), items.len()), (50, 50), "each item once");
+    assert_eq!(board.count_of("work_claimed"), 50);
+    for (item, fence) in &claimed {
+        let line = board.log().into_iter().find(|line| line.id == *fence).unwrap();
+        assert_eq!((line.event_type.as_str(), line.target.as_ref()), ("work_claimed", Some(item)));
+    }
+    // It looked while they claimed: had an id become visible after a later one, it would be missing here.
+    let seen: Vec<_> = seen.into_iter().filter(|id| *id > before).collect();
+    let all: Vec<_> = board.log().into_iter().map(|line| line.id).filter(|id| *id > before).collect();
+    assert_eq!(seen, all);
+    board.assert_sound();
+}
+
+/// Claims and claims, and returns what it got, with the fences, in its own order.
+fn claim_until_nothing_is_left(board: &TestBoard, session: &str) -> Vec<(String, i64)> {
+    let mut fences = Vec::new();
+    loop {
+        let answer = board.run(["work", "claim", "--next", "--json", "--session", session]);
+        let claimed = answer.json();
+        if answer.code == 3 {
+            assert_eq!(claimed["code"], "nothing_available");
+            return fences;
+        }
+        assert_eq!(answer.code, 0, "{answer:?}");
+        fences.push((claimed["item_id"].as_str().unwrap().to_owned(), claimed["fence"].as_i64().unwrap()));
+    }
+}
+
+/// Observes until everything is over, and returns the ids in the order in which they came. A cursor that could not
+/// be stored because somebody wrote at that moment shows the same again, so an id may come twice, never too late.
+fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
+    let mut seen: Vec<i64> = Vec::new();
+    loop {
+        let last_look = over.load(Ordering::SeqCst);
+        let answer = board.json(&["observe", "--session", session]);
+        let ids = answer["items"].as_array().unwrap().iter().map(|event| event["id"].as_i64().unwrap());
+        for id in ids {
+            if seen.last().is_none_or(|last| id > *last) {
+                seen.push(id);
+            } else {
+                assert!(seen.contains(&id), "{id} appeared after {:?}", seen.last());
+            }
+        }
+        if last_look {
+            return seen;
+        }
+    }
+}
+
+#[test]
+fn of_32_processes_that_create_and_claim_the_same_new_item_one_wins() {
+    let board = TestBoard::new();
+    let sessions = board.sessions("agent", 32);
+    let answers = at_once(sessions.len(), |index| {
+        let title = format!("As agent {index} sees it");
+        board.run([
+            "work",
+            "claim",
+            "--id",
+            "new",
+            "--title",
+            &title,
+            "--json",
+            "--session",
+            &sessions[index],
+        ])
+    });
+    let codes: Vec<_> = answers.iter().map(|answer| answer.code).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 4).count(), 31, "{codes:?}");
+    let created: Vec<Value> = answers.iter().map(|answer| answer.json()["created"].clone()).collect();
+    assert_eq!(created.iter().filter(|created| **created == true).count(), 1);
+    assert_eq!((board.count_of("work_created"), board.count_of("work_claimed")), (1, 1));
+    board.assert_sound();
+}

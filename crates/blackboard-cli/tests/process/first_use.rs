@@ -1,0 +1,49 @@
+//! The first use of a board that does not exist yet, by many at once.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::crowd::at_once;
+use crate::test_board::TestBoard;
+
+#[test]
+fn fifty_processes_register_on_a_board_that_does_not_exist_and_all_succeed() {
+    let board = TestBoard::new();
+    // The most generous umask: whatever is private is so because it was created that way.
+    let wrapper = ["sh", "-c", "umask 0000; exec \"$@\"", "sh"];
+    let answers = at_once(50, |index| {
+        let name = format!("agent-{index}");
+        board.wrapped(&wrapper, &["agent", "register", "--name", &name, "--json"])
+    });
+    for answer in &answers {
+        assert!(answer.status.success() && answer.stderr.is_empty(), "{answer:?}");
+    }
+    assert_eq!(board.number("SELECT count(DISTINCT agent_name) FROM agents"), 50);
+    assert_eq!(board.count_of("agent_registered"), 50);
+    board.assert_sound();
+    assert_eq!(mode(board.database().parent().unwrap()), 0o700);
+    for entry in fs::read_dir(board.database().parent().unwrap()).unwrap() {
+        let file = entry.unwrap().path();
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        assert!(!file.to_str().unwrap().contains("-new"), "{} is left over", file.display());
+    }
+}
+
+#[test]
+fn readers_that_race_the_first_use_see_an_empty_board_or_the_new_one_and_never_fail() {
+    let board = TestBoard::new();
+    let answers = at_once(40, |index| match index % 2 {
+        0 => board.run(["agent", "register", "--name", "Ivy", "--json"]),
+        _ => board.run(["agent", "list", "--json"]),
+    });
+    for answer in answers {
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    }
+    assert_eq!(board.count_of("agent_registered"), 20);
+    board.assert_sound();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}

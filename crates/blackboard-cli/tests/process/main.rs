@@ -1,0 +1,31 @@
+//! What only real processes can show: that many of them at once, killed, stopped or starved, keep every promise of
+//! the board. Each test runs the real program; the library is used to prepare a board, SQL to look at one.
+//!
+//! `BLACKBOARD_TEST_SCALE` multiplies the sizes, up to the full ones (see [`scale::size`]): `cargo xtask torture` runs
+//! these same tests that way. A test that needs something of the machine that is not there says so and passes.
+
+#![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+
+mod claims;
+mod crash_claims;
+mod crowd;
+mod disk_full;
+mod fencing;
+mod first_use;
+mod liveness;
+mod machine;
+mod mutations;
+mod pipes;
+mod readers;
+mod retention;
+mod scale;
+#[expect(dead_code, reason = "the tests of single commands use more of it")]
+#[path = "../cli/scratch.rs"]
+mod scratch;
+mod sweep_race;
+mod system_calls;
+mod test_board;
+mod unknown_outcome;
+mod wal;

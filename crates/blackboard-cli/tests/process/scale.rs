@@ -1,0 +1,32 @@
+//! How large the tests are, and the chance in them.
+
+/// A size that is `small` in CI and grows with `BLACKBOARD_TEST_SCALE` up to `full`.
+pub fn size(small: usize, full: usize) -> usize {
+    let scale = std::env::var("BLACKBOARD_TEST_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    small.saturating_mul(scale).min(full).max(small.min(full))
+}
+
+/// Says how far a long test is. Only `torture`, which shows the output of its tests, makes them long.
+pub fn progress(what: &str, done: usize, of: usize) {
+    if of >= 10 && done.is_multiple_of(of / 10) {
+        println!("{what}: {done} of {of}");
+    }
+}
+
+/// A stream of numbers without order, the same for the same seed (`SplitMix64`).
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: usize) -> Chance {
+        Chance(seed as u64)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
+    }
+}

@@ -1,0 +1,61 @@
+//! A heartbeat that races the sweep wins, and two sweeps mark once.
+
+use crate::crowd::at_once;
+use crate::scale::{progress, size};
+use crate::test_board::TestBoard;
+
+#[test]
+fn sweeps_at_once_mark_each_dead_agent_once() {
+    let board = TestBoard::new();
+    let sessions = board.sessions("agent", 20);
+    board.items(20);
+    for (index, session) in sessions.iter().enumerate() {
+        board.json(&["work", "claim", &format!("item-{index}"), "--session", session]);
+    }
+    // Readers and writers sweep in passing: nobody may do so before they all start.
+    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.silence_everybody();
+    let answers = at_once(8, |_| board.json(&["sweep"]));
+
+    let mut marked: Vec<_> = answers
+        .iter()
+        .flat_map(|answer| answer["staleAgents"].as_array().unwrap())
+        .map(|agent| agent["sessionId"].as_str().unwrap())
+        .collect();
+    marked.sort_unstable();
+    let mut expected: Vec<_> = sessions.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    assert_eq!(marked, expected, "each one is reported by one sweep");
+    assert_eq!((board.count_of("agent_stale"), board.count_of("stale_locks_released")), (20, 20));
+    board.assert_sound();
+}
+
+#[test]
+fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
+    let rounds = size(60, 10_000);
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    board.items(1);
+    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    let mut recovered = 0;
+    for round in 1..=rounds {
+        board.json(&["work", "claim", "item-0", "--session", &session]);
+        board.silence_everybody();
+        let answers = at_once(2, |index| match index {
+            // Who starts first must not always be the same.
+            _ if index == round % 2 => board.json(&["sweep"]),
+            _ => board.json(&["agent", "heartbeat", "--session", &session]),
+        });
+        let (sweep, beat) = (&answers[round % 2], &answers[1 - round % 2]);
+        // A sweep that saw the heartbeat leaves the agent alone, one that did not came before it.
+        assert_eq!(beat["recovered"] == true, sweep["staleAgents"][0].is_object(), "{sweep} {beat}");
+        assert_eq!(board.status_of(&session), "active", "round {round}");
+        let lost = if beat["recovered"] == true { 1 } else { 0 };
+        assert_eq!(beat["lost"].as_array().unwrap().len(), lost);
+        recovered += lost;
+        progress("sweep against heartbeat, rounds", round, rounds);
+    }
+    println!("sweep against heartbeat: {rounds} rounds, the sweep came first in {recovered}");
+    assert_eq!((board.count_of("agent_stale"), board.count_of("agent_recovered")), (recovered, recovered));
+    board.assert_sound();
+}

@@ -1,0 +1,246 @@
+//! A board of its own in a file, and the checks that hold for every board at any time.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use blackboard::Board;
+use blackboard::agent::Register;
+use blackboard::work::Create;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use serde_json::Value;
+
+use crate::crowd::{Ended, end_of};
+use crate::scratch::{Output, Scratch};
+
+/// A board that no other test sees.
+pub struct TestBoard {
+    scratch: Scratch,
+    database: PathBuf,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub id: i64,
+    pub commit: i64,
+    pub event_type: String,
+    pub actor: Option<String>,
+    pub target: Option<String>,
+    pub metadata: Value,
+}
+
+impl TestBoard {
+    /// A place for a board, where there is none yet.
+    pub fn new() -> TestBoard {
+        let scratch = Scratch::new();
+        let database = scratch.path().join("board").join("local.db");
+        TestBoard { scratch, database }
+    }
+
+    /// The directory that everything of this board is in.
+    pub fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// The database file.
+    pub fn database(&self) -> &Path {
+        &self.database
+    }
+
+    /// A file beside the database.
+    pub fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.database.clone().into_os_string();
+        name.push(ending);
+        name.into()
+    }
+
+    /// The program as it would be run on this board.
+    pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = self.scratch.command(arguments);
+        command.env("BLACKBOARD_DB", &self.database);
+        command
+    }
+
+    /// Runs the program to its end; it ends by itself.
+    #[track_caller]
+    pub fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+        let ended = end_of(self.start(arguments));
+        let code = ended.status.code().unwrap_or_else(|| panic!("ended by a signal: {ended:?}"));
+        Output { code, stdout: ended.stdout, stderr: ended.stderr }
+    }
+
+    /// The answer of a call that succeeds.
+    #[track_caller]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        self.run(arguments.iter().chain(&["--json"])).success().json()
+    }
+
+    /// The refusal of a call that ends with this exit code, as an object.
+    #[track_caller]
+    pub fn refusal(&self, code: i32, arguments: &[&str]) -> Value {
+        let output = self.run(arguments.iter().chain(&["--json"]));
+        assert_eq!(output.code, code, "{output:?}");
+        output.json()
+    }
+
+    /// Starts the program.
+    pub fn start(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs another program that runs this one: `{wrapper…} blackboard {arguments…}`.
+    pub fn wrapped(&self, wrapper: &[&str], arguments: &[&str]) -> Ended {
+        end_of(self.start_wrapped(wrapper, arguments))
+    }
+
+    /// Starts another program that runs this one.
+    pub fn start_wrapped(&self, wrapper: &[&str], arguments: &[&str]) -> Child {
+        let inner = self.command(arguments);
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(inner.get_program()).args(inner.get_args());
+        command.env_clear().current_dir(self.path()).stdin(Stdio::null());
+        for (name, value) in inner.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The same board for the library, which prepares it faster than a process for each step could.
+    pub fn library(&self) -> Board {
+        Board::open(&self.database).unwrap()
+    }
+
+    /// Registers a session whose process is this one, and so lives.
+    pub fn session(&self, name: &str) -> String {
+        self.sessions(name, 1).remove(0)
+    }
+
+    /// Registers some of them: `name-0`, `name-1` and so on.
+    pub fn sessions(&self, name: &str, count: usize) -> Vec<String> {
+        let board = self.library();
+        let register = |index| {
+            let name = if count == 1 { name.to_owned() } else { format!("{name}-{index}") };
+            let request = Register { pid: Some(std::process::id()), ..Register::named(&name) };
+            board.agents().register(&request).unwrap().agent.session_id
+        };
+        (0..count).map(register).collect()
+    }
+
+    /// Creates work items: `item-0`, `item-1` and so on.
+    pub fn items(&self, count: usize) {
+        let board = self.library();
+        for index in 0..count {
+            board.work().create(&Create::new(&format!("item-{index}"), &format!("Item {index}"))).unwrap();
+        }
+    }
+
+    /// The database for SQL of the test's own.
+    pub fn sql(&self) -> Connection {
+        let connection = Connection::open(&self.database).unwrap();
+        connection.busy_timeout(crate::crowd::HANGS).unwrap();
+        // As the program does: looking at a board must not fold its log back.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        connection
+    }
+
+    /// Changes the database behind the program's back.
+    pub fn tamper(&self, sql: &str) {
+        self.sql().execute_batch(sql).unwrap();
+    }
+
+    /// One number of the database.
+    pub fn number(&self, sql: &str) -> i64 {
+        self.sql().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Makes every live agent look as if it had been silent for an hour.
+    pub fn silence_everybody(&self) {
+        self.tamper(
+            "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour'), \
+             last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour')",
+        );
+    }
+
+    /// What the board says about a session.
+    pub fn status_of(&self, session: &str) -> String {
+        let sql = "SELECT status FROM agents WHERE session_id = ?1";
+        self.sql().query_row(sql, [session], |row| row.get(0)).unwrap()
+    }
+
+    /// The whole log.
+    pub fn log(&self) -> Vec<Line> {
+        let sql = "SELECT id, commit_id, event_type, actor_id, target_id, metadata FROM events ORDER BY id";
+        let connection = self.sql();
+        let mut statement = connection.prepare(sql).unwrap();
+        let lines = statement.query_map([], |row| {
+            let metadata: Option<String> = row.get(5)?;
+            Ok(Line {
+                id: row.get(0)?,
+                commit: row.get(1)?,
+                event_type: row.get(2)?,
+                actor: row.get(3)?,
+                target: row.get(4)?,
+                metadata: metadata.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap()),
+            })
+        });
+        lines.unwrap().map(Result::unwrap).collect()
+    }
+
+    /// How many events of a type there are.
+    pub fn count_of(&self, event_type: &str) -> usize {
+        self.log().iter().filter(|line| line.event_type == event_type).count()
+    }
+
+    /// What holds whatever happened: the file is whole, ids have no gaps, no item was claimed while somebody had it,
+    /// and the tables say what the log says.
+    #[track_caller]
+    pub fn assert_sound(&self) {
+        let integrity: String = self.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(integrity, "ok");
+        assert_eq!(self.number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+        let log = self.log();
+        for pair in log.windows(2) {
+            assert_eq!(pair[1].id, pair[0].id + 1, "ids have a gap: {pair:?}");
+            let expected = [pair[0].commit, pair[1].id];
+            assert!(expected.contains(&pair[1].commit), "a commit is torn apart: {pair:?}");
+        }
+        assert_eq!(held_by_table(&self.sql()), held_by_log(&log), "the tables say what the log says");
+    }
+}
+
+/// Who holds which item since which revision, if one believes the table.
+fn held_by_table(connection: &Connection) -> BTreeMap<String, (String, i64)> {
+    let sql = "SELECT item_id, claimed_by, fence FROM work_items WHERE claimed_by IS NOT NULL \
+               AND status <> 'completed'";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))));
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// The same, if one believes the log, which may not contradict itself.
+fn held_by_log(log: &[Line]) -> BTreeMap<String, (String, i64)> {
+    let mut held = BTreeMap::new();
+    for line in log {
+        let target = line.target.clone().unwrap_or_default();
+        match line.event_type.as_str() {
+            "work_claimed" => {
+                let before = held.insert(target, (line.actor.clone().unwrap(), line.id));
+                assert_eq!(before, None, "claimed while somebody had it: {line:?}");
+            }
+            "work_released" | "work_completed" => {
+                assert!(held.remove(&target).is_some(), "nobody had it: {line:?}");
+            }
+            "stale_locks_released" => {
+                for item in line.metadata["items"].as_array().unwrap() {
+                    let (holder, fence) = held.remove(item["item_id"].as_str().unwrap()).unwrap();
+                    assert_eq!((holder, item["fence"].as_i64()), (target.clone(), Some(fence)), "{line:?}");
+                }
+            }
+            _ => {}
+        }
+    }
+    held
+}

@@ -1,0 +1,171 @@
+//! Retrying is safe: whoever did not hear the answer asks again, and it happened once.
+
+use std::io::{PipeReader, PipeWriter, Write, pipe};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use serde_json::Value;
+
+use crate::crowd::{end_of, kill, wait_until};
+use crate::scale::{Chance, progress, size};
+use crate::test_board::TestBoard;
+
+/// A call, the type of the event that it must leave once, and the part of its answer that a repeated call repeats.
+struct Repeatable {
+    call: &'static [&'static str],
+    event: &'static str,
+    same: &'static str,
+}
+
+/// In an order in which each one can follow the one before.
+const CALLS: &[Repeatable] = &[
+    Repeatable {
+        call: &["agent", "register", "--name", "Oak", "--session-hint", "terminal-1"],
+        event: "agent_registered",
+        same: "session_id",
+    },
+    Repeatable {
+        call: &["project", "register", "p", "--name", "P"],
+        event: "project_registered",
+        same: "revision",
+    },
+    Repeatable { call: &["work", "create", "a", "--title", "A"], event: "work_created", same: "revision" },
+    Repeatable { call: &["work", "claim", "a"], event: "work_claimed", same: "fence" },
+    Repeatable {
+        call: &["agent", "heartbeat", "--progress", "half", "--op", "half-of-a"],
+        event: "heartbeat_received",
+        same: "revision",
+    },
+    Repeatable { call: &["work", "release", "a"], event: "work_released", same: "revision" },
+    Repeatable {
+        call: &["work", "claim", "--id", "a", "--title", "A"],
+        event: "work_claimed",
+        same: "fence",
+    },
+    Repeatable { call: &["work", "complete", "a"], event: "work_completed", same: "revision" },
+    Repeatable { call: &["agent", "deregister"], event: "agent_deregistered", same: "revision" },
+];
+
+#[test]
+fn a_call_that_was_killed_between_its_commit_and_its_answer_is_repeated_and_happens_once() {
+    for Repeatable { call, event, same } in CALLS {
+        let board = prepared(call);
+        let before = board.count_of(event);
+        let (_reader, stdout) = full_pipe();
+        let mut command = command(&board, call);
+        let mut child = command.stdout(stdout).stderr(Stdio::null()).spawn().unwrap();
+        // It has committed, and can't get rid of its answer.
+        wait_until("the commit", || (board.count_of(event) > before).then_some(()));
+        kill(child.id());
+        assert_eq!(child.wait().unwrap().code(), None, "killed before it could end");
+
+        let (first, again) = (answer(&board, call), answer(&board, call));
+        assert_eq!(first[same], again[same], "{call:?}");
+        assert_eq!(board.count_of(event), before + 1, "{call:?}");
+        board.assert_sound();
+    }
+}
+
+#[test]
+fn a_call_whose_reader_has_gone_ends_quietly_and_is_done() {
+    for Repeatable { call, event, same } in CALLS {
+        let board = prepared(call);
+        let before = board.count_of(event);
+        let (reader, stdout) = pipe().unwrap();
+        drop(reader);
+        let ended = end_of(command(&board, call).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{call:?}");
+        assert_eq!(board.count_of(event), before + 1, "{call:?}");
+
+        let (first, again) = (answer(&board, call), answer(&board, call));
+        assert_eq!(first[same], again[same], "{call:?}");
+        assert_eq!(board.count_of(event), before + 1, "{call:?}");
+    }
+}
+
+#[test]
+fn a_call_whose_answer_finds_no_room_says_that_it_is_done() {
+    let board = TestBoard::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let call = ["work", "create", "a", "--title", "A"];
+    let ended = end_of(command(&board, &call).stdout(full).stderr(Stdio::piped()).spawn().unwrap());
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("what the command was asked to do is done"), "{ended:?}");
+    assert_eq!(board.count_of("work_created"), 1);
+}
+
+#[test]
+fn a_call_that_is_killed_at_any_moment_and_repeated_until_it_answers_happens_once() {
+    let rounds = size(20, 1_000);
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    let mut chance = Chance::new(7);
+    for round in 1..=rounds {
+        let (item, operation) = (format!("round-{round}"), format!("op-{round}"));
+        for call in [
+            &["work", "create", &item, "--title", "A"][..],
+            &["work", "claim", &item],
+            &["agent", "heartbeat", "--progress", "half", "--work-item", &item, "--op", &operation],
+            &["work", "complete", &item],
+        ] {
+            while !lives_to_answer(&board, call, &session, &mut chance) {}
+        }
+        progress("unknown-outcome, rounds", round, rounds);
+    }
+    for event in ["work_created", "work_claimed", "heartbeat_received", "work_completed"] {
+        assert_eq!(board.count_of(event), rounds, "{event}");
+    }
+    board.assert_sound();
+}
+
+fn lives_to_answer(board: &TestBoard, call: &[&str], session: &str, chance: &mut Chance) -> bool {
+    let child = board.start(call.iter().chain(&["--session", session]));
+    thread::sleep(Duration::from_micros(chance.below(8_000) as u64));
+    kill(child.id());
+    let ended = end_of(child);
+    assert_eq!(ended.stderr, "", "{call:?}");
+    match ended.status.code() {
+        Some(code) => assert_eq!(code, 0, "{call:?}: {ended:?}"),
+        None => return false,
+    }
+    true
+}
+
+/// A board on which all calls before this one have been made.
+fn prepared(call: &[&str]) -> TestBoard {
+    let board = TestBoard::new();
+    board.session("Ivy");
+    for earlier in CALLS.iter().take_while(|earlier| earlier.call != call) {
+        answer(&board, earlier.call);
+    }
+    board
+}
+
+fn answer(board: &TestBoard, call: &[&str]) -> Value {
+    let ended = end_of(command(board, call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{call:?} {ended:?}");
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// The call of the only session named Ivy.
+fn command(board: &TestBoard, call: &[&str]) -> std::process::Command {
+    let mut command = board.command(call.iter().chain(&["--json"]));
+    if board.database().exists() && board.number("SELECT count(*) FROM agents") > 0 {
+        let sql = "SELECT session_id FROM agents WHERE agent_name = 'Ivy'";
+        let session: String = board.sql().query_row(sql, [], |row| row.get(0)).unwrap();
+        command.env("BLACKBOARD_SESSION_ID", session);
+    }
+    command
+}
+
+/// A pipe that takes nothing more, and whose reader reads nothing.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = pipe().unwrap();
+    let flags = fcntl_getfl(&writer).unwrap();
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'.'; 4096]).is_ok() {}
+    fcntl_setfl(&writer, flags).unwrap();
+    (reader, writer)
+}
