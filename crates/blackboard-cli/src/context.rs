@@ -150,7 +150,7 @@ impl Context {
             return Ok(given);
         }
         if let Some(pid) = &self.environment.pid {
-            let pid = pid.to_str().and_then(|pid| pid.parse().ok());
+            let pid = pid.to_str().and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
             return pid.map(Some).ok_or_else(|| Error::invalid("BLACKBOARD_PID is not a process id"));
         }
         Ok(self.calling_process())

@@ -37,14 +37,16 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let parsed = match args::find(&arguments) {
+    let (path, parsed) = match args::find(&arguments) {
         Invocation::Version => return exit::version(),
-        Invocation::Leaf { leaf, arguments } => leaf.parse(arguments).map(|matches| (leaf.command, matches)),
-        Invocation::Tree => tree::parse(&arguments),
+        Invocation::Leaf { leaf, arguments } => {
+            (leaf.path(), leaf.parse(arguments).map(|matches| (leaf.command, matches)))
+        }
+        Invocation::Tree => ("", tree::parse(&arguments)),
     };
     match parsed.and_then(run) {
         Ok(code) => code,
-        Err(error) => exit::usage(&error, args::asks_for_json(&arguments)),
+        Err(error) => exit::usage(&error, path, args::asks_for_json(&arguments)),
     }
 }
 

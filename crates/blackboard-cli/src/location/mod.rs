@@ -200,7 +200,7 @@ fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
 fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     if text.is_empty() {
         return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty"))
-            .hint("Name a file, a directory, or a redis:// URL.")
+            .hint("name a file, a directory, or a redis:// URL")
             .into());
     }
     // A URL may carry a password, so no message repeats more of it than its scheme.
@@ -211,7 +211,7 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
                 Code::InvalidValue,
                 format!("{name} is a {scheme}:// URL, which can't keep a board"),
             )
-            .hint("Name a file, a directory, or a redis:// or rediss:// URL.")
+            .hint("name a file, a directory, or a redis:// or rediss:// URL")
             .into());
         }
         _ => {}
@@ -236,7 +236,7 @@ fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
 
 fn no_home() -> Refusal {
     Refusal::new(Code::Usage, "there is no place for a board: neither HOME nor BLACKBOARD_HOME is set")
-        .hint("Set BLACKBOARD_HOME, or name the board with --db.")
+        .hint("set BLACKBOARD_HOME, or name the board with --db")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::{Priority, Status, WorkFilter};
 
 use crate::commands::Run;
-use crate::commands::arguments::Session;
+use crate::commands::arguments::{Session, at_least_one};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::WorkList;
@@ -42,7 +42,7 @@ pub struct List {
     mine: bool,
 
     /// No more than this many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]

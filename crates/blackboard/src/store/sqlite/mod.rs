@@ -17,6 +17,7 @@ mod columns;
 mod faults;
 mod open;
 mod queue;
+mod room;
 mod schema;
 mod txn;
 
@@ -34,6 +35,7 @@ use self::txn::Transaction;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::status::Room;
 
 /// How many frames the write-ahead log may have before it is folded back.
 const FRAMES_KEPT: u32 = 200;
@@ -199,6 +201,13 @@ impl Store for Sqlite {
     fn size(&self) -> Result<u64> {
         let length = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
         Ok(length(&self.path) + length(&queue::beside(&self.path, "-wal")))
+    }
+
+    fn room(&self) -> Result<Vec<Room>> {
+        let connection = self.take()?;
+        let room = room::of(&connection).map_err(|error| faults::translate(&self.path, error))?;
+        self.put_back(connection);
+        Ok(room)
     }
 
     fn settle(&self) {
