@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::faults;
+use super::{Waiting, faults};
 use crate::error::Result;
 use crate::store::Patience;
 
@@ -24,6 +24,7 @@ const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_mi
 pub(super) struct Queue {
     database: PathBuf,
     limit: Duration,
+    waiting: Waiting,
 }
 
 /// A place at the head of the queue, given back on drop.
@@ -32,17 +33,19 @@ pub(super) struct Head {
 }
 
 impl Queue {
-    pub(super) fn new(database: &Path, limit: Duration) -> Queue {
-        Queue { database: database.to_owned(), limit }
+    pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
+        Queue { database: database.to_owned(), limit, waiting }
     }
 
     /// Begins a write transaction.
     pub(super) fn begin(&self, connection: &Connection, patience: Patience) -> Result<()> {
-        connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
+        let by_itself = patience == Patience::Wait && self.waiting == Waiting::BusyHandler;
+        let timeout = if by_itself { self.limit } else { Duration::ZERO };
+        connection.busy_timeout(timeout).map_err(|error| self.fault(error))?;
         if self.try_begin(connection)? {
             return Ok(());
         }
-        if patience == Patience::Never {
+        if patience == Patience::Never || by_itself {
             return Err(faults::busy(&self.database, None));
         }
         let deadline = Instant::now() + self.limit;
