@@ -8,7 +8,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::process::find_agent;
@@ -253,7 +252,7 @@ fn options(config: &Config) -> SqliteOptions {
             config::Durability::Normal => Durability::Normal,
             config::Durability::Full => Durability::Full,
         },
-        busy_timeout: Duration::from_secs(5),
+        ..SqliteOptions::default()
     }
 }
 

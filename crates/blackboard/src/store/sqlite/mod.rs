@@ -60,11 +60,27 @@ pub struct SqliteOptions {
     pub durability: Durability,
     /// How long a writer waits for others.
     pub busy_timeout: Duration,
+    /// How it waits.
+    pub waiting: Waiting,
+}
+
+/// How a writer waits for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// In the queue in front of the writer lock.
+    #[default]
+    Queue,
+    /// By SQLite's own busy handler, which sleeps and tries again: what the queue is measured against.
+    BusyHandler,
 }
 
 impl Default for SqliteOptions {
     fn default() -> SqliteOptions {
-        SqliteOptions { durability: Durability::Normal, busy_timeout: Duration::from_secs(5) }
+        SqliteOptions {
+            durability: Durability::Normal,
+            busy_timeout: Duration::from_secs(5),
+            waiting: Waiting::Queue,
+        }
     }
 }
 
@@ -107,7 +123,7 @@ impl Sqlite {
         Sqlite {
             path: path.to_owned(),
             clock,
-            queue: Queue::new(path, options.busy_timeout),
+            queue: Queue::new(path, options.busy_timeout, options.waiting),
             options: options.clone(),
             writer: Mutex::new(()),
             idle: Mutex::default(),
