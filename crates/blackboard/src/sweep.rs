@@ -133,6 +133,9 @@ impl Board {
         let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
         self.read(&[], |tx| {
             let range = Range::live_agents_seen_before(tx.now().minus(threshold));
+            if !tx.any(&range)? {
+                return Ok((Vec::new(), tx.now()));
+            }
             let mut candidates = tx.hints::<Agent>(&range, limit)?;
             candidates.retain(|agent| sweep.caller.as_ref() != Some(&agent.session_id));
             Ok((candidates, tx.now()))

@@ -262,6 +262,10 @@ impl Tx for Reader<'_> {
         Ok(self.state.rows_of(range, limit).into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
+    fn any(&self, range: &Range) -> Result<bool> {
+        Ok(!self.state.rows_of(range, 1).is_empty())
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         Ok(self.state.rows_of(range, usize::MAX).len() as u64)
     }
@@ -341,6 +345,10 @@ impl Tx for Recorder<'_> {
 
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         self.reading(|reader| reader.hint(range, limit))
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        self.reading(|reader| reader.any(range))
     }
 
     fn count(&self, range: &Range) -> Result<u64> {

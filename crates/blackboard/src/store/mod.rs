@@ -114,6 +114,9 @@ pub trait Tx {
     /// The first `limit` rows of a range, which may be outdated by the time of the commit.
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
 
+    /// Whether a range has a row at all. Not validated: the cheapest look there is.
+    fn any(&self, range: &Range) -> Result<bool>;
+
     /// How many rows a range has. Not validated.
     fn count(&self, range: &Range) -> Result<u64>;
 

@@ -24,9 +24,10 @@ pub(super) struct Transaction<'a> {
     connection: &'a Connection,
     path: &'a Path,
     now: Timestamp,
-    /// Every row that was read by its key or in a range: an update writes only the columns that differ, so that it
-    /// leaves alone the indexes of those that don't.
+    /// Every row that a writer has read by its key or in a range: an update writes only the columns that differ, so that
+    /// it leaves alone the indexes of those that don't.
     read: RefCell<HashMap<Key, Option<Row>>>,
+    writes: bool,
     last_event: Cell<Option<(Revision, Option<Timestamp>)>>,
     open: Cell<bool>,
 }
@@ -42,7 +43,7 @@ impl<'a> Transaction<'a> {
             .prepare_cached("BEGIN")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| faults::translate(path, error))?;
-        Ok(Transaction::begun(connection, path, now))
+        Ok(Transaction::begun(connection, path, now, false))
     }
 
     /// Takes over a write transaction that the queue has begun.
@@ -51,19 +52,20 @@ impl<'a> Transaction<'a> {
         path: &'a Path,
         now: Timestamp,
     ) -> Result<Transaction<'a>> {
-        let transaction = Transaction::begun(connection, path, now);
+        let transaction = Transaction::begun(connection, path, now, true);
         match schema::age(connection, path)? {
             schema::Age::Current => Ok(transaction),
             schema::Age::Older => Err(faults::corrupt(path, "its schema became older while it was open")),
         }
     }
 
-    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Transaction<'a> {
+    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp, writes: bool) -> Transaction<'a> {
         Transaction {
             connection,
             path,
             now,
             read: RefCell::default(),
+            writes,
             last_event: Cell::new(None),
             open: Cell::new(true),
         }
@@ -338,15 +340,21 @@ impl Tx for Transaction<'_> {
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let rows = self.rows_of(range, -1)?;
-        let mut read = self.read.borrow_mut();
-        for row in &rows {
-            read.insert(row.key(), Some(row.clone()));
+        if self.writes {
+            let rows = rows.iter().map(|row| (row.key(), Some(row.clone())));
+            self.read.borrow_mut().extend(rows);
         }
         Ok(rows)
     }
 
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        let plan = columns::plan_of(range);
+        let sql = format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.table.name, condition(&plan));
+        Ok(self.query_one(&sql, bounds(range, 1), |_| Ok(()))?.is_some())
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
