@@ -219,3 +219,6 @@ impl Store for Sqlite {
         self.put_back(connection);
     }
 }
+
+#[cfg(test)]
+mod tests;

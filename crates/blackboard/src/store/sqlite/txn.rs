@@ -245,19 +245,12 @@ impl<'a> Transaction<'a> {
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
-        let plan = columns::plan_of(range);
-        let sql = format!(
-            "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-            plan.table.columns.join(", "),
-            plan.table.name,
-            condition(&plan),
-            plan.order
-        );
-        let mut statement = self.prepare(&sql)?;
+        let table = columns::plan_of(range).table;
+        let mut statement = self.prepare(&range_query(range))?;
         let mut rows = statement.query(bounds(range, limit)).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::row_from(plan.table, row)?);
+            found.push(columns::row_from(table, row)?);
         }
         Ok(found)
     }
@@ -290,6 +283,18 @@ impl Drop for Transaction<'_> {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
+}
+
+/// The statement that reads a range: `?1` is its partition, `?2` and `?3` are its bounds, `?4` is the limit.
+pub(super) fn range_query(range: &Range) -> String {
+    let plan = columns::plan_of(range);
+    format!(
+        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
+        plan.table.columns.join(", "),
+        plan.table.name,
+        condition(&plan),
+        plan.order
+    )
 }
 
 fn key_condition(table: &Table) -> String {
