@@ -20,7 +20,7 @@ use crate::step::{Step, step};
 use crate::world::World;
 
 /// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
-const CASES: u32 = 256;
+const CASES: u32 = 96;
 
 #[test]
 fn all_engines_give_the_same_answers() {
