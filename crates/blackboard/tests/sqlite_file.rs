@@ -16,6 +16,9 @@ use blackboard::{Board, Code};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+/// How long a page of the file is.
+const PAGE: usize = 4096;
+
 /// A directory with, perhaps, something at the board's path.
 struct Scratch {
     directory: TempDir,
@@ -216,18 +219,16 @@ fn a_schema_that_somebody_changed_is_refused() {
 fn a_damaged_file_is_a_fault_and_never_a_panic() {
     let board = Scratch::with_board().moved();
     let whole = fs::read(&board.path).unwrap();
-    let page = 4096;
-    let mutations: [(&str, Box<dyn Fn(&mut Vec<u8>)>); 5] = [
-        ("half of it", Box::new(|bytes| bytes.truncate(bytes.len() / 2))),
-        ("the header alone", Box::new(|bytes| bytes.truncate(100))),
-        ("no schema", Box::new(move |bytes| bytes[100..page].fill(0xff))),
-        ("no tables", Box::new(move |bytes| bytes[page..].fill(0))),
-        (
-            "noise",
-            Box::new(move |bytes| {
-                (page..bytes.len()).for_each(|place| bytes[place] = (place * 31 % 251) as u8)
-            }),
-        ),
+    let mutations: [(&str, fn(&mut Vec<u8>)); 5] = [
+        ("half of it", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("the header alone", |bytes| bytes.truncate(100)),
+        ("no schema", |bytes| bytes[100..PAGE].fill(0xff)),
+        ("no tables", |bytes| bytes[PAGE..].fill(0)),
+        ("noise", |bytes| {
+            for (byte, noise) in bytes[PAGE..].iter_mut().zip((0..=250).cycle()) {
+                *byte = noise;
+            }
+        }),
     ];
     for (what, mutate) in mutations {
         let mut bytes = whole.clone();

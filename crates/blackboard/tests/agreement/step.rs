@@ -25,6 +25,12 @@ pub enum Step {
     Prune,
     Observe { who: u8, reader: u8, limit: usize },
     Look { who: u8, item: u8 },
+    Fate(Fate),
+}
+
+/// What happens to a board without its doing.
+#[derive(Clone, Debug)]
+pub enum Fate {
     Pass { seconds: u64 },
     SetClock { seconds: i64 },
     StartProcess { pid: u32 },
@@ -47,7 +53,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         4 => projects(),
         6 => sweeping(),
         5 => looking(),
-        8 => fate(),
+        8 => fate().prop_map(Step::Fate),
     ]
 }
 
@@ -130,14 +136,14 @@ fn looking() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn fate() -> impl Strategy<Value = Step> {
+fn fate() -> impl Strategy<Value = Fate> {
     let seconds = prop::sample::select(vec![1, 59, 61, 301, 1801, 3601, 86_401, 8 * 86_400, 31 * 86_400]);
     let set = prop::sample::select(vec![-3 * 86_400, -3600, -20, 20, 3600, 3 * 86_400]);
     prop_oneof![
-        6 => seconds.prop_map(|seconds| Step::Pass { seconds }),
-        1 => set.prop_map(|seconds| Step::SetClock { seconds }),
-        2 => pid().prop_map(|pid| Step::StartProcess { pid }),
-        2 => pid().prop_map(|pid| Step::EndProcess { pid }),
-        1 => Just(Step::Reboot),
+        6 => seconds.prop_map(|seconds| Fate::Pass { seconds }),
+        1 => set.prop_map(|seconds| Fate::SetClock { seconds }),
+        2 => pid().prop_map(|pid| Fate::StartProcess { pid }),
+        2 => pid().prop_map(|pid| Fate::EndProcess { pid }),
+        1 => Just(Fate::Reboot),
     ]
 }

@@ -18,7 +18,7 @@ use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Release, Statu
 use blackboard::{Board, Result, Revision};
 use tempfile::TempDir;
 
-use crate::step::{Fence, Step};
+use crate::step::{Fate, Fence, Step};
 
 pub struct World {
     pub board: Board,
@@ -160,25 +160,24 @@ impl World {
                 self.observe(&session(*who), &format!("reader{reader}"), *limit)
             }
             Step::Look { who, item: id } => self.look(*who, *id),
-            Step::Pass { seconds } => {
-                self.clock.advance(Duration::from_secs(*seconds));
+            Step::Fate(fate) => {
+                self.befall(fate);
                 Ok(String::new())
             }
-            Step::SetClock { seconds } => {
+        }
+    }
+
+    fn befall(&self, fate: &Fate) {
+        match fate {
+            Fate::Pass { seconds } => self.clock.advance(Duration::from_secs(*seconds)),
+            Fate::SetClock { seconds } => {
                 let by = Duration::from_secs(seconds.unsigned_abs());
                 let now = self.clock.now();
                 self.clock.set(if *seconds < 0 { now.minus(by) } else { now.plus(by) });
-                Ok(String::new())
             }
-            Step::StartProcess { pid } => Ok(shown(self.processes.start(*pid))),
-            Step::EndProcess { pid } => {
-                self.processes.end(*pid);
-                Ok(String::new())
-            }
-            Step::Reboot => {
-                self.processes.reboot();
-                Ok(String::new())
-            }
+            Fate::StartProcess { pid } => drop(self.processes.start(*pid)),
+            Fate::EndProcess { pid } => self.processes.end(*pid),
+            Fate::Reboot => self.processes.reboot(),
         }
     }
 
