@@ -202,10 +202,10 @@ fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
             (EventType::AgentRecovered, format!("Agent \"{}\" recovered", agent.agent_name))
         }
         Some(AgentStatus::Active | AgentStatus::Idle) => {
-            let same = before.is_some_and(|before| {
-                (&before.agent_name, &before.project, &before.current_work, before.status, &before.metadata)
-                    == (&agent.agent_name, &agent.project, &agent.current_work, agent.status, &agent.metadata)
-            });
+            // Signs of life are nobody else's business; everything else is.
+            let (last_seen_at, last_beat_at) = (agent.last_seen_at, agent.last_beat_at);
+            let same =
+                before.is_some_and(|before| Agent { last_seen_at, last_beat_at, ..before.clone() } == *agent);
             if same {
                 return None;
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
-use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time};
+use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time, last_older};
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Code, Fault, Refusal, Result};
@@ -175,16 +175,10 @@ impl State {
             self.events.retain(|event| event.id > until);
             self.floor = self.floor.max(until);
         }
-        let kept = self.heartbeats.len();
-        if let Some((before, limit)) = changes.trim_heartbeats {
-            let mut left = limit;
-            self.heartbeats.retain(|heartbeat| {
-                let goes = left > 0 && heartbeat.timestamp < before;
-                left -= usize::from(goes);
-                !goes
-            });
-        }
-        let trimmed_heartbeats = kept - self.heartbeats.len();
+        let trimmed_heartbeats = changes.trim_heartbeats.map_or(0, |(before, limit)| {
+            self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()
+        });
+        self.heartbeats.drain(..trimmed_heartbeats);
         self.heartbeats.retain(|heartbeat| !changes.forget_heartbeats_of.contains(&heartbeat.session_id));
         for heartbeat in &mut self.heartbeats {
             heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
@@ -275,8 +269,11 @@ impl Tx for Reader<'_> {
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        let older = self.state.events.partition_point(|event| event.timestamp < moment);
-        Ok(older.checked_sub(1).map_or(self.state.floor, |last| self.state.events[last].id))
+        let lowest = self.state.floor.next();
+        last_older(lowest, self.state.revision(), |id| {
+            let place = usize::try_from(id.since(lowest)).unwrap_or(usize::MAX);
+            Ok(self.state.events.get(place).is_some_and(|event| event.timestamp < moment))
+        })
     }
 
     fn floor(&self) -> Result<Revision> {

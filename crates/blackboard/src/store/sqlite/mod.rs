@@ -239,3 +239,6 @@ impl Store for Sqlite {
         self.put_back(connection);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time};
+use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time, last_older};
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
 const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
@@ -199,35 +199,13 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Heartbeats are appended in the order of time, so the old ones are those with the lowest ids.
     fn trim_heartbeats(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        const BATCH_END: &str = "SELECT id FROM heartbeats ORDER BY id LIMIT 1 OFFSET ?1";
-        let Some(old) = self.last_id_before("heartbeats", before)? else { return Ok(0) };
-        let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
-        let end = self.query_one(BATCH_END, params![offset], |row| row.get(0))?.unwrap_or(old);
-        self.execute("DELETE FROM heartbeats WHERE id <= ?1", params![old.min(end)])
-    }
-
-    /// The last id whose time is before `moment`, found by halving: ids and times rise together.
-    fn last_id_before(&self, log: &str, moment: Timestamp) -> Result<Option<i64>> {
-        let bounds = format!("SELECT min(id), max(id) FROM {log}");
-        let bounds = self.query_one(&bounds, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some((Some(lowest), Some(highest))): Option<(Option<i64>, Option<i64>)> = bounds else {
-            return Ok(None);
-        };
-        let is_older = format!("SELECT id, timestamp < ?2 FROM {log} WHERE id >= ?1 ORDER BY id LIMIT 1");
-        let moment = moment.to_string();
-        let (mut low, mut high) = (lowest, highest + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let found: Option<(i64, bool)> =
-                self.query_one(&is_older, params![middle, moment], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            match found {
-                Some((id, true)) => low = id + 1,
-                _ => high = middle,
-            }
-        }
-        Ok((low > lowest).then_some(low - 1))
+        // Of the first ones, those in front of the first that is not old.
+        const TRIM: &str = "WITH first AS (SELECT id, timestamp FROM heartbeats ORDER BY id LIMIT ?2)
+            DELETE FROM heartbeats WHERE id <= (SELECT max(id) FROM first)
+            AND id < ifnull((SELECT min(id) FROM first WHERE timestamp >= ?1), 9223372036854775807)";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.execute(TRIM, params![before.to_string(), limit])
     }
 
     /// The id of the last event, and its time.
@@ -247,19 +225,12 @@ impl<'a> Transaction<'a> {
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
-        let plan = columns::plan_of(range);
-        let sql = format!(
-            "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-            plan.table.columns.join(", "),
-            plan.table.name,
-            condition(&plan),
-            plan.order
-        );
-        let mut statement = self.prepare(&sql)?;
+        let table = columns::plan_of(range).table;
+        let mut statement = self.prepare(&range_query(range))?;
         let mut rows = statement.query(bounds(range, limit)).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::row_from(plan.table, row)?);
+            found.push(columns::row_from(table, row)?);
         }
         Ok(found)
     }
@@ -292,6 +263,18 @@ impl Drop for Transaction<'_> {
             let _ = self.execute("ROLLBACK", []);
         }
     }
+}
+
+/// The statement that reads a range: `?1` is its partition, `?2` and `?3` are its bounds, `?4` is the limit.
+pub(super) fn range_query(range: &Range) -> String {
+    let plan = columns::plan_of(range);
+    format!(
+        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
+        plan.table.columns.join(", "),
+        plan.table.name,
+        condition(&plan),
+        plan.order
+    )
 }
 
 fn key_condition(table: &Table) -> String {
@@ -389,10 +372,12 @@ impl Tx for Transaction<'_> {
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        match self.last_id_before("events", moment)? {
-            Some(id) => Ok(Revision::new(id)),
-            None => self.floor(),
-        }
+        const IS_OLDER: &str = "SELECT timestamp < ?2 FROM events WHERE id = ?1";
+        let moment = moment.to_string();
+        last_older(self.floor()?.next(), self.revision()?, |id| {
+            let older = self.query_one(IS_OLDER, params![id.get(), moment], |row| row.get(0))?;
+            Ok(older.unwrap_or(false))
+        })
     }
 
     fn floor(&self) -> Result<Revision> {
