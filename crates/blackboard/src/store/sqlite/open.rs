@@ -50,6 +50,7 @@ pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     private(&mut options);
     options.open(&unfinished).map_err(|error| io_fault(path, "created", error))?;
     build(&unfinished, now).map_err(|error| faults::translate(path, error))?;
+    set_orphans_aside(path).map_err(|error| io_fault(path, "created", error))?;
     fs::rename(&unfinished, path).map_err(|error| io_fault(path, "created", error))
 }
 
@@ -208,6 +209,18 @@ fn create_directory(directory: &Path) -> io::Result<()> {
 fn remove_with_companions(path: &Path) -> io::Result<()> {
     for ending in ["", "-journal", "-wal", "-shm"] {
         match fs::remove_file(beside(path, ending)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what a database that was moved or deleted has left beside its place. SQLite would take it for the log
+/// of the new one and mix the two. It is kept under another name, because it may hold the last commits of the old one.
+fn set_orphans_aside(path: &Path) -> io::Result<()> {
+    for ending in ["-wal", "-journal", "-shm"] {
+        match fs::rename(beside(path, ending), beside(path, &format!("{ending}-orphaned"))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
