@@ -19,6 +19,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
                 .into()
         }
         Some(ErrorCode::DatabaseCorrupt) => corrupt(path, error),
+        None if is_misread(&error) => corrupt(path, error),
         Some(ErrorCode::NotADatabase) => foreign(path, "it is not a SQLite database"),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Refusal::new(
             Code::ReadOnly,
@@ -47,6 +48,15 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
 fn is_out_of_room(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE))
+}
+
+/// Whether a column holds what this program never writes there.
+fn is_misread(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(
+        error,
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
+    )
 }
 
 /// The file is damaged.
