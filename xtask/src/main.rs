@@ -5,15 +5,49 @@
     reason = "a program has no public interface: `pub` means used outside of its module"
 )]
 
+mod bench;
 mod cli_docs;
+mod install;
+mod instructions;
+mod release;
+mod test;
+mod tour;
 
 use std::process::ExitCode;
 
+/// What a task returns; an error is a sentence for whoever called it.
+pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  install [--root DIR]   build the static release binary, install it, and show it at work
+  tour [BINARY]          a short session of two agents with a real board
+  test [--all]           everything that has to hold before a change lands
+  bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
+  bench instructions     count the instructions of the hot commands: --check, --write, --profile
+  cli-docs               write docs/cli.md from the help texts";
+
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1).unwrap_or_default();
-    if task == "cli-docs" {
-        return cli_docs::run();
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    let outcome = match task.as_str() {
+        "cli-docs" => return cli_docs::run(),
+        "install" => install::run(&arguments),
+        "tour" => tour::run(&arguments),
+        "test" => test::run(&arguments),
+        "bench" => bench::run(&arguments),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {task}: {error}");
+            ExitCode::FAILURE
+        }
     }
-    eprintln!("usage: cargo xtask cli-docs");
-    ExitCode::from(2)
 }

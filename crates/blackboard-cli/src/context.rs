@@ -8,7 +8,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::process::find_agent;
@@ -33,7 +32,8 @@ pub struct Context {
     opened: RefCell<Option<Opened>>,
 }
 
-/// The board that a call has opened, and whether it was going to write.
+/// The board that a call has opened, and whether it was going to write. It is kept to the end of the process: closing a
+/// board costs as much as reading it.
 struct Opened {
     board: Board,
     to_write: bool,
@@ -84,8 +84,22 @@ impl Context {
     /// The board, for a command that needs a session to act.
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let (board, session) = self.writing(session)?;
-        let session = session.ok_or_else(no_session)?;
+        let session = session.ok_or_else(|| self.no_session())?;
         Ok((board, session))
+    }
+
+    /// Nobody knows who acts.
+    pub fn no_session(&self) -> Error {
+        let message = match &self.environment.session {
+            Some(session) => format!(
+                "the session {} of BLACKBOARD_SESSION_ID is not on this board",
+                session.to_string_lossy()
+            ),
+            None => "no session was named, and none could be found".to_owned(),
+        };
+        let hint = "name one with --session ID, or start with: \
+                    eval \"$(blackboard agent register --name NAME --shell)\"";
+        Refusal::new(Code::NoSession, message).hint(hint).into()
     }
 
     /// The board, for a command that looks after it itself: no sweep.
@@ -135,7 +149,7 @@ impl Context {
             return Ok(given);
         }
         if let Some(pid) = &self.environment.pid {
-            let pid = pid.to_str().and_then(|pid| pid.parse().ok());
+            let pid = pid.to_str().and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
             return pid.map(Some).ok_or_else(|| Error::invalid("BLACKBOARD_PID is not a process id"));
         }
         Ok(self.calling_process())
@@ -144,8 +158,8 @@ impl Context {
     /// What can wait until the answer is out: removing what is too old, which no reader does, and folding the log
     /// back, which also grows by the cursors of readers.
     pub fn afterwards(&self) {
-        if let Some(Opened { board, to_write }) = self.opened.take() {
-            if to_write {
+        if let Some(Opened { board, to_write }) = &*self.opened.borrow() {
+            if *to_write {
                 // The answer has been given; whoever writes next tries again.
                 let _ = board.prune();
             }
@@ -196,13 +210,15 @@ impl Context {
 
     /// The session that is named, or that of the environment, or the only one of the calling agent's process.
     fn find_session(&self, board: &Board, given: Option<&str>) -> Result<Option<String>> {
-        let named = match (given, &self.environment.session) {
-            (Some(given), _) => Some(given),
-            (None, Some(session)) => Some(text_of(session)?),
-            (None, None) => None,
-        };
-        if let Some(named) = named {
-            return Ok(Some(board.agents().resolve(named)?.0));
+        if let Some(given) = given {
+            return Ok(Some(board.agents().resolve(given)?.0));
+        }
+        if let Some(session) = &self.environment.session {
+            return match board.agents().resolve(text_of(session)?) {
+                // The shell outlived its session, or this is another board: nobody was named.
+                Err(error) if error.code() == Code::AgentNotFound => Ok(None),
+                other => other.map(|(session, _)| Some(session)),
+            };
         }
         let Some(pid) = self.calling_process() else { return Ok(None) };
         let sessions = board.agents().of_process(pid)?;
@@ -236,7 +252,7 @@ fn options(config: &Config) -> SqliteOptions {
             config::Durability::Normal => Durability::Normal,
             config::Durability::Full => Durability::Full,
         },
-        busy_timeout: Duration::from_secs(5),
+        ..SqliteOptions::default()
     }
 }
 
@@ -263,13 +279,6 @@ fn tell(swept: &Swept) {
 
 fn text_of(value: &OsStr) -> Result<&str> {
     value.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))
-}
-
-/// Nobody knows who acts.
-pub fn no_session() -> Error {
-    Refusal::new(Code::NoSession, "no session was named, and none could be found")
-        .hint("name one with --session ID, or start with: eval \"$(blackboard agent register --name NAME --shell)\"")
-        .into()
 }
 
 fn no_redis() -> Error {

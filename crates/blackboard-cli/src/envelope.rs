@@ -1,9 +1,11 @@
 //! The shape of every JSON answer, written straight to the output: one object on one line.
 //!
 //! `ok` comes first and `timestamp` last. Objects are `{ok, …fields, timestamp}`, lists are
-//! `{ok, count, items, timestamp}`, refusals and faults are `{ok: false, error, code, hint, …details, timestamp}`.
+//! `{ok, count, items, timestamp}`, refusals and faults are `{ok: false, error, code, causes, hint, …details,
+//! timestamp}`.
 //! Commands, the web server and MCP all use these and no others.
 
+use std::error::Error as _;
 use std::io::Write;
 
 use blackboard::clock::Timestamp;
@@ -33,6 +35,8 @@ pub struct Failure<'a> {
     ok: bool,
     error: String,
     code: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
     #[serde(flatten)]
@@ -99,13 +103,30 @@ impl<'a> Failure<'a> {
     /// A refusal or a fault of the board.
     pub fn new(error: &'a Error, timestamp: Timestamp) -> Failure<'a> {
         let (message, code) = (error.to_string(), error.code().as_str());
-        Failure { ok: false, error: message, code, hint: error.hint(), details: error.details(), timestamp }
+        let causes = causes(error);
+        let (hint, details) = (error.hint(), error.details());
+        Failure { ok: false, error: message, code, causes, hint, details, timestamp }
     }
 
     /// A call that could not be understood.
     pub fn usage(error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
-        Failure { ok: false, error, code: Code::Usage.as_str(), hint: Some(hint), details: None, timestamp }
+        let (code, hint) = (Code::Usage.as_str(), Some(hint));
+        Failure { ok: false, error, code, causes: Vec::new(), hint, details: None, timestamp }
     }
+}
+
+/// What the layers below said about a fault, the nearest first.
+pub fn causes(error: &Error) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut below = match error {
+        Error::Fault(fault) => fault.source(),
+        Error::Refusal(_) => None,
+    };
+    while let Some(cause) = below {
+        causes.push(cause.to_string());
+        below = cause.source();
+    }
+    causes
 }
 
 fn write_json<T: Serialize + ?Sized>(out: &mut dyn Write, value: &T) -> output::Result {

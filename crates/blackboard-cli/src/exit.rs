@@ -4,7 +4,6 @@
 //! (`blackboard … | head -1`) has what it wanted: the call ends quietly with 0, because what it did stays done, but
 //! nothing that depends on the reader having got everything happens any more.
 
-use std::error::Error as _;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
@@ -41,9 +40,11 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
 }
 
 /// Shows what clap has to say: help on stdout, or what is wrong with the call.
-pub fn usage(error: &clap::Error, json: bool) -> ExitCode {
+///
+/// `command` is what was called, as far as that is known: clap does not say it about every mistake.
+pub fn usage(error: &clap::Error, command: &str, json: bool) -> ExitCode {
     if json && error.use_stderr() {
-        let (message, hint) = in_two_parts(error);
+        let (message, hint) = in_two_parts(error, command);
         let failure = envelope::Failure::usage(message, &hint, SystemClock.now());
         // Nobody is left to tell when this fails.
         let _ = Answer::new(&mut io::stdout().lock(), SystemClock.now()).raw(&failure);
@@ -97,13 +98,9 @@ fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
     let styles = screen.styles();
     let message = error.to_string();
     screen.line(format_args!("{} {}", styles.paint(Tone::Alarm, "error:"), escape(&message)))?;
-    if let Error::Fault(fault) = error {
-        let mut cause = fault.source();
-        while let Some(error) = cause {
-            let text = format!("cause: {error}");
-            screen.line(format_args!("{}", styles.paint(Tone::Faint, &escape(&text))))?;
-            cause = error.source();
-        }
+    for cause in envelope::causes(error) {
+        let text = format!("cause: {cause}");
+        screen.line(format_args!("{}", styles.paint(Tone::Faint, &escape(&text))))?;
     }
     if let Some(hint) = error.hint() {
         screen.line(format_args!("{} {}", styles.paint(Tone::Good, "hint:"), escape(hint)))?;
@@ -112,7 +109,7 @@ fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
 }
 
 /// Takes clap's text apart into what is wrong and what to do about it.
-fn in_two_parts(error: &clap::Error) -> (String, String) {
+fn in_two_parts(error: &clap::Error, command: &str) -> (String, String) {
     let text = error.render().to_string();
     let mut paragraphs = text
         .trim()
@@ -126,7 +123,7 @@ fn in_two_parts(error: &clap::Error) -> (String, String) {
         }
         _ => first.strip_prefix("error: ").unwrap_or(&first),
     };
-    let mut hint = "run `blackboard --help`".to_owned();
+    let mut hint = format!("run `{} --help`", format!("blackboard {command}").trim_end());
     for paragraph in paragraphs {
         if let Some(tip) = paragraph.strip_prefix("tip: ") {
             return (message.to_owned(), tip.to_owned());

@@ -37,19 +37,24 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let parsed = match args::find(&arguments) {
+    let (path, parsed) = match args::find(&arguments) {
         Invocation::Version => return exit::version(),
-        Invocation::Leaf { leaf, arguments } => leaf.parse(arguments).map(|matches| (leaf.command, matches)),
-        Invocation::Tree => tree::parse(&arguments),
+        Invocation::Leaf { leaf, arguments } => {
+            (leaf.path(), leaf.parse(arguments).map(|matches| (leaf.command, matches)))
+        }
+        Invocation::Tree => ("", tree::parse(&arguments)),
     };
     match parsed.and_then(run) {
         Ok(code) => code,
-        Err(error) => exit::usage(&error, args::asks_for_json(&arguments)),
+        Err(error) => exit::usage(&error, path, args::asks_for_json(&arguments)),
     }
 }
 
 fn run((command, mut matches): (&Command, ArgMatches)) -> Result<ExitCode, clap::Error> {
     let context = Context::new(Globals::from_arg_matches_mut(&mut matches)?);
     let outcome = command.run(&mut matches, &context)?;
-    Ok(exit::finish(outcome, &context))
+    let code = exit::finish(outcome, &context);
+    // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.
+    std::mem::forget(context);
+    Ok(code)
 }

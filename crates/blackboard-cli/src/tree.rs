@@ -56,6 +56,12 @@ pub fn parse(arguments: &[OsString]) -> Result<(&'static Command, ArgMatches), c
 const ABOUT: &str = "A coordination surface for agents that work at the same time";
 
 const AFTER: &str = "\
+Environment:
+  BLACKBOARD_SESSION_ID  the session that acts, where --session does not say it
+  BLACKBOARD_DB          the board, where --db does not say it
+  BLACKBOARD_HOME        where the board and the configuration of this user are [default: ~/.pai/blackboard]
+  BLACKBOARD_PID         the process behind a session that registers
+
 Exit codes:
   0  done
   1  a fault: something is broken

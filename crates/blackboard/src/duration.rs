@@ -13,7 +13,7 @@ const DAY: u64 = 24 * HOUR;
 /// Ten years: whoever means more than that means something else.
 const LONGEST: Duration = Duration::from_secs(3_652 * DAY);
 
-const EXAMPLES: &str = "Write 500ms, 90s, 15m, 1h30m, 2d or 1w; a bare number is seconds.";
+const EXAMPLES: &str = "write 500ms, 90s, 15m, 1h30m, 2d or 1w; a bare number is seconds";
 
 /// Reads a duration: numbers with the units `ms`, `s`, `m`, `h`, `d` and `w`, or one bare number of seconds.
 ///
@@ -52,7 +52,7 @@ pub fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp> {
             refuse(
                 text,
                 "is neither a duration nor an ISO 8601 time with a zone",
-                "Write how far to go back, such as 90s, 15m, 1h or 2d, or a time such as 2026-02-03T15:30:00Z.",
+                "write how far to go back, such as 90s, 15m, 1h or 2d, or a time such as 2026-02-03T15:30:00Z",
             )
         }),
     }
@@ -146,7 +146,7 @@ fn split_at_end_of(text: &str, belongs: fn(char) -> bool) -> (&str, &str) {
 
 fn refuse(text: &str, problem: &str, hint: &str) -> Error {
     let shown: String = text.chars().take(60).collect();
-    Refusal::new(Code::InvalidValue, format!("\"{}\" {problem}.", escape_for_terminal(&shown)))
+    Refusal::new(Code::InvalidValue, format!("\"{}\" {problem}", escape_for_terminal(&shown)))
         .hint(hint)
         .into()
 }

@@ -115,11 +115,13 @@ impl Board {
         let too_old = tx.revision_before(tx.now().minus(self.settings().keep_events))?;
         let due = too_old.max(self.over_the_limit(tx, floor, newest)?).min(newest.previous());
         let batch_end = Revision::new(floor.get() + i64::try_from(BATCH).unwrap_or(i64::MAX));
-        // A page ends behind a whole commit, and so does what is removed.
         let until = match due.min(batch_end) {
-            until if until <= floor => return Ok(()),
-            until => end_of_commit(tx, until)?.min(newest.previous()),
+            until if until > floor => end_of_commit(tx, until, newest)?,
+            _ => return Ok(()),
         };
+        if until <= floor {
+            return Ok(());
+        }
         changes.trim_events = Some(until);
         pruned.events = until.since(floor);
         pruned.more = until < due;
@@ -188,9 +190,15 @@ fn is_due(tx: &dyn Tx) -> Result<bool> {
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
 }
 
-fn end_of_commit(tx: &dyn Tx, revision: Revision) -> Result<Revision> {
+/// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends behind a whole
+/// commit, as a page does, and the newest one stays.
+fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Revision> {
     let page = tx.events(&Page::after(revision.previous(), 1))?;
-    Ok(page.last().map_or(revision, |event| event.id))
+    Ok(match page.last() {
+        Some(last) if last.id >= newest => last.commit_id.previous(),
+        Some(last) => last.id,
+        None => revision,
+    })
 }
 
 fn approximate_bytes(event: &crate::event::Event) -> usize {

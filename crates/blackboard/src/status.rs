@@ -34,6 +34,15 @@ pub struct BoardStatus {
     pub revision: Revision,
 }
 
+/// A part of a board and the room that it takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Room {
+    /// The table, together with its indexes, or `unused`.
+    pub what: String,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
 /// How many agents there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AgentCounts {
@@ -68,6 +77,21 @@ pub struct WorkCounts {
 }
 
 impl Board {
+    /// What takes the room in the board's file, the largest first. Reads all of it, so this is for the rare moment in
+    /// which somebody asks; empty on a board that has no file.
+    ///
+    /// ```
+    /// # use blackboard::Board;
+    /// # let directory = std::env::temp_dir().join(format!("blackboard-room-{}", std::process::id()));
+    /// let board = Board::open(&directory.join("local.db"))?;
+    /// assert!(board.room()?.iter().any(|part| part.what == "events"));
+    /// # std::fs::remove_dir_all(directory).unwrap();
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn room(&self) -> Result<Vec<Room>> {
+        self.store().room()
+    }
+
     /// The whole board at a glance.
     ///
     /// ```

@@ -89,31 +89,48 @@ impl Board {
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
         let mut swept = Swept::default();
-        let (candidates, now) = self.candidates(sweep)?;
+        let (candidates, now) = self.candidates(sweep, patience)?;
         if candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)? {
             return Ok(swept);
         }
         for agent in candidates {
-            let liveness = match agent.pid {
-                Some(pid) => self.processes().liveness(pid, agent.process.as_ref()),
-                None => Liveness::Unknown,
-            };
-            if liveness == Liveness::Alive && !agent.shares_process {
-                swept.pids_verified.push(agent.session_id.clone());
-                if !sweep.dry_run {
-                    self.refresh(&agent, patience)?;
-                }
-            } else if now.since(agent.last_seen_at) >= self.patience_with(&agent, liveness, sweep) {
-                swept.stale_agents.extend(self.mark_stale(&agent, sweep.dry_run, patience)?);
+            match self.judge(&agent, now, sweep, patience, &mut swept) {
+                // Somebody is writing, and nobody waits: the next command goes on from here.
+                Err(error) if patience == Patience::Never && error.code() == Code::Busy => break,
+                other => other?,
             }
         }
         Ok(swept)
     }
 
+    /// Decides about one candidate, by what is known of its process.
+    fn judge(
+        &self,
+        agent: &Agent,
+        now: Timestamp,
+        sweep: &Sweep,
+        patience: Patience,
+        swept: &mut Swept,
+    ) -> Result<()> {
+        let liveness = match agent.pid {
+            Some(pid) => self.processes().liveness(pid, agent.process.as_ref()),
+            None => Liveness::Unknown,
+        };
+        if liveness == Liveness::Alive && !agent.shares_process {
+            if !sweep.dry_run {
+                self.refresh(agent, patience)?;
+            }
+            swept.pids_verified.push(agent.session_id.clone());
+        } else if now.since(agent.last_seen_at) >= self.patience_with(agent, liveness, sweep) {
+            swept.stale_agents.extend(self.mark_stale(agent, sweep.dry_run, patience)?);
+        }
+        Ok(())
+    }
+
     /// Live agents that have been silent for too long, by one look at an index.
-    fn candidates(&self, sweep: &Sweep) -> Result<(Vec<Agent>, Timestamp)> {
+    fn candidates(&self, sweep: &Sweep, patience: Patience) -> Result<(Vec<Agent>, Timestamp)> {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        let limit = if sweep.caller.is_some() || sweep.threshold.is_none() { BATCH } else { usize::MAX };
+        let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
         self.read(&[], |tx| {
             let range = Range::live_agents_seen_before(tx.now().minus(threshold));
             let mut candidates = tx.hints::<Agent>(&range, limit)?;
@@ -157,7 +174,7 @@ impl Board {
                 Ok(Some(decide(silent.clone(), held, tx.now()).1))
             });
         }
-        let marked = self.commit_patiently(patience, "sweep", &wanted, |tx| {
+        self.commit_patiently(patience, "sweep", &wanted, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // It has moved since it was looked at: somebody heard of it, or was faster.
             let Some(agent) =
@@ -167,11 +184,7 @@ impl Board {
             };
             let (changes, stale) = decide(agent, held_items(tx, session)?, tx.now());
             Ok((changes, Some(stale)))
-        });
-        match marked {
-            Err(error) if patience == Patience::Never && error.code() == Code::Busy => Ok(None),
-            other => other,
-        }
+        })
     }
 
     fn commit_patiently<T: Pending>(

@@ -1,6 +1,7 @@
 //! Arguments that several commands share, each defined once.
 
 use blackboard::Metadata;
+use clap::builder::NonEmptyStringValueParser;
 
 /// The session that acts.
 #[derive(clap::Args, Debug)]
@@ -16,11 +17,11 @@ pub struct Session {
 #[group(required = true, multiple = false)]
 pub struct Item {
     /// The work item
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     item: Option<String>,
 
     /// The work item, as an option
-    #[arg(long = "id", value_name = "ID", alias = "task")]
+    #[arg(long = "id", value_name = "ID", alias = "task", value_parser = NonEmptyStringValueParser::new())]
     item_option: Option<String>,
 }
 
@@ -37,11 +38,11 @@ impl Item {
 #[group(required = true, multiple = false)]
 pub struct Project {
     /// The project
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     project: Option<String>,
 
     /// The project, as an option
-    #[arg(long = "id", value_name = "ID")]
+    #[arg(long = "id", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     project_option: Option<String>,
 }
 
@@ -50,6 +51,14 @@ impl Project {
     pub fn id(self) -> String {
         // clap has made sure that one of them is there.
         self.project.or(self.project_option).unwrap_or_default()
+    }
+}
+
+/// Parses a number of things to show; showing none of them would look like there are none.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("allowed: a whole number from 1 on".to_owned()),
     }
 }
 

@@ -144,8 +144,14 @@ fn examples_last(command: clap::Command) -> clap::Command {
     let Some(text) = command.get_long_about().map(ToString::to_string) else { return command };
     match text.split_once("\n\nExamples:\n") {
         Some((explanation, examples)) => {
-            command.long_about(explanation.to_owned()).after_long_help(format!("Examples:\n{examples}"))
+            command.long_about(unwrapped(explanation)).after_long_help(format!("Examples:\n{examples}"))
         }
         None => command,
     }
+}
+
+/// One line a paragraph: the lines of the source are not those of the reader's terminal.
+fn unwrapped(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }

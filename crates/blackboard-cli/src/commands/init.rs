@@ -8,7 +8,7 @@ use blackboard::{Board, Code, Error, Fault, Result};
 use serde::Serialize;
 
 use super::Run;
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::envelope::Answer;
 use crate::location::{self, DATABASE_FILE};
 use crate::outcome::{Outcome, Render};
@@ -41,6 +41,11 @@ impl Run for Init {
             ignore_everything(directory)?;
         }
         Board::open(&file)?;
+        let used = &context.place()?.file;
+        if *used != file {
+            let (used, file) = (crate::config::printable(used), crate::config::printable(&file));
+            warn(&format!("commands use {used} instead of {file}: see BLACKBOARD_DB"));
+        }
         Ok(Outcome::new(Initialized { database: file, created }))
     }
 }

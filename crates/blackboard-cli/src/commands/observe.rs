@@ -6,10 +6,10 @@ use blackboard::event::{EventType, Since};
 use blackboard::{Error, Result};
 
 use super::Run;
-use super::arguments::Session;
+use super::arguments::{Session, at_least_one};
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::output::event::Observed;
+use crate::output::event::{Observed, Reading};
 
 /// The reader whose cursor this command moves.
 const READER: &str = "observe";
@@ -40,7 +40,7 @@ pub struct Observe {
     filter: Vec<String>,
 
     /// About this many at most; a commit is never split
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     /// Do not move the cursor
@@ -60,15 +60,21 @@ impl Run for Observe {
             },
         };
         let observation = board.events().observe(&since, &types)?;
-        let moves = !self.peek && types.is_empty();
-        let observed = Observed::new(board.clone(), observation, self.limit);
+        let reading = match since {
+            Since::Cursor { .. } if !self.peek && types.is_empty() => Reading::OnFromCursor,
+            Since::Cursor { .. } => Reading::PeekFromCursor,
+            _ => Reading::FromMoment,
+        };
+        let observed = Observed::new(board.clone(), observation, reading, self.limit);
         let shown = observed.last_shown();
         let outcome = Outcome::new(observed);
         Ok(match since {
-            Since::Cursor { session, reader } if moves => outcome.after_flush(move || {
-                // Somebody is writing: the reader sees its last events again, which is better than waiting.
-                let _ = board.events().advance(&session, &reader, shown.get());
-            }),
+            Since::Cursor { session, reader } if reading == Reading::OnFromCursor => {
+                outcome.after_flush(move || {
+                    // Somebody is writing: the reader sees its last events again, which is better than waiting.
+                    let _ = board.events().advance(&session, &reader, shown.get());
+                })
+            }
             _ => outcome,
         })
     }

@@ -21,10 +21,16 @@ impl Run for Status {
         let board = context.reading()?;
         let place = context.place()?;
         let status = board.status()?;
+        let warn_size_bytes = place.config.database.warn_size_mb as u64 * 1024 * 1024;
+        let room = match status.database_size_bytes > warn_size_bytes {
+            true => board.room()?,
+            false => Vec::new(),
+        };
         Ok(Outcome::new(BoardOverview {
             database: crate::config::printable(&place.file),
             exists: place.file.exists(),
-            warn_size_bytes: place.config.database.warn_size_mb as u64 * 1024 * 1024,
+            warn_size_bytes,
+            room,
             status,
         }))
     }

@@ -6,11 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
-use rustix::fs::OFlags;
 
 use super::Config;
 use super::keys::{KEYS, Key, Unit, Written};
@@ -88,12 +86,25 @@ fn read(path: &Path, origin: Origin) -> io::Result<Option<String>> {
 
 /// Opening a pipe would wait for someone to write into it. A link is fine in one's own home, where configuration often
 /// is one, but a clone must not choose which file is read.
+#[cfg(unix)]
 fn open(path: &Path, origin: Origin) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::OFlags;
+
     let flags = match origin {
         Origin::Home => OFlags::NONBLOCK,
         Origin::Project => OFlags::NONBLOCK | OFlags::NOFOLLOW,
     };
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path, origin: Origin) -> io::Result<File> {
+    if matches!(origin, Origin::Project) && std::fs::symlink_metadata(path)?.is_symlink() {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    OpenOptions::new().read(true).open(path)
 }
 
 /// Applies every value that can be used.

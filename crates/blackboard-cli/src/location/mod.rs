@@ -12,8 +12,6 @@ mod repository;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Refusal, Result};
@@ -170,11 +168,24 @@ fn is_own_directory(path: &Path) -> Result<bool, String> {
         Err("it is a symbolic link".to_owned())
     } else if !metadata.is_dir() {
         Err("it is not a directory".to_owned())
-    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
-        Err(format!("it belongs to another user (uid {})", metadata.uid()))
+    } else if let Some(owner) = other_owner(&metadata) {
+        Err(format!("it belongs to another user (uid {owner})"))
     } else {
         Ok(true)
     }
+}
+
+/// The user that it belongs to, if that is another one.
+#[cfg(unix)]
+fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
+    let owner = std::os::unix::fs::MetadataExt::uid(metadata);
+    (owner != rustix::process::geteuid().as_raw()).then_some(owner)
+}
+
+/// Where files have access lists instead of one owner, the directory's own protection has to do.
+#[cfg(not(unix))]
+fn other_owner(_metadata: &fs::Metadata) -> Option<u32> {
+    None
 }
 
 /// The configuration beside a board that lies in the directory of a project, however the board was named: all
@@ -189,7 +200,7 @@ fn project_config(target: &Target, project_directory: &str) -> Option<PathBuf> {
 fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
     if text.is_empty() {
         return Err(Refusal::new(Code::InvalidValue, format!("{name} is empty"))
-            .hint("Name a file, a directory, or a redis:// URL.")
+            .hint("name a file, a directory, or a redis:// URL")
             .into());
     }
     // A URL may carry a password, so no message repeats more of it than its scheme.
@@ -200,12 +211,12 @@ fn target(text: &OsStr, name: &str, base: &Path) -> Result<Target> {
                 Code::InvalidValue,
                 format!("{name} is a {scheme}:// URL, which can't keep a board"),
             )
-            .hint("Name a file, a directory, or a redis:// or rediss:// URL.")
+            .hint("name a file, a directory, or a redis:// or rediss:// URL")
             .into());
         }
         _ => {}
     }
-    let names_directory = text.as_bytes().ends_with(b"/");
+    let names_directory = text.as_encoded_bytes().ends_with(b"/");
     let path: PathBuf = base.join(text).components().collect();
     Ok(Target::File(if names_directory || path.is_dir() { path.join(DATABASE_FILE) } else { path }))
 }
@@ -225,7 +236,7 @@ fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
 
 fn no_home() -> Refusal {
     Refusal::new(Code::Usage, "there is no place for a board: neither HOME nor BLACKBOARD_HOME is set")
-        .hint("Set BLACKBOARD_HOME, or name the board with --db.")
+        .hint("set BLACKBOARD_HOME, or name the board with --db")
 }
 
 #[cfg(test)]

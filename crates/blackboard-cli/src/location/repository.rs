@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What git writes into `.git` and `commondir` is one path; anything longer was not written by git.
@@ -60,7 +59,15 @@ fn read_link_file(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
+#[cfg(unix)]
 fn path_in(content: &[u8]) -> Option<&Path> {
     let path = content.trim_ascii();
-    (!path.is_empty()).then(|| Path::new(std::ffi::OsStr::from_bytes(path)))
+    (!path.is_empty()).then(|| Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path)))
+}
+
+/// Where paths are not bytes, git writes them as UTF-8.
+#[cfg(not(unix))]
+fn path_in(content: &[u8]) -> Option<&Path> {
+    let path = std::str::from_utf8(content.trim_ascii()).ok()?;
+    (!path.is_empty()).then(|| Path::new(path))
 }

@@ -34,11 +34,10 @@ impl Render for RegisteredAgent {
             ("Work", agent.current_work.clone()),
             (
                 "PID",
-                Some(
-                    agent
-                        .pid
-                        .map_or_else(|| "none (the time alone decides)".to_owned(), |pid| pid.to_string()),
-                ),
+                Some(agent.pid.map_or_else(
+                    || "none (only what it does shows that it lives)".to_owned(),
+                    |pid| pid.to_string(),
+                )),
             ),
             ("Started", Some(agent.started_at.to_string())),
         ])

@@ -19,8 +19,20 @@ const BATCH: usize = 1000;
 pub struct Observed {
     board: Board,
     observation: Observation,
+    reading: Reading,
     limit: usize,
     last_shown: Rc<Cell<Revision>>,
+}
+
+/// From where the log is read, which decides what a person is told about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// From where the session stopped; the next observation goes on from here.
+    OnFromCursor,
+    /// From where the session stopped, without moving that place.
+    PeekFromCursor,
+    /// From a moment on.
+    FromMoment,
 }
 
 #[derive(Serialize)]
@@ -31,9 +43,9 @@ struct Position {
 
 impl Observed {
     /// What `observation` found on `board`, at most about `limit` events of it.
-    pub fn new(board: Board, observation: Observation, limit: Option<usize>) -> Observed {
+    pub fn new(board: Board, observation: Observation, reading: Reading, limit: Option<usize>) -> Observed {
         let last_shown = Rc::new(Cell::new(observation.after));
-        Observed { board, observation, limit: limit.unwrap_or(usize::MAX), last_shown }
+        Observed { board, observation, reading, limit: limit.unwrap_or(usize::MAX), last_shown }
     }
 
     /// How far it was read once it was shown.
@@ -68,9 +80,10 @@ impl Render for Observed {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        match self.observation.since {
-            Some(since) => screen.line(format_args!("Events since last observation ({since}):"))?,
-            None => screen.line(format_args!("Events:"))?,
+        match (self.observation.since, self.reading) {
+            (None, _) => screen.line(format_args!("Events:"))?,
+            (Some(since), Reading::FromMoment) => screen.line(format_args!("Events since {since}:"))?,
+            (Some(since), _) => screen.line(format_args!("Events since last observation ({since}):"))?,
         }
         if self.observation.compacted {
             screen.line(format_args!(
@@ -79,8 +92,13 @@ impl Render for Observed {
         }
         screen.gap()?;
         let mut last = None;
+        let mut day = screen.now().midnight();
         let shown = self.each(|event| {
             last = Some(event.timestamp);
+            if event.timestamp.midnight() != day {
+                day = event.timestamp.midnight();
+                screen.line(format_args!("{}:", time::date(day)))?;
+            }
             screen.line(format_args!(
                 "{}  {:<20} {}",
                 time::of_day(event.timestamp),
@@ -92,10 +110,13 @@ impl Render for Observed {
             Some(last) => {
                 screen.gap()?;
                 let events = if shown == 1 { "event" } else { "events" };
-                screen.line(format_args!(
-                    "{shown} {events} | Next check will start from {}",
-                    time::of_day(last)
-                ))
+                match self.reading {
+                    Reading::OnFromCursor => screen.line(format_args!(
+                        "{shown} {events} | Next check will start from {}",
+                        time::of_day(last)
+                    )),
+                    _ => screen.line(format_args!("{shown} {events}")),
+                }
             }
             None => screen.line(format_args!("Nothing new.")),
         }

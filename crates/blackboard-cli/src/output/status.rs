@@ -1,6 +1,6 @@
 //! The whole board, for people and programs.
 
-use blackboard::status::BoardStatus;
+use blackboard::status::{BoardStatus, Room};
 use serde::Serialize;
 
 use super::{Result, Screen, Tone, escape, time};
@@ -18,6 +18,9 @@ pub struct BoardOverview {
     /// From which size on a person should know.
     #[serde(skip)]
     pub warn_size_bytes: u64,
+    /// What takes the room, if it is more than that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub room: Vec<Room>,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,
@@ -60,19 +63,24 @@ impl Render for BoardOverview {
                 agent.status
             ))?;
         }
-        if size > self.warn_size_bytes {
-            screen.gap()?;
-            let styles = screen.styles();
-            screen.line(format_args!(
-                "{} the database is larger than {}: {} events are kept (sweep.pruneEventsAfterDays, database.maxLogMb)",
-                styles.paint(Tone::Caution, "warning:"),
-                bytes(self.warn_size_bytes),
-                self.status.events_kept
-            ))?;
+        if self.room.is_empty() {
+            return Ok(());
         }
+        screen.gap()?;
+        let warning = screen.styles().paint(Tone::Caution, "warning:");
+        let limit = bytes(self.warn_size_bytes);
+        screen.line(format_args!("{warning} the database is larger than {limit} (database.warnSizeMb)"))?;
+        for part in &self.room {
+            screen.line(format_args!("  {:>8}  {}", bytes(part.bytes), escape(&part.what)))?;
+        }
+        screen.line(format_args!("{KEEPING}"))?;
         Ok(())
     }
 }
+
+/// What a person can do about a large database.
+const KEEPING: &str = "What is kept: sweep.pruneEventsAfterDays, sweep.pruneHeartbeatsAfterDays, database.maxLogMb \
+                       (see docs/configuration.md)";
 
 fn bytes(count: u64) -> String {
     match count {

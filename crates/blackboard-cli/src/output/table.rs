@@ -92,7 +92,7 @@ impl Table {
         }
         for (column, layout) in self.columns.iter().zip(table.column_iter_mut()) {
             layout.set_padding((0, 2));
-            layout.set_constraint(if column.wraps {
+            layout.set_constraint(if column.wraps && width.is_some() {
                 ColumnConstraint::LowerBoundary(Width::Fixed(NARROWEST))
             } else {
                 ColumnConstraint::ContentWidth

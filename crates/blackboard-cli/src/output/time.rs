@@ -30,6 +30,11 @@ pub fn of_day(moment: Timestamp) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
+/// The day in UTC, as in `2026-02-03`.
+pub fn date(moment: Timestamp) -> String {
+    moment.to_string().chars().take_while(|character| *character != 'T').collect()
+}
+
 #[derive(Clone, Copy)]
 enum Unit {
     Second,
@@ -103,5 +108,6 @@ mod tests {
     fn the_time_of_day_is_in_utc() {
         assert_eq!(of_day("2026-02-03T15:05:09.999Z".parse().unwrap()), "15:05:09");
         assert_eq!(of_day(Timestamp::EPOCH), "00:00:00");
+        assert_eq!(date("2026-02-03T15:05:09.999Z".parse().unwrap()), "2026-02-03");
     }
 }

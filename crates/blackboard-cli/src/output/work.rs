@@ -183,9 +183,14 @@ fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
 
 fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
     let item = &unblocked.item;
-    screen.line(format_args!("Unblocked work item: {}", escape(&item.item_id)))?;
+    let verb = match (unblocked.unblocked, unblocked.open_blockers.is_empty()) {
+        (true, _) => "Unblocked work item",
+        (false, false) => "Still blocked",
+        (false, true) => "Not blocked",
+    };
+    screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
     if !unblocked.open_blockers.is_empty() {
-        screen.line(format_args!("Still waits for: {}", escape(&unblocked.open_blockers.join(", "))))?;
+        screen.line(format_args!("Waits for: {}", escape(&unblocked.open_blockers.join(", "))))?;
     }
     screen.line(format_args!("Status: {}", item.status))
 }

@@ -1,6 +1,12 @@
 use std::process::{Command, Stdio};
 
 use crate::scratch::Scratch;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("completions");
+}
 
 #[test]
 fn every_shell_gets_a_script_that_knows_the_commands() {

@@ -1,10 +1,23 @@
-//! What a user of the `blackboard` command sees: the real program, one module a command.
+//! What a user of the `blackboard` command sees: the real program, one module a command, and one for each promise
+//! that all of them keep.
 
+#![cfg(unix)]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
+mod agent;
 mod completions;
-mod output;
-mod scratch;
-mod usage;
+mod export;
+mod init;
+mod observe;
+mod project;
+mod status;
+mod sweep;
 mod version;
+mod work;
+
+mod output;
+mod refusals;
+mod scratch;
+mod transcript;
+mod usage;

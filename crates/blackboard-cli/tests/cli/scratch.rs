@@ -1,11 +1,15 @@
 //! A place where the real program runs and finds nothing of the machine it runs on.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// The program.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_blackboard");
 
 /// A directory of its own that is home, working directory and environment of every call.
 pub struct Scratch {
@@ -33,19 +37,68 @@ impl Scratch {
         self.directory.path()
     }
 
+    /// The board that a call uses if nothing else is said.
+    pub fn database(&self) -> PathBuf {
+        self.path().join(".pai/blackboard/local.db")
+    }
+
     /// Runs the program to its end.
     pub fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
         Output::of(self.command(arguments).output().unwrap())
     }
 
+    /// Runs a call that has to succeed, and returns its JSON.
+    #[track_caller]
+    pub fn json(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
+        let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned());
+        self.run(arguments.chain([OsString::from("--json")])).success().json()
+    }
+
     /// The program as it would be run, for tests that change something about that.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_blackboard"));
-        command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments);
+        self.furnish(command)
+    }
+
+    /// A shell in the same surroundings, in which `blackboard` is the program.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        self.furnish(command)
+    }
+
+    /// Everything below the directory: paths, modes and contents, to see whether anything was touched.
+    pub fn contents(&self) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut waiting = vec![self.path().to_owned()];
+        while let Some(path) = waiting.pop() {
+            let metadata = std::fs::symlink_metadata(&path).unwrap();
+            let content = match metadata.is_file() {
+                true => std::fs::read(&path).unwrap(),
+                false => Vec::new(),
+            };
+            if metadata.is_dir() {
+                waiting.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+            found.push((path, metadata.permissions().mode(), content));
+        }
+        found.sort();
+        found
+    }
+
+    /// Nothing but this directory and the program. Sessions belong to this process, which lives as long as the test:
+    /// whatever agent runs the tests has nothing to do with them.
+    fn furnish(&self, mut command: Command) -> Command {
+        let programs = Path::new(PROGRAM).parent().unwrap().as_os_str().to_owned();
+        let mut path = programs;
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        command.current_dir(self.path()).stdin(Stdio::null()).env_clear();
         command
-            .env_clear()
             .env("HOME", self.path())
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            .env("PATH", path)
+            .env("BLACKBOARD_PID", std::process::id().to_string());
         command
     }
 }
@@ -61,6 +114,7 @@ impl Output {
     }
 
     /// The answer as JSON: exactly one line.
+    #[track_caller]
     pub fn json(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "one line of JSON, not {self:?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -72,4 +126,34 @@ impl Output {
         assert_eq!(self.code, 0, "{self:?}");
         self
     }
+
+    /// The JSON of a call that was refused with this code.
+    #[track_caller]
+    pub fn refused(&self, code: blackboard::Code) -> Value {
+        let json = self.json();
+        assert_eq!(
+            (self.code, json["ok"].as_bool(), json["code"].as_str()),
+            (i32::from(code.exit_code()), Some(false), Some(code.as_str())),
+            "{self:?}"
+        );
+        json
+    }
+}
+
+/// Every command of the program, from its help text.
+pub fn commands() -> Vec<String> {
+    let help = Scratch::new().run(["--help"]).success().stdout;
+    let listed = help.lines().take_while(|line| *line != "Options:");
+    let commands: Vec<_> = listed
+        .filter_map(|line| Some(line.strip_prefix("  ")?.split_once("  ")?.0.trim().to_owned()))
+        .collect();
+    assert!(commands.len() > 20, "the help text lists the commands: {help}");
+    commands
+}
+
+/// The id of a process that has just ended.
+pub fn dead_process() -> u32 {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
 }

@@ -1,4 +1,10 @@
 use crate::scratch::Scratch;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("version");
+}
 
 #[test]
 fn the_version_is_said_in_three_ways() {

@@ -63,22 +63,25 @@ impl Agents<'_> {
                 ));
             }
             let mut released = Vec::new();
-            let mut delegates = Vec::new();
-            let agent = end(tx, agent, &mut changes, &mut released, &mut delegates)?;
+            let mut ended = Vec::new();
+            let agent = end(tx, agent, &mut changes, &mut released, &mut ended)?;
+            let delegates = ended.split_off(1);
             Ok((changes, Deregistered { agent, released, delegates, duration_seconds, already_ended: false }))
         })
     }
 }
 
-/// Ends one session, and those that can't outlive it.
+/// Ends one session, and those that can't outlive it. `ended` names them, the session itself first; so nobody is
+/// ended twice, even if another program made a session its own ancestor.
 fn end(
     tx: &dyn Tx,
     mut agent: Agent,
     changes: &mut Changes,
     released: &mut Vec<String>,
-    delegates: &mut Vec<String>,
+    ended: &mut Vec<String>,
 ) -> Result<Agent> {
     let session = agent.session_id.clone();
+    ended.push(session.clone());
     for item in tx.rows::<WorkItem>(&Range::claimed_by(&session))? {
         if item.is_held_by(&session) {
             released.push(item.item_id.clone());
@@ -86,9 +89,9 @@ fn end(
         }
     }
     for delegate in tx.rows::<Agent>(&Range::delegates_of(&session))? {
-        if delegate.shares_process && delegate.status.is_live() {
-            delegates.push(delegate.session_id.clone());
-            end(tx, delegate, changes, released, delegates)?;
+        let ends_too = delegate.shares_process && delegate.status.is_live();
+        if ends_too && !ended.contains(&delegate.session_id) {
+            end(tx, delegate, changes, released, ended)?;
         }
     }
     let lasted = tx.now().since(agent.started_at);

@@ -180,12 +180,13 @@ fn decide(
     Ok((changes, answer))
 }
 
-/// The work items that the commit at `revision` set free: what a session lost when it was marked stale.
+/// The work items that the commit at `revision` set free: what a session lost when it was marked stale. Nothing is
+/// known of them if that commit was pruned.
 fn lost_at(tx: &dyn Tx, revision: Revision) -> Result<Vec<String>> {
     let commit = tx.events(&Page::after(revision.previous(), 1))?;
     Ok(commit
         .iter()
-        .filter(|event| event.event_type == EventType::StaleLocksReleased)
+        .filter(|event| event.commit_id == revision && event.event_type == EventType::StaleLocksReleased)
         .flat_map(items_of)
         .collect())
 }

@@ -168,13 +168,23 @@ pub(crate) fn not_found(session: &str) -> Error {
 
 impl Agents<'_> {
     /// Notes that the session did something, if it is longer ago than a heartbeat, and puts the row if it changed.
-    pub(crate) fn saw(self, mut agent: Agent, before: Option<&Agent>, now: Timestamp, changes: &mut Changes) {
+    pub(crate) fn saw(self, mut agent: Agent, before: &Agent, now: Timestamp, changes: &mut Changes) {
         if now.since(agent.last_seen_at) >= self.board.settings().heartbeat_interval {
             agent.last_seen_at = now;
             agent.last_beat_at = now;
         }
-        if before != Some(&agent) {
+        if *before != agent {
             changes.put(agent);
         }
+    }
+
+    /// The same for a session that a verb acts for and otherwise has nothing to do with.
+    pub(crate) fn saw_session(self, tx: &dyn Tx, session: Option<&str>, changes: &mut Changes) -> Result<()> {
+        let Some(session) = session else { return Ok(()) };
+        let agent = existing(tx, session)?;
+        if agent.status.is_live() {
+            self.saw(agent.clone(), &agent, tx.now(), changes);
+        }
+        Ok(())
     }
 }

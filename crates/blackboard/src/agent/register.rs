@@ -1,5 +1,7 @@
 //! `agent register`: a session starts, or starts again.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, existing};
@@ -10,7 +12,7 @@ use crate::id::session_of_hint;
 use crate::metadata::Metadata;
 use crate::process::ProcessMark;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Wanted};
+use crate::store::{Changes, Key, Tx, Wanted};
 use crate::sweep::ClockMark;
 
 /// Who registers.
@@ -85,6 +87,9 @@ impl Agents<'_> {
         self.board.commit("agent register", &wanted, |tx| {
             let known = tx.row::<Agent>(&key)?;
             let parent = request.parent.as_deref().map(|parent| existing(tx, parent)).transpose()?;
+            if let (Some(_), Some(parent)) = (&known, &parent) {
+                refuse_circle(tx, &session, parent)?;
+            }
             let (mut changes, registered) =
                 decide(&request, &session, process.as_ref(), known, parent.as_ref(), tx.now())?;
             ClockMark::note(self.board, tx, &mut changes)?;
@@ -110,6 +115,22 @@ impl Agents<'_> {
     }
 }
 
+/// Refuses if a session that is known would become its own ancestor: ending it would never end.
+fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    let mut ancestor = Some(parent.session_id.clone());
+    while let Some(id) = ancestor {
+        if id == session {
+            return Err(Error::invalid("a session can't be the delegate of itself or of its own delegates"));
+        }
+        ancestor = match tx.row::<Agent>(&Key::Agent(id.clone()))? {
+            Some(agent) if seen.insert(id) => agent.parent_id,
+            _ => None,
+        };
+    }
+    Ok(())
+}
+
 fn decide(
     request: &Register,
     session: &str,
@@ -120,9 +141,6 @@ fn decide(
 ) -> Result<(Changes, Registered)> {
     if let Some(parent) = parent {
         parent.must_be_live()?;
-        if parent.session_id == session {
-            return Err(Error::invalid("a session can't be its own parent"));
-        }
     }
     let before = known.clone();
     let mut agent = known.unwrap_or_else(|| newcomer(session, now));

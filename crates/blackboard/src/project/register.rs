@@ -94,6 +94,7 @@ impl Projects<'_> {
             project.remote_repo = request.repo.clone().or(project.remote_repo);
             project.metadata = request.metadata.clone().or(project.metadata);
             let mut changes = Changes::new();
+            self.board.agents().saw_session(tx, request.session.as_deref(), &mut changes)?;
             let created = before.is_none();
             let updated = before.as_ref().is_some_and(|before| *before != project);
             if created || updated {

@@ -46,6 +46,7 @@ impl Projects<'_> {
                     .into());
             }
             let mut changes = Changes::new();
+            self.board.agents().saw_session(tx, session, &mut changes)?;
             let summary = format!("Project \"{}\" removed", project.display_name);
             let revision = changes.event(
                 NewEvent::new(EventType::ProjectRemoved, TargetType::Project, id, summary).by(session),

@@ -48,6 +48,8 @@ struct Partition {
     entries: BTreeMap<String, Key>,
     /// The commit that last let a row in or out.
     membership: u64,
+    /// The commit that last moved a row to another place, and so perhaps into a part of it.
+    moved: u64,
 }
 
 impl Memory {
@@ -112,7 +114,9 @@ impl State {
     }
 
     fn membership(&self, range: &Range) -> u64 {
-        self.indexes.get(&(range.index, range.partition.clone())).map_or(0, |partition| partition.membership)
+        let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else { return 0 };
+        let is_whole = range.from.is_none() && range.before.is_none();
+        if is_whole { partition.membership } else { partition.membership.max(partition.moved) }
     }
 
     fn rows_of(&self, range: &Range, limit: usize) -> Vec<(&Key, &Stored)> {
@@ -198,14 +202,16 @@ impl State {
             self.leave(place, stays);
         }
         for place in after {
-            let stayed =
-                before.iter().any(|other| other.index == place.index && other.partition == place.partition);
+            let stood =
+                before.iter().find(|other| other.index == place.index && other.partition == place.partition);
             let commits = self.commits;
             let partition = self.indexes.entry((place.index, place.partition)).or_default();
-            partition.entries.insert(place.sort, key.clone());
-            if !stayed {
-                partition.membership = commits;
+            match stood {
+                None => partition.membership = commits,
+                Some(stood) if stood.sort != place.sort => partition.moved = commits,
+                Some(_) => {}
             }
+            partition.entries.insert(place.sort, key.clone());
         }
         self.rows.insert(key, Stored { row, stamp: self.commits });
     }

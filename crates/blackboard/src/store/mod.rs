@@ -33,6 +33,7 @@ use crate::Result;
 use crate::clock::Timestamp;
 use crate::event::{Event, EventType};
 use crate::revision::Revision;
+use crate::status::Room;
 
 /// What stores a board.
 pub trait Store: Send + Sync {
@@ -45,6 +46,11 @@ pub trait Store: Send + Sync {
 
     /// The room that the board takes, in bytes; zero where that means nothing.
     fn size(&self) -> Result<u64>;
+
+    /// What takes that room, the largest first. May read the whole board; empty where that means nothing.
+    fn room(&self) -> Result<Vec<Room>> {
+        Ok(Vec::new())
+    }
 
     /// Work that may be done once the answer is out: folding a log back, for instance. Never waits, never fails.
     fn settle(&self) {}

@@ -88,9 +88,9 @@ impl TextRules {
             return Ok(());
         }
         let Some(kind) = secret::find(text) else { return Ok(()) };
-        let message = format!("The text carries what looks like {kind}, and every agent reads the board.");
+        let message = format!("the text carries what looks like {kind}, and every agent reads the board");
         Err(Refusal::new(Code::SecretLooking, message)
-            .hint("Take it out, or repeat the command with --allow-secret-looking if it is no secret.")
+            .hint("take it out, or repeat the command with --allow-secret-looking if it is no secret")
             .detail("kind", kind)
             .into())
     }
@@ -106,7 +106,7 @@ impl TextRules {
 /// ```
 pub fn check_id(what: &str, id: &str) -> Result<()> {
     let problem = if id.is_empty() {
-        return Err(Error::invalid(format!("The id of the {what} is empty.")));
+        return Err(Error::invalid(format!("the id of the {what} is empty")));
     } else if first_characters(id, MAX_ID_LENGTH).len() < id.len() {
         format!("is longer than {MAX_ID_LENGTH} characters")
     } else if id.contains(control::forges) {
@@ -117,7 +117,7 @@ pub fn check_id(what: &str, id: &str) -> Result<()> {
         return Ok(());
     };
     let shown = escape_for_terminal(first_characters(id, MAX_ID_LENGTH));
-    Err(Error::invalid(format!("The id of the {what} {problem}: \"{shown}\".")))
+    Err(Error::invalid(format!("the id of the {what} {problem}: \"{shown}\"")))
 }
 
 /// As much of a text as is looked at.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Dependency, Status, Work, WorkItem, existing, is_open, open_blockers};
+use super::{Dependency, Status, Work, WorkItem, existing, is_open, open_among, open_blockers};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -88,7 +88,11 @@ impl Work<'_> {
         let mut wanted =
             vec![Wanted::Row(Key::WorkItem(block.id.clone())), Wanted::Range(Range::blockers_of(&block.id))];
         wanted.extend(block.blocked_by.iter().map(|blocker| Wanted::Row(Key::WorkItem(blocker.clone()))));
-        self.board.commit("work block", &wanted, |tx| decide_block(tx, block, reason.as_deref()))
+        self.board.commit("work block", &wanted, |tx| {
+            let (mut changes, blocked) = decide_block(tx, block, reason.as_deref())?;
+            self.board.agents().saw_session(tx, block.session.as_deref(), &mut changes)?;
+            Ok((changes, blocked))
+        })
     }
 
     /// Makes an item wait for less: for nothing, or no longer for what is named.
@@ -116,9 +120,10 @@ impl Work<'_> {
             }
             let was_blocked = item.status == Status::Blocked;
             if !changes.is_empty() {
-                settle(&mut item, &open, session, &mut changes);
+                tell(&mut item, &open, session, &mut changes);
             }
             let unblocked = was_blocked && item.status != Status::Blocked;
+            self.board.agents().saw_session(tx, session, &mut changes)?;
             Ok((changes, Unblocked { item, open_blockers: open, unblocked }))
         })
     }
@@ -132,6 +137,7 @@ fn decide_block(tx: &dyn Tx, block: &Block, reason: Option<&str>) -> Result<(Cha
     let mut changes = Changes::new();
     let mut missing_blockers = Vec::new();
     let mut added = Vec::new();
+    let mut dependencies = tx.rows::<Dependency>(&Range::blockers_of(&block.id))?;
     for blocker in &block.blocked_by {
         match tx.row::<WorkItem>(&Key::WorkItem(blocker.clone()))? {
             Some(blocker) if blocker.status == Status::Completed => return Err(blocker.is_completed()),
@@ -141,20 +147,23 @@ fn decide_block(tx: &dyn Tx, block: &Block, reason: Option<&str>) -> Result<(Cha
         refuse_cycle(tx, &block.id, blocker)?;
         let key = Key::Dependency(block.id.clone(), blocker.clone());
         if tx.get(&key)?.is_none() && !added.contains(blocker) {
-            changes.put(Dependency {
-                item_id: block.id.clone(),
-                blocked_by: blocker.clone(),
-                created_at: tx.now(),
-            });
+            let dependency =
+                Dependency { item_id: block.id.clone(), blocked_by: blocker.clone(), created_at: tx.now() };
+            changes.put(dependency.clone());
+            dependencies.push(dependency);
             added.push(blocker.clone());
         }
     }
-    let mut open = open_blockers(tx, &block.id)?;
-    open.extend(added.iter().cloned());
-    if !added.is_empty() {
+    // As the index will have them, so that the first one stays the first.
+    dependencies.sort_by(|a, b| (a.created_at, &a.blocked_by).cmp(&(b.created_at, &b.blocked_by)));
+    let open = open_among(tx, dependencies)?;
+    // A blocker that was completed and reset blocks again only when somebody says so.
+    let waits_again = item.status != Status::Blocked && !open.is_empty();
+    if !added.is_empty() || waits_again {
         item.status = Status::Blocked;
         item.blocked_by = open.first().cloned();
-        item.revision = changes.event(blocked_event(&item, &added, reason, block.session.as_deref()));
+        let new = if added.is_empty() { &open } else { &added };
+        item.revision = changes.event(blocked_event(&item, new, reason, block.session.as_deref()));
         changes.put(item.clone());
     }
     Ok((changes, Blocked { item, open_blockers: open, missing_blockers }))
@@ -232,23 +241,30 @@ pub(super) fn free_dependents(
 
 /// Brings an item in line with what it still waits for, and puts it if that changes anything.
 pub(super) fn settle(item: &mut WorkItem, open: &[String], session: Option<&str>, changes: &mut Changes) {
-    let first = open.first().cloned();
-    if item.status != Status::Blocked || (item.blocked_by == first && first.is_some()) {
-        return;
+    let first = open.first();
+    if item.status == Status::Blocked && (first.is_none() || item.blocked_by.as_ref() != first) {
+        tell(item, open, session, changes);
     }
-    item.blocked_by = first;
-    if open.is_empty() {
+}
+
+/// Brings an item in line with what it still waits for, and tells of it.
+fn tell(item: &mut WorkItem, open: &[String], session: Option<&str>, changes: &mut Changes) {
+    if item.status == Status::Blocked && open.is_empty() {
         item.status = if item.claimed_by.is_some() { Status::Claimed } else { Status::Available };
-        let summary = format!("\"{}\" is no longer blocked", item.title);
-        item.revision = changes.event(
-            NewEvent::new(EventType::WorkUnblocked, TargetType::WorkItem, &item.item_id, summary).by(session),
-        );
-    } else {
+    }
+    if item.status == Status::Blocked {
+        item.blocked_by = open.first().cloned();
         let summary = format!("\"{}\" still waits for {}", item.title, open.join(", "));
         item.revision = changes.event(
             NewEvent::new(EventType::WorkBlocked, TargetType::WorkItem, &item.item_id, summary)
                 .by(session)
                 .with("blocked_by", open.to_vec()),
+        );
+    } else {
+        item.blocked_by = None;
+        let summary = format!("\"{}\" is no longer blocked", item.title);
+        item.revision = changes.event(
+            NewEvent::new(EventType::WorkUnblocked, TargetType::WorkItem, &item.item_id, summary).by(session),
         );
     }
     changes.put(item.clone());

@@ -143,7 +143,7 @@ impl Work<'_> {
         };
         let before = agent.clone();
         let (agent, claimed) = decide(agent, item, &open, created, tx.now(), changes)?;
-        self.board.agents().saw(agent, Some(&before), tx.now(), changes);
+        self.board.agents().saw(agent, &before, tx.now(), changes);
         Ok(claimed)
     }
 }
@@ -179,6 +179,7 @@ fn decide(
     );
     item.fence = Some(item.revision);
     agent.current_work = Some(item.title.clone());
+    agent.revision = item.revision;
     changes.put(item.clone());
     Ok((agent, Claimed { item, claimed: true, already_held: false, created, since: now }))
 }
@@ -216,7 +217,8 @@ fn nothing_available(next: &ClaimNext) -> Error {
         .into()
 }
 
-/// The first item of the queue that fits. The queue is a hint; each candidate is read again by its key.
+/// The first item of the queue that fits. Its head is looked at as a hint first, so that sessions that claim at the
+/// same time get in each other's way only where they want the same item; each candidate is read again by its key.
 fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
     let fits = |item: &WorkItem| {
         next.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
@@ -233,5 +235,7 @@ fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
             return Ok(Some(item));
         }
     }
-    Ok(None)
+    // A hint may be outdated, and nobody is refused on its ground: the queue itself says that nothing is there.
+    let queue = tx.rows::<WorkItem>(&Range::work_queue(Status::Available))?;
+    Ok(queue.into_iter().find(fits))
 }

@@ -112,7 +112,7 @@ impl Work<'_> {
             );
             let unblocked = block::free_dependents(tx, &item.item_id, Some(&complete.session), &mut changes)?;
             let before = agent.clone();
-            self.board.agents().saw(agent, Some(&before), tx.now(), &mut changes);
+            self.board.agents().saw(agent, &before, tx.now(), &mut changes);
             Ok((changes, Completed { item, already_completed: false, held_seconds, unblocked }))
         })
     }

@@ -80,6 +80,7 @@ impl Work<'_> {
             let mut changes = Changes::new();
             let (item, missing_blockers) = new_item(tx, &create, &mut changes)?;
             changes.put(item.clone());
+            self.board.agents().saw_session(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, Created { item, created: true, missing_blockers }))
         })
     }
@@ -150,6 +151,8 @@ pub(super) fn new_item(
         });
         open.push(blocker.clone());
     }
+    // As the index will have them, so that the first one stays the first.
+    open.sort();
     if let Some(first) = open.first() {
         item.status = Status::Blocked;
         item.blocked_by = Some(first.clone());

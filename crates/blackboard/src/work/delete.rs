@@ -48,6 +48,7 @@ impl Work<'_> {
                 refuse_if_needed(&item, &dependents)?;
             }
             let mut changes = Changes::new();
+            self.board.agents().saw_session(tx, session, &mut changes)?;
             let unblocked = block::free_dependents(tx, id, session, &mut changes)?;
             for dependency in tx.rows::<Dependency>(&Range::blockers_of(id))?.into_iter().chain(dependents) {
                 changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));

@@ -247,8 +247,13 @@ pub(crate) fn not_found(item: &str) -> Error {
 
 /// The items that `item` waits for and that are not completed, also those that do not exist yet.
 pub(crate) fn open_blockers(tx: &dyn Tx, item: &str) -> Result<Vec<String>> {
+    open_among(tx, tx.rows(&Range::blockers_of(item))?)
+}
+
+/// What is waited for in these dependencies.
+fn open_among(tx: &dyn Tx, dependencies: Vec<Dependency>) -> Result<Vec<String>> {
     let mut open = Vec::new();
-    for dependency in tx.rows::<Dependency>(&Range::blockers_of(item))? {
+    for dependency in dependencies {
         if is_open(tx, &dependency.blocked_by)? {
             open.push(dependency.blocked_by);
         }

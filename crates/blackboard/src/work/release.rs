@@ -78,7 +78,7 @@ impl Work<'_> {
             let held = item.claimed_at.map_or(Duration::ZERO, |since| tx.now().since(since));
             let item = give_back(item, &agent, &mut changes);
             let before = agent.clone();
-            self.board.agents().saw(agent, Some(&before), tx.now(), &mut changes);
+            self.board.agents().saw(agent, &before, tx.now(), &mut changes);
             Ok((changes, Released { item, released: true, held_seconds: held.as_secs(), released_by }))
         })
     }

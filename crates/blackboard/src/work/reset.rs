@@ -49,6 +49,7 @@ impl Work<'_> {
             item.blocked_by = open.first().cloned();
             item.status = if open.is_empty() { Status::Available } else { Status::Blocked };
             let mut changes = Changes::new();
+            self.board.agents().saw_session(tx, session, &mut changes)?;
             if item != before {
                 let summary = format!("\"{}\" was reset (was {})", item.title, before.status);
                 item.revision = changes.event(

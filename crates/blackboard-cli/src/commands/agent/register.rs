@@ -22,8 +22,9 @@ use crate::output::agent::{ExportLine, RegisteredAgent};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Register {
-    /// What the agent calls itself; a delegate is "PARENT (delegate)" unless it says otherwise
-    #[arg(long, required_unless_present = "parent")]
+    /// What the agent calls itself; a delegate is "PARENT (delegate)" unless it says otherwise [default: agent.name of
+    /// the configuration]
+    #[arg(long)]
     name: Option<String>,
 
     /// Where it works; a delegate inherits it
@@ -43,7 +44,7 @@ pub struct Register {
     session_hint: Option<String>,
 
     /// The process behind it [default: $BLACKBOARD_PID, or the agent among the ancestors]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
 
     /// A JSON object to store with it
@@ -60,8 +61,12 @@ impl Run for Register {
         let pid = context.agent_pid(self.pid)?;
         let board = context.operating()?;
         let parent = self.parent.as_deref().map(|parent| board.agents().resolve(parent)).transpose()?;
+        let name = match &parent {
+            Some(_) => self.name,
+            None => self.name.or(context.place()?.config.agent_name.clone()),
+        };
         let registered = board.agents().register(&Registration {
-            name: self.name,
+            name,
             project: self.project,
             work: self.work,
             parent: parent.map(|(session, _)| session),

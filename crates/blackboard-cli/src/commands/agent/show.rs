@@ -3,7 +3,7 @@
 use blackboard::Result;
 
 use crate::commands::Run;
-use crate::context::{Context, no_session};
+use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentDetails;
 
@@ -29,7 +29,7 @@ impl Run for Show {
     fn run(self, context: &Context) -> Result<Outcome> {
         let named = self.agent.or(self.session);
         let (board, session) = context.reading_as(named.as_deref())?;
-        let session = session.ok_or_else(no_session)?;
+        let session = session.ok_or_else(|| context.no_session())?;
         Ok(Outcome::new(AgentDetails(board.agents().show(&session)?)))
     }
 }

@@ -2,6 +2,8 @@
 
 use blackboard::Result;
 use blackboard::work::{Claim as Claiming, ClaimNext, Priority};
+use clap::ArgGroup;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::NewItemOptions;
 use crate::commands::Run;
@@ -24,29 +26,30 @@ use crate::output::work::ClaimedItem;
 ///   fence=$(blackboard work claim design-schema --json | jq .fence)
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(group = ArgGroup::new("which").required(true), group = ArgGroup::new("how"))]
 pub struct Claim {
     /// The work item
-    #[arg(value_name = "ID", required_unless_present_any = ["item_option", "next"], conflicts_with_all = ["item_option", "next"])]
+    #[arg(value_name = "ID", group = "which", value_parser = NonEmptyStringValueParser::new())]
     item: Option<String>,
 
     /// The work item, as an option
-    #[arg(long = "id", value_name = "ID", conflicts_with = "next", alias = "task")]
+    #[arg(long = "id", value_name = "ID", group = "which", alias = "task", value_parser = NonEmptyStringValueParser::new())]
     item_option: Option<String>,
 
     /// Take the first one that is available
-    #[arg(long)]
+    #[arg(long, groups = ["which", "how"])]
     next: bool,
 
     /// Create it with this title if it does not exist
-    #[arg(long, value_name = "TEXT", conflicts_with = "next")]
+    #[arg(long, value_name = "TEXT", group = "how")]
     title: Option<String>,
 
     /// With --next: only of this project; with --title: the project of the new item
-    #[arg(long)]
+    #[arg(long, requires = "how")]
     project: Option<String>,
 
     /// With --next: only of this priority; with --title: the priority of the new item
-    #[arg(long)]
+    #[arg(long, requires = "how")]
     priority: Option<Priority>,
 
     #[command(flatten)]

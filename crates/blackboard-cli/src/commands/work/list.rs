@@ -4,8 +4,8 @@ use blackboard::Result;
 use blackboard::work::{Priority, Status, WorkFilter};
 
 use crate::commands::Run;
-use crate::commands::arguments::Session;
-use crate::context::{Context, no_session};
+use crate::commands::arguments::{Session, at_least_one};
+use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::WorkList;
 
@@ -42,7 +42,7 @@ pub struct List {
     mine: bool,
 
     /// No more than this many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, claimed_by) = if self.mine {
             let (board, session) = context.reading_as(self.session.session.as_deref())?;
-            (board, Some(session.ok_or_else(no_session)?))
+            (board, Some(session.ok_or_else(|| context.no_session())?))
         } else {
             (context.reading()?, None)
         };

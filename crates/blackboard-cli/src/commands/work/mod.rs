@@ -16,27 +16,27 @@ use blackboard::work::{Create as NewItem, Priority};
 
 use super::arguments::metadata;
 
-/// What a new work item is, besides its id and title.
+/// What a new work item is, besides its id and title. Without a title there is no new item, and they mean nothing.
 #[derive(clap::Args, Debug)]
 pub struct NewItemOptions {
-    /// The same at length
-    #[arg(long, value_name = "TEXT")]
+    /// More about it; may have many lines
+    #[arg(long, value_name = "TEXT", requires = "title")]
     description: Option<String>,
 
     /// Where it came from, such as local, github or operator [default: local]
-    #[arg(long)]
+    #[arg(long, requires = "title")]
     source: Option<String>,
 
     /// What it is called there, such as owner/repo#78
-    #[arg(long, value_name = "REF")]
+    #[arg(long, value_name = "REF", requires = "title")]
     source_ref: Option<String>,
 
     /// What it waits for: ids of work items, which may not exist yet
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', requires = "title")]
     blocked_by: Vec<String>,
 
     /// A JSON object to store with it
-    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    #[arg(long, value_name = "JSON", value_parser = metadata, requires = "title")]
     metadata: Option<Metadata>,
 }
 

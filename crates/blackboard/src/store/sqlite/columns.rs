@@ -102,6 +102,15 @@ pub(super) fn table_of(key: &Key) -> (&'static Table, Vec<&str>) {
     }
 }
 
+/// How far a row is from those that refer to nothing: its foreign keys lead to rows of earlier generations.
+pub(super) fn generation(key: &Key) -> u8 {
+    match key {
+        Key::Agent(_) | Key::Project(_) | Key::Cursor(..) | Key::Operation(_) | Key::Mark(_) => 0,
+        Key::WorkItem(_) => 1,
+        Key::Dependency(..) => 2,
+    }
+}
+
 /// Where the rows of an index stand, and how they are found.
 pub(super) struct Plan {
     pub(super) table: &'static Table,

@@ -17,6 +17,7 @@ mod columns;
 mod faults;
 mod open;
 mod queue;
+mod room;
 mod schema;
 mod txn;
 
@@ -33,7 +34,8 @@ pub use self::schema::VERSION as SCHEMA_VERSION;
 use self::txn::Transaction;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::status::Room;
 
 /// How many frames the write-ahead log may have before it is folded back.
 const FRAMES_KEPT: u32 = 200;
@@ -58,11 +60,27 @@ pub struct SqliteOptions {
     pub durability: Durability,
     /// How long a writer waits for others.
     pub busy_timeout: Duration,
+    /// How it waits.
+    pub waiting: Waiting,
+}
+
+/// How a writer waits for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// In the queue in front of the writer lock.
+    #[default]
+    Queue,
+    /// By SQLite's own busy handler, which sleeps and tries again: what the queue is measured against.
+    BusyHandler,
 }
 
 impl Default for SqliteOptions {
     fn default() -> SqliteOptions {
-        SqliteOptions { durability: Durability::Normal, busy_timeout: Duration::from_secs(5) }
+        SqliteOptions {
+            durability: Durability::Normal,
+            busy_timeout: Duration::from_secs(5),
+            waiting: Waiting::Queue,
+        }
     }
 }
 
@@ -105,7 +123,7 @@ impl Sqlite {
         Sqlite {
             path: path.to_owned(),
             clock,
-            queue: Queue::new(path, options.busy_timeout),
+            queue: Queue::new(path, options.busy_timeout, options.waiting),
             options: options.clone(),
             writer: Mutex::new(()),
             idle: Mutex::default(),
@@ -133,6 +151,22 @@ impl Sqlite {
         };
         connection.wal_hook(Some(hook)).map_err(|error| faults::translate(&self.path, error))?;
         Ok(connection)
+    }
+
+    fn commit_on(
+        &self,
+        connection: &Connection,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        self.queue.begin(connection, commit.patience)?;
+        let held = Instant::now();
+        // The transaction rolls back when it is dropped without being applied.
+        let transaction = Transaction::write(connection, &self.path, self.clock.now())?;
+        let changes = f(&transaction)?;
+        let mut committed = transaction.apply(changes)?;
+        committed.held = held.elapsed();
+        Ok(committed)
     }
 
     fn put_back(&self, connection: Connection) {
@@ -171,21 +205,25 @@ impl Store for Sqlite {
             },
         };
         let connection = self.take()?;
-        self.queue.begin(&connection, commit.patience)?;
-        let held = Instant::now();
-        // The transaction rolls back when it is dropped without being applied.
-        let transaction = Transaction::write(&connection, &self.path, self.clock.now())?;
-        let changes = f(&transaction)?;
-        let mut committed = transaction.apply(changes)?;
-        committed.held = held.elapsed();
-        self.put_back(connection);
+        let outcome = self.commit_on(&connection, commit, f);
+        // A refusal is an answer like any other; after a fault, a new connection finds out how things stand.
+        if !matches!(outcome, Err(Error::Fault(_))) {
+            self.put_back(connection);
+        }
         drop(turn);
-        Ok(committed)
+        outcome
     }
 
     fn size(&self) -> Result<u64> {
         let length = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
         Ok(length(&self.path) + length(&queue::beside(&self.path, "-wal")))
+    }
+
+    fn room(&self) -> Result<Vec<Room>> {
+        let connection = self.take()?;
+        let room = room::of(&connection).map_err(|error| faults::translate(&self.path, error))?;
+        self.put_back(connection);
+        Ok(room)
     }
 
     fn settle(&self) {
@@ -196,6 +234,7 @@ impl Store for Sqlite {
         // Without waiting: if somebody reads or writes now, the next one will fold it back.
         if connection.busy_timeout(Duration::ZERO).is_ok() {
             let _ = connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE);
+            let _ = connection.busy_timeout(self.options.busy_timeout);
         }
         self.put_back(connection);
     }

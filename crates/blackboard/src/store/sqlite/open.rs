@@ -79,7 +79,7 @@ pub(super) fn connect(
 
 fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     let fault = |error| faults::translate(path, error);
-    let Some(_head) = queue.enter_alone() else { return Err(faults::busy(path, None)) };
+    // Of many that try, the first one migrates; the others find that nothing is missing.
     queue.begin(connection, crate::store::Patience::Wait)?;
     let outcome = schema::migrate(connection, now).and_then(|()| connection.execute_batch("COMMIT"));
     if outcome.is_err() {
@@ -97,6 +97,8 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
+        // Plans do not depend on values here; without this each statement is prepared again once they are bound.
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
         // The log is kept and bounded by `settle`; folding it back at every close costs each command an fsync.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {

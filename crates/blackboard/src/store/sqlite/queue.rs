@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::faults;
+use super::{Waiting, faults};
 use crate::error::Result;
 use crate::store::Patience;
 
@@ -28,6 +28,7 @@ const LOOKS: usize = 10;
 pub(super) struct Queue {
     database: PathBuf,
     limit: Duration,
+    waiting: Waiting,
 }
 
 /// A place at the head of the queue, given back on drop.
@@ -36,17 +37,26 @@ pub(super) struct Head {
 }
 
 impl Queue {
-    pub(super) fn new(database: &Path, limit: Duration) -> Queue {
-        Queue { database: database.to_owned(), limit }
+    pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
+        Queue { database: database.to_owned(), limit, waiting }
     }
 
     /// Begins a write transaction.
     pub(super) fn begin(&self, connection: &Connection, patience: Patience) -> Result<()> {
-        connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
+        if !self.leaves_waiting_to_sqlite(patience) {
+            connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
+        }
+        let begun = self.begin_in_turn(connection, patience);
+        // Readers that come later on this connection may have to wait for a recovery.
+        connection.busy_timeout(self.limit).map_err(|error| self.fault(error))?;
+        begun
+    }
+
+    fn begin_in_turn(&self, connection: &Connection, patience: Patience) -> Result<()> {
         if self.try_begin(connection)? {
             return Ok(());
         }
-        if patience == Patience::Never {
+        if patience == Patience::Never || self.leaves_waiting_to_sqlite(patience) {
             return Err(faults::busy(&self.database, None));
         }
         let deadline = Instant::now() + self.limit;
@@ -64,6 +74,10 @@ impl Queue {
         Ok(())
     }
 
+    fn leaves_waiting_to_sqlite(&self, patience: Patience) -> bool {
+        patience == Patience::Wait && self.waiting == Waiting::BusyHandler
+    }
+
     /// Waits for the head of the queue, alone, for as long as `limit` allows. Creating a database happens here.
     pub(super) fn enter_alone(&self) -> Option<Head> {
         self.enter(Instant::now() + self.limit)
@@ -75,8 +89,8 @@ impl Queue {
     }
 
     fn try_begin(&self, connection: &Connection) -> Result<bool> {
-        match connection.execute_batch("BEGIN IMMEDIATE") {
-            Ok(()) => Ok(true),
+        match connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
+            Ok(_) => Ok(true),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
             Err(error) => Err(self.fault(error)),
         }

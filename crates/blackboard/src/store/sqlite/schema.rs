@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 
 use super::faults;
 use crate::clock::Timestamp;
@@ -76,18 +77,19 @@ pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Resu
 /// a trigger, a view or a table of another shape in it is somebody's attempt to make us run his statements.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
     let fault = |error| faults::translate(path, error);
-    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema").map_err(fault)?;
+    let mut statement = connection.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
     let mut rows = statement.query([]).map_err(fault)?;
+    let mut known = Known::default();
     while let Some(row) = rows.next().map_err(fault)? {
-        let name: String = row.get(0).map_err(fault)?;
-        let sql: Option<String> = row.get(1).map_err(fault)?;
+        let sql = row.get_ref(0).map_err(fault)?;
+        let name = row.get_ref(1).map_err(fault)?.as_str().unwrap_or_default();
         // SQLite keeps a statement as it was written. An index that it made itself has none.
-        let known = match &sql {
-            Some(sql) => MIGRATIONS.iter().any(|migration| migration.sql.contains(sql.as_str())),
-            None => name.starts_with("sqlite_autoindex_"),
+        let belongs = match sql {
+            ValueRef::Null => name.starts_with("sqlite_autoindex_"),
+            sql => sql.as_str().is_ok_and(|sql| known.contains(sql)),
         };
-        if !known {
-            let name = crate::text::escape_for_terminal(&name).into_owned();
+        if !belongs {
+            let name = crate::text::escape_for_terminal(name).into_owned();
             return Err(faults::foreign(
                 path,
                 &format!("its schema has \"{name}\", which does not belong there"),
@@ -95,4 +97,24 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The statements of the migrations, read in the order in which they ran: that is how they come back.
+#[derive(Default)]
+struct Known {
+    migration: usize,
+    position: usize,
+}
+
+impl Known {
+    fn contains(&mut self, sql: &str) -> bool {
+        for (number, migration) in MIGRATIONS.iter().enumerate().skip(self.migration) {
+            let from = if number == self.migration { self.position } else { 0 };
+            if let Some(found) = migration.sql[from..].find(sql) {
+                *self = Known { migration: number, position: from + found + sql.len() };
+                return true;
+            }
+        }
+        MIGRATIONS.iter().any(|migration| migration.sql.contains(sql))
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::types::Value;
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
 
 use super::columns::{self, EVENT_COLUMNS, Table};
@@ -16,8 +16,8 @@ use crate::event::Event;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time};
 
-/// Sorts behind every text that is stored.
-const LAST: &str = "\u{10ffff}";
+/// Sorts behind every text that is stored: for SQLite, every blob does.
+const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
 
 /// A transaction that has begun. Dropping it rolls back.
 pub(super) struct Transaction<'a> {
@@ -78,7 +78,9 @@ impl<'a> Transaction<'a> {
             return Ok(committed);
         }
         changes.resolve(first);
-        // What rows refer to goes last, and what refers to rows that go, first.
+        // Rows that others refer to come first and go last, in whatever order the verb named them.
+        changes.put.sort_by_key(|row| columns::generation(&row.key()));
+        changes.remove.sort_by_key(|key| std::cmp::Reverse(columns::generation(key)));
         self.detach_heartbeats(&changes.forget_heartbeats_of, &changes.detach_heartbeats_from)?;
         for row in &changes.put {
             self.put(row)?;
@@ -285,7 +287,7 @@ impl<'a> Transaction<'a> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if self.open.get() && !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = self.execute("ROLLBACK", []);
         }
     }
 }
@@ -303,8 +305,9 @@ fn condition(plan: &columns::Plan) -> String {
     }
 }
 
-fn bounds(range: &Range, limit: i64) -> (&str, &str, &str, i64) {
-    (&range.partition, range.from.as_deref().unwrap_or(""), range.before.as_deref().unwrap_or(LAST), limit)
+fn bounds(range: &Range, limit: i64) -> (&str, &str, ToSqlOutput<'_>, i64) {
+    let before = range.before.as_deref().map_or(LAST, ToSqlOutput::from);
+    (&range.partition, range.from.as_deref().unwrap_or(""), before, limit)
 }
 
 impl Tx for Transaction<'_> {

@@ -1,0 +1,5 @@
+mod deregister;
+mod heartbeat;
+mod list;
+mod register;
+mod show;

@@ -1,0 +1,4 @@
+mod list;
+mod register;
+mod remove;
+mod status;

@@ -1,0 +1,190 @@
+//! What people see: sessions at a terminal, one file a command, all in `snapshots/`.
+//!
+//! A file is what a terminal would show: lines that begin with `$` are run by a shell, in a directory of their own,
+//! and what follows is what they print. Lines that begin with `#` explain. What changes from run to run (ids, times)
+//! has a name instead. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard-cli --test cli` writes the files anew;
+//! read the difference before you commit it.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::path::PathBuf;
+
+use crate::scratch::{Scratch, commands, dead_process};
+
+/// Runs the transcript of a command and compares.
+#[track_caller]
+pub fn check(command: &str) {
+    let file = file_of(command);
+    let stored = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let seen = replay(&stored);
+    if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {
+        std::fs::write(&file, seen).unwrap();
+    } else {
+        assert_eq!(seen, stored, "{} is not what happens", file.display());
+    }
+}
+
+#[test]
+fn every_command_has_a_module_and_a_transcript() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    for command in commands() {
+        let module = directory.join(command.replace(' ', "/")).with_extension("rs");
+        assert!(module.exists(), "{command} has no tests: {} is missing", module.display());
+        let source = std::fs::read_to_string(&module).unwrap();
+        let call = format!("transcript::check(\"{command}\")");
+        assert!(source.contains(&call), "{} does not call {call}", module.display());
+        let transcript = std::fs::read_to_string(file_of(&command)).unwrap_or_default();
+        let runs_it = transcript
+            .lines()
+            .any(|line| line.starts_with("$ ") && line.contains(&format!("blackboard {command}")));
+        assert!(runs_it, "{} never runs {command}", file_of(&command).display());
+    }
+}
+
+fn file_of(command: &str) -> PathBuf {
+    let name = format!("{}.txt", command.replace(' ', "-"));
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots").join(name)
+}
+
+/// Runs the lines of a transcript and returns what it should be.
+fn replay(transcript: &str) -> String {
+    let scratch = Scratch::new();
+    let dead = dead_process().to_string();
+    let mut text = String::new();
+    for line in transcript.lines() {
+        let call = line.strip_prefix("$ ");
+        if call.is_none() && !line.starts_with("# ") {
+            continue;
+        }
+        // What was printed is set apart from what comes next.
+        if text.lines().last().is_some_and(|last| !last.starts_with(['$', '#'])) {
+            text.push('\n');
+        }
+        writeln!(text, "{line}").unwrap();
+        if let Some(call) = call {
+            text.push_str(&run(&scratch, call, &dead));
+        }
+    }
+    let text = text.replace(scratch.path().to_str().unwrap(), "/home/ivy");
+    Names::default().normalize(&text, &dead)
+}
+
+fn run(scratch: &Scratch, call: &str, dead: &str) -> String {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = scratch.shell(call);
+    command.env("DEAD_PID", dead).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    // Its copies of the pipe would keep it open for ever.
+    drop(command);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    let code = child.wait().unwrap().code().unwrap();
+    if code != 0 {
+        writeln!(said, "[exit {code}]").unwrap();
+    }
+    said
+}
+
+/// Stands for what differs from run to run. Replacements keep the width, so that tables stay tables.
+#[derive(Default)]
+struct Names {
+    sessions: Vec<String>,
+}
+
+impl Names {
+    fn normalize(&mut self, text: &str, dead: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        let mut rest = text;
+        let mut inside_word = false;
+        while let Some(character) = rest.chars().next() {
+            let taken = if inside_word { None } else { self.replacement(rest, dead) };
+            let (length, shown) = taken.unwrap_or_else(|| (character.len_utf8(), character.to_string()));
+            clean.push_str(&shown);
+            inside_word = rest[..length].ends_with(|last: char| last.is_alphanumeric());
+            rest = &rest[length..];
+        }
+        clean
+    }
+
+    /// How much of the beginning of `rest` stands for something else, and for what.
+    fn replacement(&mut self, rest: &str, dead: &str) -> Option<(usize, String)> {
+        const SESSION: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
+        for (shape, name) in
+            [("dddd-dd-ddTdd:dd:dd.dddZ", "2026-02-03T15:30:00.000Z"), ("dd:dd:dd", "15:30:00")]
+        {
+            if has_shape(rest, shape) {
+                return Some((shape.len(), name.to_owned()));
+            }
+        }
+        if has_shape(rest, SESSION) {
+            return Some((SESSION.len(), self.session(&rest[..SESSION.len()])));
+        }
+        for (process, name) in [(dead, "<dead pid>"), (&std::process::id().to_string(), "<pid>")] {
+            if rest.starts_with(process)
+                && !rest[process.len()..].starts_with(|next: char| next.is_ascii_digit())
+            {
+                return Some((process.len(), name.to_owned()));
+            }
+        }
+        elapsed(rest)
+    }
+
+    /// The same id gets the same name, in the order in which they appear.
+    fn session(&mut self, id: &str) -> String {
+        let number = self.sessions.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.sessions.push(id.to_owned());
+            self.sessions.len() - 1
+        });
+        format!("{0:08}-0000-4000-8000-{0:012}", number + 1)
+    }
+}
+
+const NO_TIME: &str = "less than a second";
+
+/// A machine may be slow, but no transcript takes a minute: few seconds are no time at all.
+fn elapsed(rest: &str) -> Option<(usize, String)> {
+    let digits = rest.len() - rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+    if rest.starts_with(NO_TIME) {
+        return Some((NO_TIME.len(), "0 seconds".to_owned()));
+    }
+    if digits == 0 || digits > 3 {
+        return None;
+    }
+    let after = &rest[digits..];
+    for (unit, name) in
+        [(" sec ago", "just now "), (" seconds", "0 seconds"), (" second", "0 seconds"), (" KB", "300 KB")]
+    {
+        if after.starts_with(unit) {
+            return Some((digits + unit.len(), name.to_owned()));
+        }
+    }
+    // From a minute on it would be told in minutes.
+    let is_age = rest[..digits].parse::<u8>().is_ok_and(|seconds| seconds < 60)
+        && after.starts_with('s')
+        && !after[1..].starts_with(|next: char| next.is_alphanumeric());
+    is_age.then(|| (digits + 1, "0s".to_owned()))
+}
+
+/// Whether the text begins with this shape: `h` is a hexadecimal digit, `d` a decimal one.
+fn has_shape(text: &str, shape: &str) -> bool {
+    text.len() >= shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
+            b'h' => byte.is_ascii_hexdigit(),
+            b'd' => byte.is_ascii_digit(),
+            other => byte == other,
+        })
+}
+
+#[test]
+fn what_differs_from_run_to_run_has_a_name() {
+    let id = "f76b0ba8-2716-58ab-8be4-1f8f7b71a60b";
+    for (text, expected) in [
+        (format!("{id} {id}"), "00000001-0000-4000-8000-000000000001 00000001-0000-4000-8000-000000000001"),
+        ("at 2026-11-15T20:43:28.253Z, 20:43:28".to_owned(), "at 2026-02-03T15:30:00.000Z, 15:30:00"),
+        ("3 sec ago, 3s, 1 second, 12 seconds".to_owned(), "just now , 0s, 0 seconds, 0 seconds"),
+        ("fence 3, 4s5, P1, --since 1h".to_owned(), "fence 3, 4s5, P1, --since 1h"),
+        (format!("PID {}, {0}1", std::process::id()), &format!("PID <pid>, {}1", std::process::id())),
+    ] {
+        assert_eq!(Names::default().normalize(&text, "no process"), expected);
+    }
+}

@@ -1,0 +1,10 @@
+mod block;
+mod claim;
+mod complete;
+mod create;
+mod delete;
+mod list;
+mod release;
+mod reset;
+mod status;
+mod unblock;

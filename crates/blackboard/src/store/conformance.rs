@@ -1,1 +1,0 @@
-//! Every engine keeps the contract.

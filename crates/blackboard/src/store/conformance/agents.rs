@@ -1,0 +1,286 @@
+//! Sessions: registering, ending, being found.
+
+use super::*;
+use crate::agent::{AgentFilter, ResolvedBy};
+use crate::id::session_of_hint;
+use crate::work::Block;
+
+on_every_engine![
+    a_session_registers_with_what_it_says,
+    the_same_hint_gives_the_same_session_and_changes_only_what_is_said,
+    a_hint_revives_a_session_that_ended_or_was_swept,
+    a_delegate_takes_over_from_its_parent_what_it_does_not_say,
+    a_parent_has_to_be_a_live_session_of_somebody_else,
+    a_name_is_needed_and_text_is_filtered,
+    ending_a_session_gives_back_its_work,
+    ending_a_session_ends_its_delegates_in_the_same_process,
+    ending_a_session_again_changes_nothing,
+    agents_are_listed_under_their_parents,
+    a_session_is_found_by_id_prefix_or_hint,
+    the_sessions_of_a_process_are_found,
+    a_verb_that_names_a_session_is_proof_of_its_life,
+];
+
+fn hinted(hint: &str) -> Register {
+    Register { session_hint: Some(hint.to_owned()), ..Register::named("Ivy") }
+}
+
+fn a_session_registers_with_what_it_says(fixture: &Fixture) {
+    let mark = fixture.processes.start(4711);
+    let request = Register {
+        project: Some("pai".to_owned()),
+        work: Some("Design".to_owned()),
+        pid: Some(4711),
+        metadata: Some(Metadata::parse(r#"{"a": 1}"#).unwrap()),
+        ..Register::named("Ivy")
+    };
+    let registered = fixture.board.agents().register(&request).unwrap();
+    assert!(!registered.resumed);
+    let agent = registered.agent;
+    assert_eq!(agent, fixture.agent(&agent.session_id));
+    assert_eq!(agent.process, Some(mark));
+    assert_eq!((agent.status, agent.pid, agent.ended_at), (AgentStatus::Active, Some(4711), None));
+    assert_eq!((agent.revision, agent.joined), (Revision::new(1), Revision::new(1)));
+    assert_eq!([agent.started_at, agent.last_seen_at, agent.last_beat_at], [fixture.now(); 3]);
+    let event = &fixture.events()[0];
+    assert_eq!(event.event_type, EventType::AgentRegistered);
+    assert_eq!(event.summary, "Agent \"Ivy\" registered on project \"pai\"");
+    assert_eq!(event.actor_id.as_ref(), Some(&agent.session_id));
+    assert_eq!(event.target_id.as_ref(), Some(&agent.session_id));
+    assert_eq!(event.target_type, Some(TargetType::Agent));
+}
+
+fn the_same_hint_gives_the_same_session_and_changes_only_what_is_said(fixture: &Fixture) {
+    let first = fixture.register(&Register { work: Some("Design".to_owned()), ..hinted("terminal-1") });
+    assert_eq!(first.session_id, session_of_hint("terminal-1"));
+    fixture.pass(10);
+    let (again, told) = fixture.told_by(|| fixture.board.agents().register(&hinted("terminal-1")).unwrap());
+    assert!(again.resumed);
+    assert!(told.is_empty(), "nothing that others see has changed");
+    assert_eq!(
+        again.agent,
+        Agent { last_seen_at: fixture.now(), last_beat_at: fixture.now(), ..first.clone() }
+    );
+    let other = Register { project: Some("pai".to_owned()), ..hinted("terminal-1") };
+    let (changed, told) = fixture.told_by(|| fixture.register(&other));
+    assert_eq!(told, [EventType::AgentUpdated]);
+    assert_eq!(changed.current_work.as_deref(), Some("Design"));
+    assert_eq!(changed.joined, first.joined);
+    assert_eq!(changed.started_at, first.started_at);
+}
+
+fn a_hint_revives_a_session_that_ended_or_was_swept(fixture: &Fixture) {
+    let first = fixture.register(&hinted("terminal-1"));
+    fixture.board.agents().deregister(&first.session_id).unwrap();
+    fixture.pass(10);
+    let (back, told) = fixture.told_by(|| fixture.register(&hinted("terminal-1")));
+    assert_eq!(told, [EventType::AgentRegistered]);
+    assert_eq!((back.status, back.ended_at), (AgentStatus::Active, None));
+    assert_eq!((back.started_at, back.joined), (fixture.now(), Revision::new(3)));
+
+    fixture.pass(301);
+    assert_eq!(fixture.sweep().stale_agents.len(), 1);
+    let (back, told) = fixture.told_by(|| fixture.register(&hinted("terminal-1")));
+    assert_eq!(told, [EventType::AgentRecovered]);
+    assert_eq!((back.status, back.ended_at), (AgentStatus::Active, None));
+    assert_eq!(back.joined, Revision::new(3), "it is the same session, which was away for a while");
+}
+
+fn a_delegate_takes_over_from_its_parent_what_it_does_not_say(fixture: &Fixture) {
+    fixture.processes.start(10);
+    fixture.processes.start(11);
+    let parent = fixture.register(&Register {
+        project: Some("pai".to_owned()),
+        pid: Some(10),
+        ..Register::named("Ivy")
+    });
+    let delegate = |request: Register| {
+        fixture.register(&Register { parent: Some(parent.session_id.clone()), ..request })
+    };
+    let same = delegate(Register { pid: Some(10), ..Register::default() });
+    assert_eq!(same.agent_name, "Ivy (delegate)");
+    assert_eq!(same.project.as_deref(), Some("pai"));
+    assert_eq!(same.parent_id, Some(parent.session_id.clone()));
+    assert!(same.shares_process);
+    let own =
+        delegate(Register { pid: Some(11), project: Some("other".to_owned()), ..Register::named("Oak") });
+    assert_eq!((own.agent_name.as_str(), own.project.as_deref()), ("Oak", Some("other")));
+    assert!(!own.shares_process);
+    assert!(!delegate(Register::default()).shares_process, "without a PID nobody knows");
+    fixture.processes.start(10);
+    let reused = delegate(Register { pid: Some(10), ..Register::default() });
+    assert!(!reused.shares_process, "another process has that number now");
+}
+
+fn a_parent_has_to_be_a_live_session_of_somebody_else(fixture: &Fixture) {
+    let register = |hint: &str, parent: &str| {
+        let parent = Some(parent.to_owned());
+        fixture
+            .board
+            .agents()
+            .register(&Register { parent, ..hinted(hint) })
+            .map(|done| done.agent.session_id)
+    };
+    assert_eq!(code(register("a", "nobody")), Code::AgentNotFound);
+    let a = fixture.register(&hinted("a")).session_id;
+    let b = register("b", &a).unwrap();
+    let c = register("c", &b).unwrap();
+    for parent in [&a, &b, &c] {
+        assert_eq!(code(register("a", parent)), Code::InvalidValue, "a would be its own ancestor");
+    }
+    register("c", &a).unwrap();
+    fixture.board.agents().deregister(&b).unwrap();
+    assert_eq!(code(register("d", &b)), Code::SessionEnded);
+    fixture.pass(301);
+    fixture.sweep();
+    assert_eq!(code(register("d", &a)), Code::SessionStale);
+}
+
+fn a_name_is_needed_and_text_is_filtered(fixture: &Fixture) {
+    let register = |request: Register| fixture.board.agents().register(&request);
+    assert_eq!(code(register(Register::default())), Code::InvalidValue);
+    assert_eq!(code(register(Register::named("<b></b>"))), Code::InvalidValue);
+    assert_eq!(code(register(hinted("two\nlines"))), Code::InvalidValue);
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    assert_eq!(code(register(Register::named(&secret))), Code::SecretLooking);
+    assert!(fixture.events().is_empty());
+    let agent =
+        register(Register { project: Some(String::new()), ..Register::named("I\u{1b}[31mvy") }).unwrap();
+    assert_eq!((agent.agent.agent_name.as_str(), agent.agent.project), ("Ivy", None));
+}
+
+fn ending_a_session_gives_back_its_work(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for id in ["x", "y", "done"] {
+        fixture.item(id);
+        fixture.claim(id, &session);
+    }
+    fixture.complete("done", &session);
+    let block = Block { id: "y".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
+    fixture.board.work().block(&block).unwrap();
+    fixture.pass(47 * 60);
+    let (ended, told) = fixture.told_by(|| fixture.board.agents().deregister(&session).unwrap());
+    assert_eq!(told, [EventType::WorkReleased, EventType::WorkReleased, EventType::AgentDeregistered]);
+    assert_eq!(ended.released, ["x", "y"]);
+    assert_eq!((ended.duration_seconds, ended.already_ended), (47 * 60, false));
+    let events = fixture.events();
+    let [.., released, _, goodbye] = &events[..] else { panic!() };
+    assert_eq!(released.summary, "Agent \"Ivy\" released \"Title of x\"");
+    assert_eq!(goodbye.commit_id, released.commit_id, "all at once");
+    let agent = fixture.agent(&session);
+    assert_eq!((agent.status, agent.ended_at), (AgentStatus::Completed, Some(fixture.now())));
+    assert_eq!(agent.revision, goodbye.id);
+    for (id, status, holder) in [
+        ("x", Status::Available, None),
+        ("y", Status::Blocked, None),
+        ("done", Status::Completed, Some(session.clone())),
+    ] {
+        let item = fixture.work(id);
+        assert_eq!((item.status, item.claimed_by), (status, holder), "{id}");
+    }
+}
+
+fn ending_a_session_ends_its_delegates_in_the_same_process(fixture: &Fixture) {
+    fixture.processes.start(10);
+    fixture.processes.start(11);
+    let register = |parent: Option<&str>, pid| {
+        let parent = parent.map(str::to_owned);
+        fixture.register(&Register { parent, pid: Some(pid), ..Register::named("Ivy") }).session_id
+    };
+    let parent = register(None, 10);
+    let inside = register(Some(&parent), 10);
+    let outside = register(Some(&parent), 11);
+    let below = register(Some(&inside), 10);
+    fixture.item("x");
+    fixture.claim("x", &below);
+    let ended = fixture.board.agents().deregister(&parent).unwrap();
+    assert_eq!(ended.delegates, [inside.as_str(), below.as_str()]);
+    assert_eq!(ended.released, ["x"]);
+    assert_eq!(fixture.agent(&inside).status, AgentStatus::Completed);
+    assert_eq!(fixture.agent(&below).status, AgentStatus::Completed);
+    assert_eq!(fixture.agent(&outside).status, AgentStatus::Active);
+}
+
+fn ending_a_session_again_changes_nothing(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.pass(60);
+    fixture.board.agents().deregister(&session).unwrap();
+    fixture.pass(60);
+    let (again, told) = fixture.told_by(|| fixture.board.agents().deregister(&session).unwrap());
+    assert!(again.already_ended && told.is_empty());
+    assert_eq!(again.duration_seconds, 60);
+    assert_eq!(code(fixture.board.agents().deregister("nobody")), Code::AgentNotFound);
+}
+
+fn agents_are_listed_under_their_parents(fixture: &Fixture) {
+    let register = |name: &str, parent: Option<&str>, project: &str| {
+        fixture.pass(1);
+        let request = Register {
+            parent: parent.map(str::to_owned),
+            project: Some(project.to_owned()),
+            ..Register::named(name)
+        };
+        fixture.register(&request).session_id
+    };
+    let first = register("first", None, "p");
+    register("second", None, "q");
+    register("of first", Some(&first), "p");
+    let ended = register("ended", None, "p");
+    register("of ended", Some(&ended), "p");
+    fixture.board.agents().deregister(&ended).unwrap();
+    let list = |filter: &AgentFilter| {
+        let agents = fixture.board.agents().list(filter).unwrap();
+        agents
+            .iter()
+            .map(|listed| format!("{}{}", "+".repeat(listed.depth), listed.agent.agent_name))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(list(&AgentFilter::default()), ["first", "+of first", "second", "of ended"]);
+    let of_project = AgentFilter { project: Some("q".to_owned()), ..AgentFilter::default() };
+    assert_eq!(list(&of_project), ["second"]);
+    let all = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
+    assert_eq!(list(&all), ["first", "+of first", "second", "ended", "+of ended"]);
+    let completed = AgentFilter { statuses: vec![AgentStatus::Completed], project: None };
+    assert_eq!(list(&completed), ["ended"]);
+}
+
+fn a_session_is_found_by_id_prefix_or_hint(fixture: &Fixture) {
+    let resolve = |text: &str| fixture.board.agents().resolve(text);
+    let hinted = fixture.register(&hinted("terminal-1")).session_id;
+    let counted = fixture.session("Ivy");
+    assert_eq!(resolve(&counted).unwrap(), (counted.clone(), ResolvedBy::Id));
+    assert_eq!(resolve("terminal-1").unwrap(), (hinted.clone(), ResolvedBy::Hint));
+    assert_eq!(resolve(&hinted[..6]).unwrap(), (hinted.clone(), ResolvedBy::Prefix));
+    assert_eq!(code(resolve(&hinted[..5])), Code::AgentNotFound);
+    assert_eq!(resolve(&counted[..8]).unwrap(), (counted.clone(), ResolvedBy::Prefix));
+    fixture.session("Oak");
+    assert_eq!(code(resolve(&counted[..8])), Code::AmbiguousSession);
+    assert_eq!(code(resolve("")), Code::InvalidValue);
+}
+
+fn the_sessions_of_a_process_are_found(fixture: &Fixture) {
+    let ivy = fixture.session_of_process("Ivy", 10);
+    fixture.session_of_process("Oak", 11);
+    let found = |pid| -> Vec<String> {
+        let agents = fixture.board.agents().of_process(pid).unwrap();
+        agents.into_iter().map(|agent| agent.session_id).collect()
+    };
+    assert_eq!(found(10), [ivy.as_str()]);
+    assert!(found(12).is_empty());
+    fixture.processes.start(10);
+    assert!(found(10).is_empty(), "the number belongs to another process now");
+}
+
+fn a_verb_that_names_a_session_is_proof_of_its_life(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item("x");
+    let registered = fixture.now();
+    fixture.pass(59);
+    fixture.claim("x", &session);
+    assert_eq!(fixture.agent(&session).last_seen_at, registered, "not more often than a heartbeat");
+    fixture.pass(1);
+    fixture.release("x", &session);
+    let agent = fixture.agent(&session);
+    assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), fixture.now()));
+    assert_eq!(agent.current_work.as_deref(), Some("Title of x"));
+}

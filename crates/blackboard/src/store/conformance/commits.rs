@@ -1,0 +1,261 @@
+//! A commit: all or nothing, with its events, under ids that only grow.
+
+use super::*;
+use crate::store::{Cursor, Key, Mark, Operation, Range};
+use crate::work::Dependency;
+
+on_every_engine![
+    rows_and_events_of_a_commit_appear_together,
+    a_refusal_leaves_nothing,
+    event_ids_grow_without_gaps_and_carry_the_id_of_their_commit,
+    pending_revisions_become_the_ids_of_their_events,
+    a_commit_that_changes_nothing_writes_nothing,
+    a_row_that_was_not_read_can_not_be_written,
+    a_hint_is_no_read,
+    every_kind_of_row_comes_back_as_it_was_put,
+    rows_may_come_in_any_order_though_one_refers_to_the_other,
+    event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead,
+    a_read_sees_one_time,
+    heartbeats_are_trimmed_oldest_first_and_in_batches,
+];
+
+fn rows_and_events_of_a_commit_appear_together(fixture: &Fixture) {
+    let committed = fixture.put(&[an_agent("a").into(), an_item("x").into()]);
+    assert_eq!(committed.first, Revision::new(1));
+    let (revision, agent, item, events) = fixture
+        .board
+        .read(&[], |tx| {
+            let agent = tx.get(&Key::Agent("a".to_owned()))?;
+            let item = tx.get(&Key::WorkItem("x".to_owned()))?;
+            Ok((tx.revision()?, agent, item, tx.events(&Page::after(Revision::ZERO, 10))?))
+        })
+        .unwrap();
+    assert_eq!((revision, events.len()), (Revision::new(2), 2));
+    assert_eq!(agent, Some(an_agent("a").into()));
+    assert_eq!(item, Some(an_item("x").into()));
+}
+
+fn a_refusal_leaves_nothing(fixture: &Fixture) {
+    fixture.put(&[an_item("x").into()]);
+    let refused = fixture.commit(|tx| {
+        tx.get(&Key::WorkItem("x".to_owned()))?;
+        Err(crate::Error::invalid("no"))
+    });
+    assert_eq!(code(refused), Code::InvalidValue);
+    // What was put before a row that can't be put is not there either.
+    let broken = fixture.commit(|tx| {
+        let mut changes = Changes::new();
+        tx.get(&Key::WorkItem("y".to_owned()))?;
+        changes.put(an_item("y"));
+        changes.put(an_item("never read"));
+        changes.event(an_event());
+        Ok(changes)
+    });
+    assert_eq!(code(broken), Code::Internal);
+    let items = fixture.board.export().unwrap().work_items;
+    assert_eq!(items.iter().map(|item| item.item_id.as_str()).collect::<Vec<_>>(), ["x"]);
+    assert_eq!(fixture.revision(), Revision::new(1));
+    fixture.put(&[an_item("y").into()]);
+    assert_eq!(fixture.revision(), Revision::new(2), "the ids of what was refused are not used up");
+}
+
+fn event_ids_grow_without_gaps_and_carry_the_id_of_their_commit(fixture: &Fixture) {
+    for count in [1, 3, 2] {
+        let rows: Vec<Row> = (0..count).map(|number| an_item(&format!("x{number}")).into()).collect();
+        fixture.put(&rows);
+    }
+    let ids: Vec<_> = fixture.events().iter().map(|event| (event.id.get(), event.commit_id.get())).collect();
+    assert_eq!(ids, [(1, 1), (2, 2), (3, 2), (4, 2), (5, 5), (6, 5)]);
+}
+
+fn pending_revisions_become_the_ids_of_their_events(fixture: &Fixture) {
+    fixture.put(&[an_item("x").into()]);
+    fixture
+        .commit(|tx| {
+            let mut changes = Changes::new();
+            tx.get(&Key::WorkItem("y".to_owned()))?;
+            let mut item = an_item("y");
+            item.fence = Some(changes.event(an_event()));
+            item.revision = changes.event(an_event());
+            changes.put(item);
+            Ok(changes)
+        })
+        .unwrap();
+    let item = fixture.work("y");
+    assert_eq!((item.fence, item.revision), (Some(Revision::new(2)), Revision::new(3)));
+}
+
+fn a_commit_that_changes_nothing_writes_nothing(fixture: &Fixture) {
+    fixture.put(&[an_item("x").into()]);
+    let committed = fixture.commit(|_| Ok(Changes::new())).unwrap();
+    assert_eq!(committed.first, Revision::new(2));
+    assert_eq!(fixture.revision(), Revision::new(1));
+}
+
+fn a_row_that_was_not_read_can_not_be_written(fixture: &Fixture) {
+    fixture.put(&[an_item("x").into()]);
+    let put = fixture.commit(|_| Ok(Changes { put: vec![an_item("x").into()], ..Changes::new() }));
+    assert_eq!(code(put), Code::Internal);
+    let remove =
+        fixture.commit(|_| Ok(Changes { remove: vec![Key::WorkItem("x".to_owned())], ..Changes::new() }));
+    assert_eq!(code(remove), Code::Internal);
+    assert_eq!(fixture.work("x"), an_item("x"));
+}
+
+fn a_hint_is_no_read(fixture: &Fixture) {
+    fixture.put(&[an_item("x").into()]);
+    let put = fixture.commit(|tx| {
+        let hinted = tx.hint(&Range::work_items(), 10)?;
+        Ok(Changes { put: hinted, ..Changes::new() })
+    });
+    assert_eq!(code(put), Code::Internal);
+    let put = fixture.commit(|tx| {
+        let read = tx.range(&Range::work_items())?;
+        Ok(Changes { put: read, ..Changes::new() })
+    });
+    assert!(put.is_ok());
+}
+
+fn every_kind_of_row_comes_back_as_it_was_put(fixture: &Fixture) {
+    let parent = an_agent("parent");
+    let agent = Agent {
+        pid: Some(u32::MAX),
+        parent_id: Some("parent".to_owned()),
+        project: Some("anything".to_owned()),
+        current_work: Some("Something".to_owned()),
+        status: AgentStatus::Stale,
+        ended_at: Some(at(9)),
+        progress: Some("Half done".to_owned()),
+        metadata: Some(Metadata::parse(r#"{"tries": 1.0}"#).unwrap()),
+        revision: Revision::new(7),
+        joined: Revision::new(3),
+        process: Some("host/boot/4026531836/59235".parse().unwrap()),
+        shares_process: true,
+        ..an_agent("agent")
+    };
+    let project = crate::project::Project {
+        project_id: "p".to_owned(),
+        display_name: "Quote ' and \u{1f980}".to_owned(),
+        local_path: Some("/tmp".to_owned()),
+        remote_repo: Some("owner/p".to_owned()),
+        registered_at: at(2),
+        metadata: None,
+        revision: Revision::new(1),
+    };
+    let item = WorkItem {
+        project_id: Some("p".to_owned()),
+        description: Some("At\nlength".to_owned()),
+        source_ref: Some("#78".to_owned()),
+        status: Status::Completed,
+        priority: Priority::P1,
+        claimed_by: Some("agent".to_owned()),
+        claimed_by_name: Some("Somebody".to_owned()),
+        claimed_at: Some(at(3)),
+        fence: Some(Revision::new(4)),
+        completed_at: Some(at(5)),
+        blocked_by: Some("y".to_owned()),
+        metadata: Some(Metadata::parse("{}").unwrap()),
+        ..an_item("gh:owner/repo#78")
+    };
+    let rows: Vec<Row> = vec![
+        parent.into(),
+        agent.into(),
+        project.into(),
+        item.into(),
+        dependency("gh:owner/repo#78", "y", 6).into(),
+        Cursor {
+            owner: "agent".to_owned(),
+            reader: "observe".to_owned(),
+            revision: Revision::new(2),
+            updated_at: at(7),
+        }
+        .into(),
+        Operation {
+            operation_id: "op".to_owned(),
+            verb: "agent heartbeat".to_owned(),
+            answer: "{}".to_owned(),
+            revision: Revision::new(1),
+            created_at: at(8),
+        }
+        .into(),
+        Mark { name: "prune", value: "{}".to_owned() }.into(),
+    ];
+    fixture.put(&rows);
+    for row in &rows {
+        let found = fixture.board.read(&[], |tx| tx.get(&row.key())).unwrap();
+        assert_eq!(found.as_ref(), Some(row));
+    }
+    // Everything that can be taken back is taken back.
+    fixture.put(&[an_agent("agent").into(), an_item("gh:owner/repo#78").into()]);
+    assert_eq!(fixture.agent("agent"), an_agent("agent"));
+    assert_eq!(fixture.work("gh:owner/repo#78"), an_item("gh:owner/repo#78"));
+}
+
+fn rows_may_come_in_any_order_though_one_refers_to_the_other(fixture: &Fixture) {
+    let mut item = an_item("x");
+    item.claimed_by = Some("a".to_owned());
+    let mut rows: Vec<Row> = vec![dependency("x", "y", 1).into(), item.into(), an_agent("a").into()];
+    fixture.put(&rows);
+    rows.reverse();
+    let keys: Vec<_> = rows.iter().map(Row::key).collect();
+    fixture
+        .commit(|tx| {
+            for key in &keys {
+                tx.get(key)?;
+            }
+            Ok(Changes { remove: keys.clone(), events: vec![an_event()], ..Changes::new() })
+        })
+        .unwrap();
+    let exported = fixture.board.export().unwrap();
+    assert!(exported.agents.is_empty() && exported.work_items.is_empty());
+}
+
+fn event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead(fixture: &Fixture) {
+    let start = fixture.now();
+    let day = Duration::from_hours(24);
+    let hour = Duration::from_hours(1);
+    let moments = [start, start.minus(hour), start.plus(hour), start.plus(3 * day), start, start.minus(hour)];
+    for moment in moments {
+        fixture.clock.set(moment);
+        fixture.put(&[an_item("x").into()]);
+    }
+    let times: Vec<_> = fixture.events().iter().map(|event| event.timestamp).collect();
+    assert_eq!(times, [start, start, start.plus(hour), start.plus(3 * day), start, start]);
+}
+
+fn a_read_sees_one_time(fixture: &Fixture) {
+    let before = fixture.now();
+    let (first, second) = fixture
+        .board
+        .read(&[], |tx| {
+            let first = tx.now();
+            fixture.pass(10);
+            Ok((first, tx.now()))
+        })
+        .unwrap();
+    assert_eq!((first, second), (before, before));
+}
+
+fn heartbeats_are_trimmed_oldest_first_and_in_batches(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let start = fixture.now();
+    for _ in 0..5 {
+        fixture.beat(&session);
+        fixture.pass(10);
+    }
+    let oldest = || fixture.board.read(&[], |tx| tx.oldest_heartbeat()).unwrap();
+    let trim = |before: u64, limit| {
+        fixture.board.trim_heartbeats(start.plus(Duration::from_secs(before)), limit).unwrap()
+    };
+    assert_eq!(oldest(), Some(start));
+    assert_eq!(trim(0, 100), 0);
+    assert_eq!(trim(30, 2), 2);
+    assert_eq!(oldest(), Some(start.plus(Duration::from_secs(20))));
+    assert_eq!(trim(30, 2), 1);
+    assert_eq!(trim(1000, 100), 2);
+    assert_eq!(oldest(), None);
+}
+
+fn dependency(item: &str, blocked_by: &str, seconds: u64) -> Dependency {
+    Dependency { item_id: item.to_owned(), blocked_by: blocked_by.to_owned(), created_at: at(seconds) }
+}

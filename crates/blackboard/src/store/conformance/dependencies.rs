@@ -1,0 +1,229 @@
+//! Items that wait for others.
+
+use super::*;
+use crate::work::{Block, Blocked};
+
+on_every_engine![
+    an_item_waits_for_many_and_shows_the_first_open_one,
+    a_blocker_that_does_not_exist_is_waited_for_and_named,
+    an_item_that_is_created_waits_only_for_what_is_open,
+    completing_the_last_blocker_makes_the_item_available_in_the_same_commit,
+    a_held_item_that_is_blocked_stays_its_holders,
+    a_circle_is_refused,
+    a_completed_item_neither_waits_nor_is_waited_for,
+    blocking_again_changes_nothing_and_a_reset_blocker_blocks_when_told,
+    unblocking_removes_what_is_named_or_everything,
+    every_change_of_dependencies_has_an_event,
+];
+
+fn block(fixture: &Fixture, id: &str, blockers: &[&str]) -> Result<Blocked> {
+    let block = Block { id: id.to_owned(), blocked_by: owned(blockers), ..Block::default() };
+    fixture.board.work().block(&block)
+}
+
+fn state(fixture: &Fixture, id: &str) -> (Status, Option<String>, Vec<String>) {
+    let history = fixture.board.work().status(id).unwrap();
+    (history.item.status, history.item.blocked_by, history.open_blockers)
+}
+
+fn blocked_by(blockers: &[&str]) -> (Status, Option<String>, Vec<String>) {
+    (Status::Blocked, blockers.first().map(|&blocker| blocker.to_owned()), owned(blockers))
+}
+
+fn complete_all(fixture: &Fixture, session: &str, ids: &[&str]) {
+    for id in ids {
+        fixture.claim(id, session);
+        fixture.complete(id, session);
+    }
+}
+
+fn an_item_waits_for_many_and_shows_the_first_open_one(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for id in ["x", "a", "b", "z", "w"] {
+        fixture.item(id);
+    }
+    let (blocked, told) = fixture.told_by(|| block(fixture, "x", &["z", "b"]).unwrap());
+    assert_eq!(told, [EventType::WorkBlocked]);
+    assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of x\" is blocked by z, b");
+    assert_eq!(blocked.open_blockers, ["b", "z"], "what was said at once stands in the order of ids");
+    assert_eq!(blocked.item, fixture.work("x"));
+    fixture.pass(1);
+    let more = block(fixture, "x", &["a", "w"]).unwrap();
+    assert_eq!(more.open_blockers, ["b", "z", "a", "w"], "what was said first stands first");
+    assert_eq!(state(fixture, "x"), blocked_by(&["b", "z", "a", "w"]));
+    complete_all(fixture, &session, &["a"]);
+    assert_eq!(state(fixture, "x"), blocked_by(&["b", "z", "w"]));
+    complete_all(fixture, &session, &["b"]);
+    assert_eq!(state(fixture, "x"), blocked_by(&["z", "w"]));
+    assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of x\" still waits for z, w");
+    assert_eq!(fixture.board.work().status("z").unwrap().dependents, ["x"]);
+}
+
+fn a_blocker_that_does_not_exist_is_waited_for_and_named(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let create = Create { blocked_by: owned(&["gh:owner/repo#78", "later"]), ..Create::new("x", "X") };
+    let created = fixture.board.work().create(&create).unwrap();
+    assert_eq!(created.missing_blockers, ["gh:owner/repo#78", "later"]);
+    assert_eq!(state(fixture, "x"), blocked_by(&["gh:owner/repo#78", "later"]));
+    fixture.item("y");
+    assert_eq!(block(fixture, "y", &["x", "later"]).unwrap().missing_blockers, ["later"]);
+    for id in ["gh:owner/repo#78", "later"] {
+        fixture.item(id);
+    }
+    assert_eq!(state(fixture, "x").0, Status::Blocked);
+    complete_all(fixture, &session, &["later", "gh:owner/repo#78"]);
+    assert_eq!(state(fixture, "x"), (Status::Available, None, Vec::new()));
+    assert_eq!(state(fixture, "y"), blocked_by(&["x"]));
+}
+
+fn an_item_that_is_created_waits_only_for_what_is_open(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item("done");
+    complete_all(fixture, &session, &["done"]);
+    assert_eq!(fixture.blocked_item("x", &["done"]).status, Status::Available);
+    fixture.item("open");
+    let (item, told) = fixture.told_by(|| fixture.blocked_item("y", &["done", "open", "open"]));
+    assert_eq!(told, [EventType::WorkCreated, EventType::WorkBlocked]);
+    assert_eq!((item.status, item.blocked_by.as_deref()), (Status::Blocked, Some("open")));
+    assert_eq!(item.revision, fixture.revision());
+    assert_eq!(fixture.work("y"), item);
+}
+
+fn completing_the_last_blocker_makes_the_item_available_in_the_same_commit(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for id in ["a", "b"] {
+        fixture.item(id);
+    }
+    fixture.blocked_item("x", &["a", "b"]);
+    fixture.blocked_item("y", &["b"]);
+    complete_all(fixture, &session, &["a"]);
+    fixture.claim("b", &session);
+    let (completed, told) =
+        fixture.told_by(|| fixture.board.work().complete(&Complete::of("b", &session)).unwrap());
+    assert_eq!(told, [EventType::WorkCompleted, EventType::WorkUnblocked, EventType::WorkUnblocked]);
+    assert_eq!(completed.unblocked, ["x", "y"]);
+    let events = fixture.events();
+    let [.., completed, first, second] = &events[..] else { panic!() };
+    assert_eq!([first.commit_id, second.commit_id], [completed.id; 2]);
+    assert_eq!(first.summary, "\"Title of x\" is no longer blocked");
+    for (id, revision) in [("x", first.id), ("y", second.id)] {
+        assert_eq!(state(fixture, id), (Status::Available, None, Vec::new()));
+        assert_eq!(fixture.work(id).revision, revision);
+    }
+}
+
+fn a_held_item_that_is_blocked_stays_its_holders(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    for id in ["a", "x", "y", "z"] {
+        fixture.item(id);
+    }
+    for id in ["x", "y", "z"] {
+        fixture.claim(id, &ivy);
+        block(fixture, id, &["a"]).unwrap();
+    }
+    let item = fixture.work("x");
+    assert_eq!((item.status, item.claimed_by.as_ref()), (Status::Blocked, Some(&ivy)));
+    assert!(fixture.claim("x", &ivy).already_held);
+    assert_eq!(code(fixture.board.work().claim(&Claim::of("x", &oak))), Code::WorkBlocked);
+    assert_eq!(code(fixture.board.work().complete(&Complete::of("x", &ivy))), Code::WorkBlocked);
+    assert_eq!(code(fixture.board.work().complete(&Complete::of("x", &oak))), Code::NotHolder);
+
+    fixture.release("x", &ivy);
+    let released = fixture.work("x");
+    assert_eq!((released.status, released.claimed_by, released.fence), (Status::Blocked, None, None));
+    let unblocked = fixture.board.work().unblock("y", &[], Some(&ivy)).unwrap();
+    assert!(unblocked.unblocked);
+    assert_eq!((unblocked.item.status, unblocked.item.fence), (Status::Claimed, fixture.work("y").fence));
+    fixture.complete("y", &ivy);
+    complete_all(fixture, &oak, &["a"]);
+    assert_eq!(fixture.work("z").status, Status::Claimed, "it was held all the time");
+    fixture.complete("z", &ivy);
+}
+
+fn a_circle_is_refused(fixture: &Fixture) {
+    for id in ["a", "b", "c", "d"] {
+        fixture.item(id);
+    }
+    assert_eq!(code(block(fixture, "a", &["a"])), Code::DependencyCycle);
+    block(fixture, "b", &["a"]).unwrap();
+    block(fixture, "c", &["b", "d"]).unwrap();
+    block(fixture, "d", &["future"]).unwrap();
+    for (id, blocker) in [("a", "b"), ("a", "c"), ("b", "c"), ("d", "c")] {
+        let (refused, told) = fixture.told_by(|| block(fixture, id, &[blocker]));
+        assert_eq!(code(refused), Code::DependencyCycle, "{id} waits for {blocker}");
+        assert!(told.is_empty());
+    }
+    // An item that others already wait for can't come into the world waiting for them.
+    let create = |blocker: &str| {
+        fixture.board.work().create(&Create { blocked_by: owned(&[blocker]), ..Create::new("future", "F") })
+    };
+    assert_eq!(code(create("c")), Code::DependencyCycle);
+    assert_eq!(code(create("future")), Code::DependencyCycle);
+    assert!(create("a").is_ok());
+    // A diamond is no circle.
+    block(fixture, "c", &["a"]).unwrap();
+}
+
+fn a_completed_item_neither_waits_nor_is_waited_for(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item_that_is("done", Status::Completed, &session);
+    fixture.item("x");
+    assert_eq!(code(block(fixture, "done", &["x"])), Code::AlreadyCompleted);
+    assert_eq!(code(block(fixture, "x", &["done"])), Code::AlreadyCompleted);
+    assert_eq!(code(block(fixture, "nothing", &["x"])), Code::WorkNotFound);
+    assert_eq!(code(block(fixture, "x", &["two\nlines"])), Code::InvalidValue);
+    assert_eq!(state(fixture, "x"), (Status::Available, None, Vec::new()));
+}
+
+fn blocking_again_changes_nothing_and_a_reset_blocker_blocks_when_told(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for id in ["a", "x"] {
+        fixture.item(id);
+    }
+    block(fixture, "x", &["a", "a"]).unwrap();
+    let (again, told) = fixture.told_by(|| block(fixture, "x", &["a"]).unwrap());
+    assert!(told.is_empty());
+    assert_eq!(again.open_blockers, ["a"]);
+    complete_all(fixture, &session, &["a"]);
+    fixture.board.work().reset("a", None).unwrap();
+    assert_eq!(state(fixture, "x").0, Status::Available);
+    let (again, told) = fixture.told_by(|| block(fixture, "x", &["a"]).unwrap());
+    assert_eq!(told, [EventType::WorkBlocked]);
+    assert_eq!(again.item.status, Status::Blocked);
+    complete_all(fixture, &session, &["a"]);
+    assert_eq!(state(fixture, "x").0, Status::Available);
+}
+
+fn unblocking_removes_what_is_named_or_everything(fixture: &Fixture) {
+    fixture.blocked_item("x", &["a", "b", "c"]);
+    let unblock = |blockers: &[&str]| {
+        fixture.told_by(|| fixture.board.work().unblock("x", &owned(blockers), None).unwrap())
+    };
+    let (nothing, told) = unblock(&["unknown"]);
+    assert!(!nothing.unblocked && told.is_empty());
+    assert_eq!(nothing.open_blockers, ["a", "b", "c"]);
+    let (less, told) = unblock(&["a"]);
+    assert_eq!((less.unblocked, told), (false, vec![EventType::WorkBlocked]));
+    assert_eq!(less.item.blocked_by.as_deref(), Some("b"));
+    assert_eq!(state(fixture, "x"), blocked_by(&["b", "c"]));
+    let (free, told) = unblock(&[]);
+    assert_eq!((free.unblocked, told), (true, vec![EventType::WorkUnblocked]));
+    assert_eq!(free.item, fixture.work("x"));
+    assert_eq!(state(fixture, "x"), (Status::Available, None, Vec::new()));
+    let (again, told) = unblock(&[]);
+    assert!(!again.unblocked && told.is_empty());
+    assert_eq!(code(fixture.board.work().unblock("nothing", &[], None)), Code::WorkNotFound);
+}
+
+fn every_change_of_dependencies_has_an_event(fixture: &Fixture) {
+    fixture.blocked_item("x", &["a", "b"]);
+    let unblock = |blocker: &str| {
+        let before = fixture.board.export().unwrap();
+        let (_, told) =
+            fixture.told_by(|| fixture.board.work().unblock("x", &owned(&[blocker]), None).unwrap());
+        assert_ne!(fixture.board.export().unwrap().work_dependencies, before.work_dependencies);
+        told
+    };
+    assert_eq!(unblock("b"), [EventType::WorkBlocked], "the first blocker stays, but there is one less");
+    assert_eq!(unblock("a"), [EventType::WorkUnblocked]);
+}

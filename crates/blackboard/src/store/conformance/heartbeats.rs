@@ -1,0 +1,147 @@
+//! Heartbeats: what they say, whom they revive, and that a named one counts once.
+
+use super::*;
+use crate::work::Block;
+
+on_every_engine![
+    a_heartbeat_has_an_event_only_if_it_says_something_new,
+    a_heartbeat_makes_an_idle_session_active_unless_it_says_otherwise,
+    a_heartbeat_may_be_about_a_work_item_that_exists,
+    a_heartbeat_revives_a_stale_session_and_tells_what_it_lost,
+    a_completed_session_has_no_heart,
+    a_named_heartbeat_happens_once,
+    an_operation_id_belongs_to_one_verb,
+];
+
+fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let beat = |beat: Beat| fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    fixture.pass(30);
+    let (plain, told) = beat(Beat::of(&session));
+    assert!(told.is_empty());
+    assert_eq!((plain.recovered, plain.last_seen_at), (false, fixture.now()));
+    assert_eq!(fixture.agent(&session).last_beat_at, fixture.now());
+
+    let progress = Beat { progress: Some("Schema done".to_owned()), milestone: true, ..Beat::of(&session) };
+    let (answer, told) = beat(progress);
+    assert_eq!(told, [EventType::HeartbeatReceived]);
+    assert_eq!((answer.revision, answer.progress.as_deref()), (fixture.revision(), Some("Schema done")));
+    let event = fixture.events().pop().unwrap();
+    assert_eq!(event.summary, "Agent \"Ivy\": Schema done");
+    assert_eq!(metadata(&event), serde_json::json!({"milestone": true}));
+    let agent = fixture.agent(&session);
+    assert_eq!((agent.progress.as_deref(), agent.current_work), (Some("Schema done"), None));
+
+    let work = Beat { work: Some("CLI".to_owned()), ..Beat::of(&session) };
+    let (_, told) = beat(work.clone());
+    assert_eq!(told, [EventType::AgentUpdated]);
+    assert!(beat(work.clone()).1.is_empty(), "it said so before");
+    let both =
+        Beat { progress: Some("Half".to_owned()), work: Some("Docs".to_owned()), ..Beat::of(&session) };
+    assert_eq!(beat(both).1, [EventType::AgentUpdated, EventType::HeartbeatReceived]);
+    assert!(
+        beat(Beat { progress: Some("<b></b>".to_owned()), ..work }).1.len() == 1,
+        "no progress, other work"
+    );
+}
+
+fn a_heartbeat_makes_an_idle_session_active_unless_it_says_otherwise(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for (said, expected) in [
+        (Some(AgentStatus::Idle), AgentStatus::Idle),
+        (Some(AgentStatus::Idle), AgentStatus::Idle),
+        (None, AgentStatus::Active),
+        (Some(AgentStatus::Active), AgentStatus::Active),
+        (Some(AgentStatus::Stale), AgentStatus::Active),
+        (Some(AgentStatus::Completed), AgentStatus::Active),
+    ] {
+        let answer = fixture.board.agents().heartbeat(&Beat { status: said, ..Beat::of(&session) }).unwrap();
+        assert_eq!(answer.status, expected, "{said:?}");
+    }
+}
+
+fn a_heartbeat_may_be_about_a_work_item_that_exists(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let beat = Beat {
+        work_item: Some("x".to_owned()),
+        progress: Some("Half done".to_owned()),
+        ..Beat::of(&session)
+    };
+    assert_eq!(code(fixture.board.agents().heartbeat(&beat)), Code::WorkNotFound);
+    assert_eq!(code(fixture.board.agents().heartbeat(&Beat::of("nobody"))), Code::AgentNotFound);
+    fixture.item("x");
+    fixture.board.agents().heartbeat(&beat).unwrap();
+    assert_eq!(metadata(&fixture.events().pop().unwrap()), serde_json::json!({"work_item_id": "x"}));
+    fixture.board.work().delete("x", false, None).unwrap();
+}
+
+fn a_heartbeat_revives_a_stale_session_and_tells_what_it_lost(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    for id in ["x", "y"] {
+        fixture.item(id);
+        fixture.claim(id, &ivy);
+    }
+    let block = Block { id: "y".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
+    fixture.board.work().block(&block).unwrap();
+    fixture.pass(301);
+    fixture.beat(&oak);
+    fixture.sweep();
+    let (beat, told) = fixture.told_by(|| fixture.beat(&ivy));
+    assert_eq!(told, [EventType::AgentRecovered]);
+    assert!(beat.recovered);
+    assert_eq!(beat.lost, ["x", "y"]);
+    let event = fixture.events().pop().unwrap();
+    assert_eq!(event.summary, "Agent \"Ivy\" recovered; it had lost 2 work item(s)");
+    assert_eq!(metadata(&event), serde_json::json!({"lost": ["x", "y"]}));
+    let agent = fixture.agent(&ivy);
+    assert_eq!((agent.status, agent.ended_at), (AgentStatus::Active, None));
+    assert_eq!(fixture.work("x").status, Status::Available, "it does not get back what it lost");
+    let again = fixture.beat(&ivy);
+    assert!(!again.recovered && again.lost.is_empty());
+
+    // Whoever held nothing lost nothing, also if another one did in the next commit.
+    fixture.claim("x", &ivy);
+    fixture.pass(301);
+    fixture.sweep();
+    let beat = fixture.beat(&oak);
+    assert!(beat.recovered && beat.lost.is_empty());
+}
+
+fn a_completed_session_has_no_heart(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.board.agents().deregister(&session).unwrap();
+    let (refused, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&Beat::of(&session)));
+    assert_eq!(code(refused), Code::SessionEnded);
+    assert!(told.is_empty());
+}
+
+fn a_named_heartbeat_happens_once(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let beat = Beat {
+        progress: Some("Half done".to_owned()),
+        operation: Some("op-1".to_owned()),
+        ..Beat::of(&session)
+    };
+    let first = fixture.board.agents().heartbeat(&beat).unwrap();
+    fixture.item("x");
+    fixture.pass(10);
+    let (again, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    assert_eq!(again, first);
+    assert!(told.is_empty());
+    let other = Beat { operation: Some("op-2".to_owned()), ..beat };
+    assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&other).unwrap()).1.len(), 1);
+}
+
+fn an_operation_id_belongs_to_one_verb(fixture: &Fixture) {
+    let once = |verb: &'static str| {
+        fixture.board.commit_once(Some("op"), verb, &[], |_| {
+            let mut changes = Changes::new();
+            let revision = changes.event(an_event());
+            Ok((changes, revision))
+        })
+    };
+    assert_eq!(once("first verb").unwrap(), Revision::new(1));
+    assert_eq!(once("first verb").unwrap(), Revision::new(1));
+    assert_eq!(code(once("second verb")), Code::InvalidValue);
+    assert_eq!(fixture.revision(), Revision::new(1));
+}

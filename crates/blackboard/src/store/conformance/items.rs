@@ -1,0 +1,190 @@
+//! Creating, resetting, deleting and listing items.
+
+use super::*;
+use crate::project::RegisterProject;
+use crate::work::WorkFilter;
+
+on_every_engine![
+    an_item_is_created_once,
+    another_item_under_the_same_id_is_refused,
+    what_is_created_has_been_checked,
+    a_reset_takes_an_item_back_to_its_beginning,
+    a_reset_item_that_waits_for_others_is_blocked,
+    an_item_that_is_needed_is_deleted_only_by_force,
+    deleting_a_blocker_frees_what_waited_for_it,
+    items_are_listed_in_the_order_in_which_to_do_them,
+    the_history_of_an_item_names_everything_that_happened_to_it,
+];
+
+fn an_item_is_created_once(fixture: &Fixture) {
+    fixture.board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
+    let session = fixture.session("Ivy");
+    let create = Create {
+        description: Some("At\nlength".to_owned()),
+        project: Some("pai".to_owned()),
+        source: Some("github".to_owned()),
+        source_ref: Some("#78".to_owned()),
+        priority: Some(Priority::P1),
+        metadata: Some(Metadata::parse(r#"{"a": 1}"#).unwrap()),
+        session: Some(session.clone()),
+        ..Create::new("gh:owner/repo#78", "Design SQL schema")
+    };
+    let created = fixture.board.work().create(&create).unwrap();
+    assert!(created.created);
+    assert_eq!(created.item, fixture.work("gh:owner/repo#78"));
+    assert_eq!(created.item.revision, Revision::new(3));
+    let event = fixture.events().pop().unwrap();
+    assert_eq!(event.summary, "Work item \"Design SQL schema\" created");
+    assert_eq!(event.actor_id.as_deref(), Some(session.as_str()));
+    fixture.claim("gh:owner/repo#78", &session);
+    let (again, told) = fixture.told_by(|| fixture.board.work().create(&create).unwrap());
+    assert!(!again.created && told.is_empty());
+    assert_eq!(again.item.status, Status::Claimed, "as it is now");
+    let plain = fixture.item("x");
+    assert_eq!((plain.source.as_str(), plain.priority), ("local", Priority::P2));
+}
+
+fn another_item_under_the_same_id_is_refused(fixture: &Fixture) {
+    fixture.item("x");
+    let other = Create { priority: Some(Priority::P1), ..Create::new("x", "Other title") };
+    let refused = fixture.board.work().create(&other).unwrap_err();
+    assert_eq!(refused.code(), Code::AlreadyExists);
+    assert_eq!(refused.details().unwrap()["differs"], serde_json::json!(["title", "priority"]));
+}
+
+fn what_is_created_has_been_checked(fixture: &Fixture) {
+    let create = |create: Create| code(fixture.board.work().create(&create));
+    assert_eq!(create(Create::new("", "Title")), Code::InvalidValue);
+    assert_eq!(create(Create::new("x", "<br>")), Code::InvalidValue);
+    assert_eq!(create(Create { blocked_by: owned(&[""]), ..Create::new("x", "X") }), Code::InvalidValue);
+    assert_eq!(
+        create(Create { project: Some("no".to_owned()), ..Create::new("x", "X") }),
+        Code::ProjectNotFound
+    );
+    assert!(fixture.events().is_empty());
+}
+
+fn a_reset_takes_an_item_back_to_its_beginning(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for &status in Status::ALL {
+        let id = status.as_str();
+        fixture.item_that_is(id, status, &session);
+        fixture.board.work().unblock(id, &[], None).unwrap();
+        let before = fixture.work(id);
+        let (reset, told) = fixture.told_by(|| fixture.board.work().reset(id, None).unwrap());
+        assert_eq!(reset.previous_status, before.status);
+        assert_eq!(reset.previously_held_by, before.claimed_by_name);
+        let was_there = before.status == Status::Available;
+        assert_eq!(told, if was_there { vec![] } else { vec![EventType::WorkReset] }, "{status}");
+        let item = fixture.work(id);
+        assert_eq!(reset.item, item);
+        assert_eq!((item.status, item.claimed_by, item.fence), (Status::Available, None, None));
+        assert_eq!((item.completed_at, item.claimed_at), (None, None));
+    }
+    assert_eq!(code(fixture.board.work().reset("nothing", None)), Code::WorkNotFound);
+    let fence = fixture.claim("claimed", &session).item.fence;
+    fixture.board.work().reset("claimed", None).unwrap();
+    let late = Complete { fence, ..Complete::of("claimed", &session) };
+    assert_eq!(code(fixture.board.work().complete(&late)), Code::NotHolder);
+}
+
+fn a_reset_item_that_waits_for_others_is_blocked(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item("a");
+    fixture.blocked_item("x", &["a"]);
+    fixture.claim("a", &session);
+    fixture.complete("a", &session);
+    fixture.claim("x", &session);
+    fixture.board.work().reset("a", None).unwrap();
+    let reset = fixture.board.work().reset("x", None).unwrap();
+    assert_eq!((reset.item.status, reset.item.blocked_by.as_deref()), (Status::Blocked, Some("a")));
+    assert_eq!(reset.item.claimed_by, None);
+}
+
+fn an_item_that_is_needed_is_deleted_only_by_force(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for &status in Status::ALL {
+        let id = status.as_str();
+        fixture.item_that_is(id, status, &session);
+        if status == Status::Claimed {
+            let refused = fixture.board.work().delete(id, false, None).unwrap_err();
+            assert_eq!(
+                (refused.code(), &refused.details().unwrap()["held_by"]),
+                (Code::InUse, &session.clone().into())
+            );
+        }
+        let (deleted, told) =
+            fixture.told_by(|| fixture.board.work().delete(id, status == Status::Claimed, None).unwrap());
+        assert_eq!(told, [EventType::WorkDeleted]);
+        assert_eq!(deleted.previous_status, status);
+        assert_eq!(code(fixture.board.work().status(id)), Code::WorkNotFound);
+        assert_eq!(code(fixture.board.work().delete(id, true, None)), Code::WorkNotFound);
+    }
+    assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of completed\" was deleted (was completed)");
+}
+
+fn deleting_a_blocker_frees_what_waited_for_it(fixture: &Fixture) {
+    fixture.item("a");
+    fixture.blocked_item("x", &["a"]);
+    fixture.blocked_item("y", &["a", "x"]);
+    let refused = fixture.board.work().delete("a", false, None).unwrap_err();
+    assert_eq!(refused.code(), Code::InUse);
+    assert_eq!(refused.details().unwrap()["dependents"], serde_json::json!(["x", "y"]));
+    let (deleted, told) = fixture.told_by(|| fixture.board.work().delete("a", true, None).unwrap());
+    assert_eq!(deleted.unblocked, ["x"]);
+    assert_eq!(told, [EventType::WorkUnblocked, EventType::WorkBlocked, EventType::WorkDeleted]);
+    assert_eq!(fixture.work("x").status, Status::Available);
+    let y = fixture.work("y");
+    assert_eq!((y.status, y.blocked_by.as_deref()), (Status::Blocked, Some("x")));
+    // The id may come back without anybody waiting for it.
+    fixture.item("a");
+    assert!(fixture.board.work().status("a").unwrap().dependents.is_empty());
+    fixture.board.work().delete("y", false, None).unwrap();
+    assert!(fixture.board.export().unwrap().work_dependencies.is_empty());
+}
+
+fn items_are_listed_in_the_order_in_which_to_do_them(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.board.projects().register(&RegisterProject::new("p", "P")).unwrap();
+    fixture.item_that_is("done", Status::Completed, &session);
+    fixture.item_that_is("held", Status::Claimed, &session);
+    fixture.pass(1);
+    fixture.blocked_item("blocked", &["later"]);
+    fixture.pass(1);
+    let urgent =
+        Create { priority: Some(Priority::P1), project: Some("p".to_owned()), ..Create::new("urgent", "U") };
+    fixture.board.work().create(&urgent).unwrap();
+    let list = |filter: WorkFilter| {
+        let items = fixture.board.work().list(&filter).unwrap();
+        items.into_iter().map(|item| item.item_id).collect::<Vec<_>>()
+    };
+    let open = WorkFilter::default;
+    assert_eq!(list(open()), ["urgent", "held", "blocked"]);
+    assert_eq!(list(WorkFilter { limit: Some(2), ..open() }), ["urgent", "held"]);
+    assert_eq!(list(WorkFilter { priority: Some(Priority::P2), ..open() }), ["held", "blocked"]);
+    assert_eq!(list(WorkFilter { project: Some("p".to_owned()), ..open() }), ["urgent"]);
+    assert_eq!(list(WorkFilter { claimed_by: Some(session.clone()), ..open() }), ["held"]);
+    let all = WorkFilter { statuses: Status::ALL.to_vec(), ..open() };
+    assert_eq!(list(all.clone()), ["urgent", "done", "held", "blocked"]);
+    assert_eq!(list(WorkFilter { claimed_by: Some(session), ..all }), ["done", "held"]);
+}
+
+fn the_history_of_an_item_names_everything_that_happened_to_it(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.item("other");
+    fixture.pass(10);
+    fixture.item("x");
+    fixture.claim("x", &ivy);
+    fixture.claim("other", &oak);
+    fixture.pass(301);
+    fixture.beat(&oak);
+    fixture.sweep();
+    fixture.claim("x", &oak);
+    fixture.complete("x", &oak);
+    let history = fixture.board.work().status("x").unwrap().history;
+    let types: Vec<_> = history.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(
+        types,
+        ["work_created", "work_claimed", "stale_locks_released", "work_claimed", "work_completed"]
+    );
+}

@@ -1,0 +1,213 @@
+//! The log: pages of whole commits, a floor that only rises, and cursors.
+
+use super::*;
+use crate::agent::Beat;
+use crate::event::{Observation, Since};
+
+on_every_engine![
+    a_page_never_splits_a_commit,
+    a_page_may_be_of_some_types_and_end_early,
+    the_floor_rises_with_what_is_trimmed_and_ids_go_on,
+    the_revision_before_a_moment_is_found,
+    the_first_observation_of_a_session_starts_at_its_registration,
+    cursors_are_kept_for_each_session_and_reader,
+    a_cursor_never_goes_back,
+    a_cursor_behind_the_floor_is_told_so_once,
+    a_cursor_ahead_of_the_board_is_refused,
+    an_observation_since_a_moment_or_revision_uses_no_cursor,
+    an_observation_ends_where_the_board_was_when_it_began,
+];
+
+fn ids(events: &[Event]) -> Vec<i64> {
+    events.iter().map(|event| event.id.get()).collect()
+}
+
+/// Commits of 1, 3, 2 and 1 events.
+fn four_commits(fixture: &Fixture) {
+    for count in [1, 3, 2, 1] {
+        let rows: Vec<Row> = (0..count).map(|number| an_item(&format!("x{number}")).into()).collect();
+        fixture.put(&rows);
+        fixture.pass(10);
+    }
+}
+
+fn a_page_never_splits_a_commit(fixture: &Fixture) {
+    four_commits(fixture);
+    for (after, limit, expected) in [
+        (0, 0, &[][..]),
+        (0, 1, &[1]),
+        (0, 2, &[1, 2, 3, 4]),
+        (1, 1, &[2, 3, 4]),
+        (1, 3, &[2, 3, 4]),
+        (1, 4, &[2, 3, 4, 5, 6]),
+        (6, 100, &[7]),
+        (7, 100, &[]),
+    ] {
+        let page = Page::after(Revision::new(after), limit);
+        let events = fixture.board.read(&[], |tx| tx.events(&page)).unwrap();
+        assert_eq!(ids(&events), expected, "after {after}, limit {limit}");
+    }
+}
+
+fn a_page_may_be_of_some_types_and_end_early(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for number in 0..3 {
+        let progress = Some(format!("Step {number}"));
+        fixture.board.agents().heartbeat(&Beat { progress, ..Beat::of(&session) }).unwrap();
+        fixture.item(&format!("x{number}"));
+    }
+    let created = [EventType::WorkCreated];
+    let both = [EventType::WorkCreated, EventType::AgentRegistered];
+    for (types, until, limit, expected) in [
+        (&created[..], 100, 100, &[3, 5, 7][..]),
+        (&created, 100, 2, &[3, 5]),
+        (&created, 5, 100, &[3, 5]),
+        (&created, 4, 100, &[3]),
+        (&both, 100, 100, &[1, 3, 5, 7]),
+        (&[], 2, 100, &[1, 2]),
+    ] {
+        let page = Page { after: Revision::ZERO, until: Revision::new(until), types, limit };
+        let events = fixture.board.read(&[], |tx| tx.events(&page)).unwrap();
+        assert_eq!(ids(&events), expected, "{types:?} until {until}, limit {limit}");
+    }
+}
+
+fn trim(fixture: &Fixture, until: i64) {
+    fixture.commit(|_| Ok(Changes { trim_events: Some(Revision::new(until)), ..Changes::new() })).unwrap();
+}
+
+fn the_floor_rises_with_what_is_trimmed_and_ids_go_on(fixture: &Fixture) {
+    let floor = || fixture.board.read(&[], |tx| tx.floor()).unwrap().get();
+    assert_eq!(floor(), 0);
+    four_commits(fixture);
+    assert_eq!(floor(), 0);
+    trim(fixture, 4);
+    assert_eq!((floor(), fixture.revision().get()), (4, 7));
+    assert_eq!(ids(&fixture.events()), [5, 6, 7]);
+    trim(fixture, 2);
+    assert_eq!(floor(), 4, "a floor never sinks");
+    trim(fixture, 6);
+    fixture.put(&[an_item("x").into()]);
+    assert_eq!(ids(&fixture.events()), [7, 8]);
+}
+
+fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
+    let start = fixture.now();
+    let before = |seconds| {
+        let moment = start.plus(Duration::from_secs(seconds));
+        fixture.board.read(&[], |tx| tx.revision_before(moment)).unwrap().get()
+    };
+    assert_eq!(before(100), 0);
+    four_commits(fixture);
+    for (seconds, expected) in [(0, 0), (1, 1), (10, 1), (11, 4), (20, 4), (21, 6), (30, 6), (31, 7), (99, 7)]
+    {
+        assert_eq!(before(seconds), expected, "{seconds} s");
+    }
+    trim(fixture, 4);
+    assert_eq!(before(1), 4, "nothing that is kept is older, so everything behind the floor is newer");
+}
+
+fn since(session: &str, reader: &str) -> Since {
+    Since::Cursor { session: session.to_owned(), reader: reader.to_owned() }
+}
+
+fn observe(fixture: &Fixture, session: &str, reader: &str) -> Observation {
+    fixture.board.events().observe(&since(session, reader), &[]).unwrap()
+}
+
+/// Reads to the end, and returns the ids.
+fn read(fixture: &Fixture, observation: &Observation) -> Vec<i64> {
+    let mut read = Vec::new();
+    let mut after = observation.after;
+    while let Some(batch) = fixture.board.events().next(observation, after, 1).unwrap() {
+        read.extend(ids(&batch.events));
+        after = batch.last;
+    }
+    read
+}
+
+fn advance(fixture: &Fixture, session: &str, reader: &str, revision: i64) {
+    fixture.board.events().advance(session, reader, Revision::new(revision)).unwrap();
+}
+
+fn the_first_observation_of_a_session_starts_at_its_registration(fixture: &Fixture) {
+    fixture.item("before");
+    let session = fixture.session("Ivy");
+    fixture.item("after");
+    let observation = observe(fixture, &session, "observe");
+    assert_eq!(observation.since, Some(fixture.now()));
+    assert_eq!(read(fixture, &observation), [3]);
+    let unknown = fixture.board.events().observe(&since("nobody", "observe"), &[]);
+    assert_eq!(code(unknown), Code::AgentNotFound);
+}
+
+fn cursors_are_kept_for_each_session_and_reader(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.item("x");
+    advance(fixture, &ivy, "observe", 3);
+    fixture.item("y");
+    assert_eq!(read(fixture, &observe(fixture, &ivy, "observe")), [4]);
+    assert_eq!(read(fixture, &observe(fixture, &ivy, "hook")), [2, 3, 4]);
+    assert_eq!(read(fixture, &observe(fixture, &oak, "observe")), [3, 4]);
+    assert_eq!(fixture.revision(), Revision::new(4), "a cursor is nobody else's business: no event");
+}
+
+fn a_cursor_never_goes_back(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    for id in ["x", "y", "z"] {
+        fixture.item(id);
+    }
+    for revision in [3, 2, 3, 1] {
+        advance(fixture, &ivy, "observe", revision);
+        assert_eq!(observe(fixture, &ivy, "observe").after, Revision::new(3).min(fixture.revision()));
+    }
+}
+
+fn a_cursor_behind_the_floor_is_told_so_once(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    for id in ["x", "y", "z"] {
+        fixture.item(id);
+    }
+    advance(fixture, &ivy, "observe", 1);
+    trim(fixture, 3);
+    let observation = observe(fixture, &ivy, "observe");
+    assert!(observation.compacted);
+    assert_eq!(read(fixture, &observation), [4]);
+    advance(fixture, &ivy, "observe", 4);
+    assert!(!observe(fixture, &ivy, "observe").compacted);
+    let at_floor = fixture.board.events().observe(&Since::Revision(Revision::new(3)), &[]).unwrap();
+    assert!(!at_floor.compacted, "who stands at the floor has missed nothing");
+    let below = fixture.board.events().observe(&Since::Revision(Revision::new(2)), &[]).unwrap();
+    assert!(below.compacted);
+}
+
+fn a_cursor_ahead_of_the_board_is_refused(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    advance(fixture, &ivy, "observe", 2);
+    assert_eq!(code(fixture.board.events().observe(&since(&ivy, "observe"), &[])), Code::CursorAhead);
+    fixture.item("x");
+    assert!(read(fixture, &observe(fixture, &ivy, "observe")).is_empty());
+    let ahead = fixture.board.events().observe(&Since::Revision(Revision::new(3)), &[]);
+    assert_eq!(code(ahead), Code::CursorAhead);
+}
+
+fn an_observation_since_a_moment_or_revision_uses_no_cursor(fixture: &Fixture) {
+    let start = fixture.now();
+    four_commits(fixture);
+    let moment = Since::Moment(start.plus(Duration::from_secs(10)));
+    let observation = fixture.board.events().observe(&moment, &[]).unwrap();
+    assert_eq!(read(fixture, &observation), [2, 3, 4, 5, 6, 7]);
+    let revision = fixture.board.events().observe(&Since::Revision(Revision::new(4)), &[]).unwrap();
+    assert_eq!(read(fixture, &revision), [5, 6, 7]);
+    trim(fixture, 6);
+    let compacted = fixture.board.events().observe(&moment, &[]).unwrap();
+    assert!(!compacted.compacted, "a moment asks for what is there");
+    assert_eq!(read(fixture, &compacted), [7]);
+}
+
+fn an_observation_ends_where_the_board_was_when_it_began(fixture: &Fixture) {
+    fixture.item("x");
+    let observation = fixture.board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
+    fixture.item("y");
+    assert_eq!(read(fixture, &observation), [1]);
+}

@@ -1,0 +1,288 @@
+//! Every engine keeps the contract, and every verb gives the same answers on it.
+//!
+//! A test here is a function of a [`Fixture`]. Its file names it once in `on_every_engine!`, which runs it on every
+//! engine that [`engines`] lists: a new engine is one line there, and one constructor of [`Fixture`].
+
+mod agents;
+mod claims;
+mod commits;
+mod dependencies;
+mod heartbeats;
+mod items;
+mod log;
+mod optimism;
+mod overview;
+mod projects;
+mod prune;
+mod ranges;
+mod sweep;
+mod sweep_clock;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::sqlite::{Sqlite, SqliteOptions};
+use super::{Commit, Committed, Memory, Page, Patience, Row, Store};
+use crate::agent::{Agent, AgentStatus, Beat, Heartbeaten, Register};
+use crate::clock::{Clock, FixedClock, Timestamp};
+use crate::error::{Code, Result};
+use crate::event::{Event, EventType, NewEvent, TargetType};
+use crate::id::CountingIds;
+use crate::process::FakeProcesses;
+use crate::revision::Revision;
+use crate::settings::Settings;
+use crate::store::Changes;
+use crate::sweep::{Sweep, Swept};
+use crate::work::{Claim, Claimed, Complete, Create, Priority, Release, Status, WorkItem};
+use crate::{Board, Metadata};
+
+/// The engines. Each line makes a module of tests in every file of the suite.
+macro_rules! on_every_engine {
+    ($($test:ident),+ $(,)?) => {
+        on_every_engine!(@ on_memory = memory: $($test),+);
+        on_every_engine!(@ on_memory_running_twice = memory_running_twice: $($test),+);
+        on_every_engine!(@ on_sqlite = sqlite: $($test),+);
+    };
+    (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
+        mod $engine {
+            $(#[test]
+            fn $test() {
+                super::$test(&crate::store::conformance::Fixture::$constructor());
+            })+
+        }
+    };
+}
+use on_every_engine;
+
+/// An empty board on one engine, whose time, processes and ids the test decides.
+pub(crate) struct Fixture {
+    pub(crate) board: Board,
+    pub(crate) clock: Arc<FixedClock>,
+    pub(crate) processes: Arc<FakeProcesses>,
+    /// The directory of an engine that needs one, removed at the end.
+    _directory: Option<TempDir>,
+}
+
+impl Fixture {
+    pub(crate) fn memory() -> Fixture {
+        Fixture::on(|clock| (Arc::new(Memory::new(clock)), None))
+    }
+
+    pub(crate) fn memory_running_twice() -> Fixture {
+        Fixture::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
+    }
+
+    pub(crate) fn sqlite() -> Fixture {
+        Fixture::on(|clock| {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("local.db");
+            (Arc::new(Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap()), Some(directory))
+        })
+    }
+
+    fn on(engine: impl FnOnce(Arc<dyn Clock>) -> (Arc<dyn Store>, Option<TempDir>)) -> Fixture {
+        let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+        let processes = Arc::new(FakeProcesses::default());
+        let (store, directory) = engine(clock.clone());
+        let board = Board::on(store, clock.clone())
+            .with_processes(processes.clone())
+            .with_ids(Arc::new(CountingIds::default()));
+        Fixture { board, clock, processes, _directory: directory }
+    }
+
+    fn with_settings(&self, change: impl FnOnce(&mut Settings)) -> Board {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        self.board.clone().with_settings(settings)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    fn pass_days(&self, days: u64) {
+        self.pass(days * 86_400);
+    }
+
+    fn session(&self, name: &str) -> String {
+        self.register(&Register::named(name)).session_id
+    }
+
+    /// A session whose process runs, or ran, under this number.
+    fn session_of_process(&self, name: &str, pid: u32) -> String {
+        self.processes.start(pid);
+        self.register(&Register { pid: Some(pid), ..Register::named(name) }).session_id
+    }
+
+    fn register(&self, request: &Register) -> Agent {
+        self.board.agents().register(request).unwrap().agent
+    }
+
+    fn beat(&self, session: &str) -> Heartbeaten {
+        self.board.agents().heartbeat(&Beat::of(session)).unwrap()
+    }
+
+    fn agent(&self, session: &str) -> Agent {
+        self.board.agents().show(session).unwrap().agent
+    }
+
+    fn item(&self, id: &str) -> WorkItem {
+        self.board.work().create(&Create::new(id, &format!("Title of {id}"))).unwrap().item
+    }
+
+    fn blocked_item(&self, id: &str, blockers: &[&str]) -> WorkItem {
+        let create = Create { blocked_by: owned(blockers), ..Create::new(id, &format!("Title of {id}")) };
+        self.board.work().create(&create).unwrap().item
+    }
+
+    fn claim(&self, id: &str, session: &str) -> Claimed {
+        self.board.work().claim(&Claim::of(id, session)).unwrap()
+    }
+
+    fn release(&self, id: &str, session: &str) {
+        assert!(self.board.work().release(&Release::of(id, session)).unwrap().released);
+    }
+
+    fn complete(&self, id: &str, session: &str) {
+        self.board.work().complete(&Complete::of(id, session)).unwrap();
+    }
+
+    /// An item in this state, held or completed by `holder` where the state has one.
+    fn item_that_is(&self, id: &str, status: Status, holder: &str) -> WorkItem {
+        match status {
+            Status::Available => drop(self.item(id)),
+            Status::Blocked => drop(self.blocked_item(id, &["what does not exist"])),
+            Status::Claimed | Status::Completed => {
+                self.item(id);
+                self.claim(id, holder);
+            }
+        }
+        if status == Status::Completed {
+            self.complete(id, holder);
+        }
+        self.work(id)
+    }
+
+    fn work(&self, id: &str) -> WorkItem {
+        self.board.work().status(id).unwrap().item
+    }
+
+    fn sweep(&self) -> Swept {
+        self.board.sweep(&Sweep::default()).unwrap()
+    }
+
+    fn revision(&self) -> Revision {
+        self.board.status().unwrap().revision
+    }
+
+    /// The whole log.
+    fn events(&self) -> Vec<Event> {
+        self.events_after(Revision::ZERO)
+    }
+
+    fn events_after(&self, revision: Revision) -> Vec<Event> {
+        self.board.read(&[], |tx| tx.events(&Page::after(revision, usize::MAX))).unwrap()
+    }
+
+    /// The types of the events that `f` brings about.
+    fn told_by<T>(&self, f: impl FnOnce() -> T) -> (T, Vec<EventType>) {
+        let before = self.revision();
+        let answer = f();
+        (answer, self.events_after(before).into_iter().map(|event| event.event_type).collect())
+    }
+
+    /// Commits what `f` returns, without the verbs.
+    fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
+        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait };
+        self.board.store().commit(&commit, &mut f)
+    }
+
+    /// Puts rows, and tells of it in as many events.
+    fn put(&self, rows: &[Row]) -> Committed {
+        self.commit(|tx| {
+            let mut changes = Changes::new();
+            for row in rows {
+                tx.get(&row.key())?;
+                changes.put(row.clone());
+                changes.event(an_event());
+            }
+            Ok(changes)
+        })
+        .unwrap()
+    }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The code of an error that had to come.
+fn code<T: std::fmt::Debug>(outcome: Result<T>) -> Code {
+    outcome.unwrap_err().code()
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::EPOCH.plus(Duration::from_secs(seconds))
+}
+
+fn an_event() -> NewEvent {
+    NewEvent::new(EventType::AgentUpdated, TargetType::Agent, "somebody", "Something happened")
+}
+
+/// What an event carries for programs.
+fn metadata(event: &Event) -> serde_json::Value {
+    let text = event.metadata.as_ref().map_or("null", Metadata::as_str);
+    serde_json::from_str(text).unwrap()
+}
+
+/// A row as an engine stores it.
+fn an_agent(session: &str) -> Agent {
+    Agent {
+        session_id: session.to_owned(),
+        agent_name: "Somebody".to_owned(),
+        pid: None,
+        parent_id: None,
+        project: None,
+        current_work: None,
+        status: AgentStatus::Active,
+        started_at: at(1),
+        last_seen_at: at(1),
+        last_beat_at: at(1),
+        ended_at: None,
+        progress: None,
+        metadata: None,
+        revision: Revision::ZERO,
+        joined: Revision::ZERO,
+        process: None,
+        shares_process: false,
+    }
+}
+
+/// A row as an engine stores it.
+fn an_item(id: &str) -> WorkItem {
+    WorkItem {
+        item_id: id.to_owned(),
+        project_id: None,
+        title: "Something to do".to_owned(),
+        description: None,
+        source: "local".to_owned(),
+        source_ref: None,
+        status: Status::Available,
+        priority: Priority::P2,
+        claimed_by: None,
+        claimed_by_name: None,
+        claimed_at: None,
+        fence: None,
+        completed_at: None,
+        blocked_by: None,
+        created_at: at(1),
+        metadata: None,
+        revision: Revision::ZERO,
+    }
+}

@@ -1,0 +1,254 @@
+//! What an engine that takes no lock has to promise besides: whatever a commit saw is true when it commits.
+//!
+//! The interleavings are forced: somebody else commits while the function runs. On an engine that holds a lock for
+//! so long they can't happen, so these tests run on memory alone; `no_engine_lets_two_writers_pass_each_other` holds
+//! every engine to the same with threads.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::store::{Key, Range, Store, Tx, Wanted};
+use crate::work::ClaimNext;
+
+on_every_engine![no_engine_lets_two_writers_pass_each_other];
+
+/// Runs a commit that looks at something while somebody else does `meddle` during its first run, and returns how
+/// often it ran.
+fn runs(look: impl Fn(&dyn Tx) -> Result<()>, meddle: impl Fn(&Fixture)) -> usize {
+    let fixture = Fixture::memory();
+    fixture.put(&[an_item("x").into(), an_agent("a").into()]);
+    let count = Cell::new(0);
+    fixture
+        .commit(|tx| {
+            count.set(count.get() + 1);
+            look(tx)?;
+            if count.get() == 1 {
+                meddle(&fixture);
+            }
+            Ok(Changes { events: vec![an_event()], ..Changes::new() })
+        })
+        .unwrap();
+    count.get()
+}
+
+fn x() -> Key {
+    Key::WorkItem("x".to_owned())
+}
+
+#[test]
+fn what_was_read_and_has_changed_makes_a_commit_run_again() {
+    let get_x = |tx: &dyn Tx| tx.get(&x()).map(drop);
+    let get_y = |tx: &dyn Tx| tx.get(&Key::WorkItem("y".to_owned())).map(drop);
+    let items = |tx: &dyn Tx| tx.range(&Range::work_items()).map(drop);
+    let claimed = |tx: &dyn Tx| tx.range(&Range::work_queue(Status::Claimed)).map(drop);
+    let change_x = |fixture: &Fixture| {
+        fixture.put(&[WorkItem { title: "Other".to_owned(), ..an_item("x") }.into()]);
+    };
+    let claim_x = |fixture: &Fixture| {
+        fixture.put(&[WorkItem { status: Status::Claimed, ..an_item("x") }.into()]);
+    };
+    let add_y = |fixture: &Fixture| {
+        fixture.put(&[an_item("y").into()]);
+    };
+    let remove_x = |fixture: &Fixture| {
+        fixture
+            .commit(|tx| {
+                tx.get(&x())?;
+                Ok(Changes { remove: vec![x()], ..Changes::new() })
+            })
+            .unwrap();
+    };
+    let nothing = |_: &Fixture| {};
+    assert_eq!(runs(get_x, nothing), 1);
+    assert_eq!(runs(get_x, change_x), 2);
+    assert_eq!(runs(get_x, remove_x), 2);
+    assert_eq!(runs(get_x, add_y), 1);
+    assert_eq!(runs(get_y, add_y), 2, "a row that was absent appeared");
+    assert_eq!(runs(items, nothing), 1);
+    assert_eq!(runs(items, change_x), 2);
+    assert_eq!(runs(items, add_y), 2, "a phantom entered");
+    assert_eq!(runs(items, remove_x), 2);
+    assert_eq!(runs(claimed, claim_x), 2, "a phantom entered by changing its status");
+    assert_eq!(runs(claimed, add_y), 1, "what enters another partition concerns nobody here");
+}
+
+#[test]
+fn a_row_that_moves_into_a_bounded_range_makes_a_commit_run_again() {
+    let silent = |tx: &dyn Tx| tx.range(&Range::live_agents_seen_before(at(100))).map(drop);
+    let move_in = |fixture: &Fixture| {
+        fixture.put(&[Agent { last_seen_at: at(50), ..an_agent("b") }.into()]);
+    };
+    let fixture = Fixture::memory();
+    fixture.put(&[Agent { last_seen_at: at(200), ..an_agent("b") }.into()]);
+    let count = Cell::new(0);
+    fixture
+        .commit(|tx| {
+            count.set(count.get() + 1);
+            silent(tx)?;
+            if count.get() == 1 {
+                move_in(&fixture);
+            }
+            Ok(Changes::new())
+        })
+        .unwrap();
+    assert_eq!(count.get(), 2);
+}
+
+#[test]
+fn what_was_only_hinted_at_makes_nobody_run_again() {
+    let hint = |tx: &dyn Tx| tx.hint(&Range::work_items(), 10).map(drop);
+    let count = |tx: &dyn Tx| tx.count(&Range::work_items()).map(drop);
+    let revision = |tx: &dyn Tx| tx.revision().map(drop);
+    let log = |tx: &dyn Tx| tx.events(&Page::after(Revision::ZERO, 10)).map(drop);
+    let meddle = |fixture: &Fixture| {
+        fixture.put(&[an_item("x").into(), an_item("y").into()]);
+    };
+    assert_eq!(runs(hint, meddle), 1);
+    assert_eq!(runs(count, meddle), 1);
+    assert_eq!(runs(revision, meddle), 1);
+    assert_eq!(runs(log, meddle), 1);
+}
+
+#[test]
+fn a_refusal_is_never_given_on_the_ground_of_what_was_not_there() {
+    let fixture = Fixture::memory();
+    let ran = Cell::new(0);
+    let outcome = fixture.commit(|tx| {
+        ran.set(ran.get() + 1);
+        let there = tx.get(&x())?.is_some();
+        if ran.get() == 1 {
+            fixture.put(&[an_item("x").into()]);
+        }
+        if there { Ok(Changes::new()) } else { Err(crate::Error::invalid("it is not there")) }
+    });
+    assert!(outcome.is_ok(), "it was there when the refusal would have been given");
+    assert_eq!(ran.get(), 2);
+}
+
+#[test]
+fn nobody_is_told_that_nothing_is_available_while_something_is() {
+    let fixture = Fixture::memory();
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.item("x");
+    let others = fixture.board.clone();
+    // Between the look at the queue and the look at its head, the head is taken and another item arrives.
+    let meddling = Meddling {
+        inner: fixture.board.clone(),
+        meddle: Box::new(move || {
+            others.work().claim(&Claim::of("x", &oak)).unwrap();
+            others.work().create(&Create::new("y", "Another")).unwrap();
+        }),
+    };
+    let board = Board::on(Arc::new(meddling), fixture.clock.clone());
+    let claimed = board.work().claim_next(&ClaimNext { session: ivy, ..ClaimNext::default() }).unwrap();
+    assert_eq!(claimed.item.item_id, "y");
+}
+
+/// A store in which somebody else acts once, right behind the first hint of a commit.
+struct Meddling {
+    inner: Board,
+    meddle: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Store for Meddling {
+    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.inner.store().read(wanted, f)
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        let meddled = Cell::new(false);
+        self.inner
+            .store()
+            .commit(commit, &mut |tx| f(&MeddlingTx { tx, meddled: &meddled, meddle: &self.meddle }))
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+struct MeddlingTx<'a> {
+    tx: &'a dyn Tx,
+    meddled: &'a Cell<bool>,
+    meddle: &'a dyn Fn(),
+}
+
+impl Tx for MeddlingTx<'_> {
+    fn now(&self) -> Timestamp {
+        self.tx.now()
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        self.tx.revision()
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        self.tx.get(key)
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        self.tx.range(range)
+    }
+
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        let rows = self.tx.hint(range, limit);
+        if !self.meddled.replace(true) {
+            (self.meddle)();
+        }
+        rows
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        self.tx.count(range)
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        self.tx.events(page)
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        self.tx.revision_before(moment)
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        self.tx.floor()
+    }
+
+    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
+        self.tx.oldest_heartbeat()
+    }
+}
+
+/// Eight threads add items as long as there are fewer than five, each under a name of its own. Without the check for
+/// phantoms each would add one.
+fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
+    let start = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (start, board) = (&start, fixture.board.clone());
+            scope.spawn(move || {
+                start.wait();
+                for round in 0..5 {
+                    let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait };
+                    let add = &mut |tx: &dyn Tx| {
+                        let mut changes = Changes::new();
+                        if tx.range(&Range::work_items())?.len() < 5 {
+                            let item = an_item(&format!("{thread}-{round}"));
+                            tx.get(&Key::WorkItem(item.item_id.clone()))?;
+                            changes.put(item);
+                            changes.event(an_event());
+                        }
+                        Ok(changes)
+                    };
+                    board.store().commit(&commit, add).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fixture.board.export().unwrap().work_items.len(), 5);
+    assert_eq!(fixture.revision(), Revision::new(5));
+}

@@ -1,0 +1,73 @@
+//! The whole board: its status and its export.
+
+use super::*;
+use crate::project::RegisterProject;
+
+on_every_engine![an_empty_board_counts_nothing, the_status_counts_what_is_there, an_export_has_everything];
+
+fn an_empty_board_counts_nothing(fixture: &Fixture) {
+    let status = fixture.board.status().unwrap();
+    assert_eq!((status.revision, status.events_24h, status.events_kept), (Revision::ZERO, 0, 0));
+    assert!(status.active_agents.is_empty());
+    assert_eq!(fixture.board.export().unwrap().revision, Revision::ZERO);
+}
+
+fn the_status_counts_what_is_there(fixture: &Fixture) {
+    let counts = || {
+        let status = fixture.board.status().unwrap();
+        let agents = status.agents;
+        let work = status.work_items;
+        (
+            [agents.active, agents.idle, agents.stale, agents.completed_today],
+            [work.available, work.claimed, work.blocked, work.completed_today],
+        )
+    };
+    let (stale, ended) = (fixture.session("Stale"), fixture.session("Ended"));
+    fixture.item_that_is("stale's", Status::Claimed, &stale);
+    fixture.board.agents().deregister(&ended).unwrap();
+    fixture.pass(301);
+    let (ivy, idle) = (fixture.session("Ivy"), fixture.session("Idle"));
+    fixture.board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(&idle) }).unwrap();
+    fixture.sweep();
+    for &status in Status::ALL {
+        fixture.item_that_is(status.as_str(), status, &ivy);
+    }
+    fixture.board.projects().register(&RegisterProject::new("p", "P")).unwrap();
+    assert_eq!(counts(), ([1, 1, 1, 1], [2, 1, 1, 1]));
+    let status = fixture.board.status().unwrap();
+    assert_eq!(status.projects.registered, 1);
+    assert_eq!(
+        status.active_agents.iter().map(|agent| agent.agent_name.as_str()).collect::<Vec<_>>(),
+        ["Ivy", "Idle"]
+    );
+    assert_eq!(status.events_24h, status.revision.since(Revision::ZERO));
+    assert_eq!(status.events_kept, status.events_24h);
+
+    // It is 15:35; what ended before midnight did not end today.
+    fixture.pass(9 * 3600);
+    assert_eq!(counts(), ([1, 1, 1, 0], [2, 1, 1, 0]));
+    assert_eq!(fixture.board.status().unwrap().events_24h, status.events_24h);
+    fixture.pass_days(1);
+    assert_eq!(fixture.board.status().unwrap().events_24h, 0);
+}
+
+fn an_export_has_everything(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let ended = fixture.session("Oak");
+    fixture.board.agents().deregister(&ended).unwrap();
+    fixture.board.projects().register(&RegisterProject::new("p", "P")).unwrap();
+    fixture.item_that_is("done", Status::Completed, &session);
+    fixture.blocked_item("x", &["b", "a"]);
+    let exported = fixture.board.export().unwrap();
+    assert_eq!(exported.revision, fixture.revision());
+    assert_eq!(exported.agents, [fixture.agent(&session), fixture.agent(&ended)]);
+    assert_eq!(exported.projects.len(), 1);
+    assert_eq!(exported.work_items, [fixture.work("done"), fixture.work("x")]);
+    let waits: Vec<_> =
+        exported.work_dependencies.iter().map(|dependency| dependency.blocked_by.as_str()).collect();
+    assert_eq!(waits, ["a", "b"]);
+    // What the library shows is what programs read.
+    let json = serde_json::to_value(&exported).unwrap();
+    assert_eq!(json["work_items"][1]["status"], "blocked");
+    assert_eq!(json["agents"][0]["started_at"], "2026-02-03T15:30:00.000Z");
+}

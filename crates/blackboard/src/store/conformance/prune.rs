@@ -1,0 +1,191 @@
+//! Retention: what is old goes, in bounded batches, and nothing that is needed.
+
+use super::*;
+use crate::prune::Pruned;
+
+on_every_engine![
+    nothing_is_pruned_before_its_time,
+    ended_agents_go_after_their_time_and_take_along_what_hangs_on_them,
+    a_parent_stays_as_long_as_a_delegate_refers_to_it,
+    events_go_after_their_time_but_never_the_newest_commit,
+    events_go_in_batches_and_whole_commits,
+    a_log_that_takes_too_much_room_is_cut,
+    heartbeats_and_operations_go_after_their_time,
+    when_nothing_is_due_nobody_looks_for_an_hour,
+    a_due_time_of_another_clock_is_not_waited_for,
+    agents_go_in_batches,
+];
+
+fn prune(fixture: &Fixture) -> Pruned {
+    fixture.board.prune().unwrap()
+}
+
+/// Prunes until nothing is due.
+fn prune_all(board: &Board) -> (u64, u64) {
+    let (mut events, mut agents) = (0, 0);
+    loop {
+        let pruned = board.prune().unwrap();
+        events += pruned.events;
+        agents += pruned.agents;
+        if !pruned.more {
+            return (events, agents);
+        }
+    }
+}
+
+fn nothing_is_pruned_before_its_time(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item_that_is("x", Status::Completed, &session);
+    fixture.board.agents().deregister(&session).unwrap();
+    fixture.pass_days(1);
+    let before = fixture.board.export().unwrap();
+    assert_eq!(prune(fixture), Pruned::default());
+    assert_eq!(fixture.board.export().unwrap(), before);
+}
+
+fn ended_agents_go_after_their_time_and_take_along_what_hangs_on_them(fixture: &Fixture) {
+    let completed = fixture.session("Ivy");
+    fixture.beat(&completed);
+    let done = fixture.item_that_is("x", Status::Completed, &completed);
+    fixture.board.events().advance(&completed, "observe", Revision::new(1)).unwrap();
+    fixture.board.agents().deregister(&completed).unwrap();
+    let stale = fixture.session("Oak");
+    fixture.item_that_is("y", Status::Completed, &stale);
+    fixture.pass(301);
+    fixture.sweep();
+    let live = fixture.session("Elm");
+    fixture.pass_days(1);
+    fixture.beat(&live);
+    let revision = fixture.revision();
+    assert_eq!(prune(fixture).agents, 1);
+    assert_eq!(code(fixture.board.agents().show(&completed)), Code::AgentNotFound);
+    assert_eq!(fixture.work("x"), WorkItem { claimed_by: None, ..done }, "the name of who did it stays");
+    assert_eq!(fixture.work("y").claimed_by, Some(stale.clone()));
+    assert_eq!(fixture.revision(), revision, "retention has no events");
+    fixture.pass_days(6);
+    assert_eq!(prune(fixture).agents, 1);
+    assert_eq!(code(fixture.board.agents().show(&stale)), Code::AgentNotFound);
+    assert_eq!(fixture.agent(&live).status, AgentStatus::Active, "who is alive is never pruned");
+}
+
+fn a_parent_stays_as_long_as_a_delegate_refers_to_it(fixture: &Fixture) {
+    let parent = fixture.session("Ivy");
+    let delegate = Register { parent: Some(parent.clone()), ..Register::default() };
+    let delegate = fixture.register(&delegate).session_id;
+    fixture.board.agents().deregister(&parent).unwrap();
+    fixture.pass_days(2);
+    fixture.beat(&delegate);
+    assert_eq!(prune(fixture).agents, 0);
+    fixture.board.agents().deregister(&delegate).unwrap();
+    fixture.pass(86_401);
+    assert_eq!(prune(fixture).agents, 1);
+    assert_eq!(fixture.agent(&parent).status, AgentStatus::Completed);
+    fixture.pass(3600);
+    assert_eq!(prune(fixture).agents, 1);
+    assert!(fixture.board.export().unwrap().agents.is_empty());
+}
+
+fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
+    for id in ["x", "y"] {
+        fixture.item(id);
+    }
+    fixture.pass_days(15);
+    fixture.item("z");
+    fixture.pass_days(16);
+    assert_eq!(prune_all(&fixture.board).0, 2);
+    assert_eq!(fixture.events().len(), 1);
+    fixture.pass_days(100);
+    assert_eq!(prune_all(&fixture.board), (0, 0));
+    // A commit of three events stays whole.
+    fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
+    fixture.pass_days(100);
+    assert_eq!(prune_all(&fixture.board).0, 1);
+    let ids: Vec<_> = fixture.events().iter().map(|event| event.id.get()).collect();
+    assert_eq!(ids, [4, 5, 6]);
+    assert_eq!(fixture.board.status().unwrap().events_kept, 3);
+    fixture.item("w");
+    assert_eq!(fixture.revision(), Revision::new(7), "ids never start again");
+}
+
+fn events_go_in_batches_and_whole_commits(fixture: &Fixture) {
+    // 3 × 799 is not 2,000, so the end of a batch lies within a commit.
+    for _ in 0..799 {
+        fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
+    }
+    fixture.pass_days(31);
+    fixture.item("newest");
+    let first = prune(fixture);
+    assert_eq!((first.events, first.more), (2001, true));
+    assert_eq!(fixture.events()[0].commit_id, fixture.events()[0].id);
+    assert_eq!(prune(fixture), Pruned { events: 396, agents: 0, more: false });
+    assert_eq!(fixture.events().len(), 1);
+}
+
+fn a_log_that_takes_too_much_room_is_cut(fixture: &Fixture) {
+    for number in 0..100 {
+        fixture.item(&format!("item {number}"));
+    }
+    let board = fixture.with_settings(|settings| settings.max_log_bytes = 5_000);
+    let (events, _) = prune_all(&board);
+    assert!((20..80).contains(&events), "{events} events of about 100 bytes went");
+    assert_eq!(fixture.events().len() as u64, 100 - events);
+    let tiny = fixture.with_settings(|settings| settings.max_log_bytes = 0);
+    fixture.pass(3600);
+    prune_all(&tiny);
+    assert_eq!(fixture.events().len(), 1);
+}
+
+fn heartbeats_and_operations_go_after_their_time(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let beat =
+        Beat { operation: Some("op".to_owned()), progress: Some("P".to_owned()), ..Beat::of(&session) };
+    fixture.board.agents().heartbeat(&beat).unwrap();
+    fixture.pass_days(1);
+    prune_all(&fixture.board);
+    assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&beat)).1.len(), 0, "still remembered");
+    fixture.pass(3600);
+    prune_all(&fixture.board);
+    assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&beat)).1.len(), 1, "forgotten");
+    let second = fixture.now();
+    fixture.pass_days(6);
+    prune_all(&fixture.board);
+    let oldest = || fixture.board.read(&[], |tx| tx.oldest_heartbeat()).unwrap();
+    assert_eq!(oldest(), Some(second));
+    fixture.pass_days(2);
+    prune_all(&fixture.board);
+    assert_eq!(oldest(), None);
+}
+
+fn when_nothing_is_due_nobody_looks_for_an_hour(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.board.agents().deregister(&session).unwrap();
+    fixture.pass(86_399);
+    assert_eq!(prune(fixture), Pruned::default());
+    fixture.pass(3599);
+    assert_eq!(prune(fixture), Pruned::default(), "the agent is due, but nobody looks");
+    fixture.pass(1);
+    assert_eq!(prune(fixture).agents, 1);
+}
+
+fn a_due_time_of_another_clock_is_not_waited_for(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.board.agents().deregister(&session).unwrap();
+    let ended = fixture.now();
+    fixture.clock.set(ended.plus(Duration::from_hours(40 * 24)));
+    prune_all(&fixture.board);
+    let session = fixture.session("Oak");
+    fixture.clock.set(ended);
+    fixture.board.agents().deregister(&session).unwrap();
+    fixture.pass(86_401);
+    assert_eq!(prune(fixture).agents, 1);
+}
+
+fn agents_go_in_batches(fixture: &Fixture) {
+    for number in 0..45 {
+        let session = fixture.session(&format!("agent {number}"));
+        fixture.board.agents().deregister(&session).unwrap();
+    }
+    fixture.pass(86_401);
+    let batches: Vec<_> = (0..4).map(|_| prune(fixture)).map(|pruned| (pruned.agents, pruned.more)).collect();
+    assert_eq!(batches, [(20, true), (20, true), (5, false), (0, false)]);
+}

@@ -1,0 +1,191 @@
+//! Ranges: every index has its rows, in its order, within its bounds.
+
+use super::*;
+use crate::store::{Cursor, Index, Key, Operation, Range};
+use crate::work::Dependency;
+
+on_every_engine![
+    every_index_gives_its_rows_in_its_order,
+    bounds_take_in_their_beginning_and_leave_out_their_end,
+    a_hint_is_the_beginning_of_a_range,
+    rows_leave_a_range_when_they_change_and_when_they_go,
+    no_id_sorts_behind_a_range,
+];
+
+fn keys(fixture: &Fixture, range: &Range) -> Vec<Key> {
+    let rows = fixture.board.read(&[], |tx| tx.range(range)).unwrap();
+    let count = fixture.board.read(&[], |tx| tx.count(range)).unwrap();
+    assert_eq!(count, rows.len() as u64, "{range:?}");
+    rows.iter().map(Row::key).collect()
+}
+
+fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
+    keys(fixture, range)
+        .into_iter()
+        .map(|key| match key {
+            Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::Operation(id) => id,
+            Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
+            Key::Cursor(_, reader) => reader,
+            Key::Mark(name) => name.to_owned(),
+        })
+        .collect()
+}
+
+/// Rows that stand in every index, more than one in each.
+fn fill(fixture: &Fixture) {
+    let agent = |id: &str, status, seen, ended: Option<u64>, parent: Option<&str>| Agent {
+        status,
+        last_seen_at: at(seen),
+        ended_at: ended.map(at),
+        parent_id: parent.map(str::to_owned),
+        ..an_agent(id)
+    };
+    let item = |id: &str, priority, created, status, by: Option<&str>, completed: Option<u64>| WorkItem {
+        priority,
+        created_at: at(created),
+        status,
+        claimed_by: by.map(str::to_owned),
+        completed_at: completed.map(at),
+        project_id: by.map(|_| "p".to_owned()),
+        ..an_item(id)
+    };
+    let project = |id: &str| crate::project::Project {
+        project_id: id.to_owned(),
+        display_name: id.to_owned(),
+        local_path: None,
+        remote_repo: None,
+        registered_at: at(1),
+        metadata: None,
+        revision: Revision::ZERO,
+    };
+    let dependency = |blocker: &str, created| Dependency {
+        item_id: "w1".to_owned(),
+        blocked_by: blocker.to_owned(),
+        created_at: at(created),
+    };
+    let operation = |id: &str, created| Operation {
+        operation_id: id.to_owned(),
+        verb: String::new(),
+        answer: String::new(),
+        revision: Revision::ZERO,
+        created_at: at(created),
+    };
+    let cursor = |reader: &str| Cursor {
+        owner: "a1".to_owned(),
+        reader: reader.to_owned(),
+        revision: Revision::ZERO,
+        updated_at: at(1),
+    };
+    fixture.put(&[
+        agent("a1", AgentStatus::Active, 50, None, None).into(),
+        agent("a3", AgentStatus::Idle, 40, None, Some("a1")).into(),
+        agent("a2", AgentStatus::Active, 40, None, Some("a1")).into(),
+        agent("b1", AgentStatus::Stale, 10, Some(30), None).into(),
+        agent("b2", AgentStatus::Completed, 20, Some(20), None).into(),
+        project("p").into(),
+        project("o").into(),
+        item("w4", Priority::P1, 9, Status::Available, None, None).into(),
+        item("w3", Priority::P2, 1, Status::Available, None, None).into(),
+        item("w2", Priority::P2, 1, Status::Available, None, None).into(),
+        item("w1", Priority::P3, 0, Status::Available, None, None).into(),
+        item("w6", Priority::P1, 1, Status::Claimed, Some("a1"), None).into(),
+        item("w5", Priority::P2, 1, Status::Completed, Some("a1"), Some(60)).into(),
+        item("w7", Priority::P2, 1, Status::Completed, Some("b1"), Some(55)).into(),
+        dependency("late", 30).into(),
+        dependency("early", 10).into(),
+        Dependency { item_id: "w2".to_owned(), ..dependency("early", 5) }.into(),
+        operation("second", 20).into(),
+        operation("first", 10).into(),
+        cursor("observe").into(),
+        cursor("hook").into(),
+    ]);
+}
+
+fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
+    fill(fixture);
+    for (range, expected) in [
+        (Range::agents(), &["a1", "a2", "a3", "b1", "b2"][..]),
+        (Range::live_agents(), &["a2", "a3", "a1"]),
+        (Range::agents_ended_since(at(0)), &["b2", "b1"]),
+        (Range::delegates_of("a1"), &["a2", "a3"]),
+        (Range::delegates_of("a2"), &[]),
+        (Range::projects(), &["o", "p"]),
+        (Range::work_items(), &["w1", "w2", "w3", "w4", "w5", "w6", "w7"]),
+        (Range::work_queue(Status::Available), &["w4", "w2", "w3", "w1"]),
+        (Range::work_queue(Status::Claimed), &["w6"]),
+        (Range::work_queue(Status::Blocked), &[]),
+        (Range::work_queue(Status::Completed), &["w5", "w7"]),
+        (Range::claimed_by("a1"), &["w5", "w6"]),
+        (Range::work_of_project("p"), &["w5", "w6", "w7"]),
+        (Range::completed_since(at(0)), &["w7", "w5"]),
+        (Range::blockers_of("w1"), &["w1<early", "w1<late"]),
+        (Range::dependents_of("early"), &["w1<early", "w2<early"]),
+        (Range::operations_before(at(100)), &["first", "second"]),
+        (Range::cursors_of("a1"), &["hook", "observe"]),
+        (Range::cursors_of("a2"), &[]),
+    ] {
+        assert_eq!(names(fixture, &range), expected, "{range:?}");
+    }
+}
+
+fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
+    fill(fixture);
+    for (range, expected) in [
+        (Range::live_agents_seen_before(at(40)), &[][..]),
+        (Range::live_agents_seen_before(at(41)), &["a2", "a3"]),
+        (Range::agents_ended_before(at(30)), &["b2"]),
+        (Range::agents_ended_since(at(30)), &["b1"]),
+        (Range::completed_since(at(55)), &["w7", "w5"]),
+        (Range::completed_since(at(56)), &["w5"]),
+        (Range::operations_before(at(20)), &["first"]),
+        (Range::agents_with_prefix("a"), &["a1", "a2", "a3"]),
+        (Range::agents_with_prefix("b1"), &["b1"]),
+        (Range::agents_with_prefix("c"), &[]),
+        (
+            Range { from: Some("w2".to_owned()), before: Some("w4".to_owned()), ..Range::work_items() },
+            &["w2", "w3"],
+        ),
+        (Range { from: Some("o".to_owned()), before: Some("p".to_owned()), ..Range::projects() }, &["o"]),
+    ] {
+        assert_eq!(names(fixture, &range), expected, "{range:?}");
+    }
+}
+
+fn a_hint_is_the_beginning_of_a_range(fixture: &Fixture) {
+    fill(fixture);
+    for limit in [0, 1, 2, 100, usize::MAX] {
+        let range = Range::work_queue(Status::Available);
+        let hinted = fixture.board.read(&[], |tx| tx.hint(&range, limit)).unwrap();
+        let mut whole = fixture.board.read(&[], |tx| tx.range(&range)).unwrap();
+        whole.truncate(limit);
+        assert_eq!(hinted, whole, "limit {limit}");
+    }
+}
+
+fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
+    fill(fixture);
+    fixture.put(&[
+        WorkItem { status: Status::Claimed, ..an_item("w4") }.into(),
+        Agent { last_seen_at: at(99), ..an_agent("a2") }.into(),
+    ]);
+    assert_eq!(names(fixture, &Range::work_queue(Status::Available)), ["w2", "w3", "w1"]);
+    assert_eq!(names(fixture, &Range::work_queue(Status::Claimed)), ["w6", "w4"]);
+    assert_eq!(names(fixture, &Range::live_agents()), ["a3", "a1", "a2"]);
+    assert_eq!(names(fixture, &Range::delegates_of("a1")), ["a3"]);
+    let key = Key::WorkItem("w3".to_owned());
+    fixture
+        .commit(|tx| {
+            tx.get(&key)?;
+            Ok(Changes { remove: vec![key.clone()], events: vec![an_event()], ..Changes::new() })
+        })
+        .unwrap();
+    assert_eq!(names(fixture, &Range::work_queue(Status::Available)), ["w2", "w1"]);
+    let range = Range { index: Index::WorkItems, ..Range::work_items() };
+    assert_eq!(names(fixture, &range), ["w1", "w2", "w4", "w5", "w6", "w7"]);
+}
+
+/// The last character of all is a text like any other: an id that begins with it is found.
+fn no_id_sorts_behind_a_range(fixture: &Fixture) {
+    fixture.put(&[an_item("\u{10ffff} last").into(), an_item("first").into()]);
+    assert_eq!(names(fixture, &Range::work_items()), ["first", "\u{10ffff} last"]);
+}

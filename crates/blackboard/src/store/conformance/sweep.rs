@@ -1,0 +1,250 @@
+//! The sweep: who is found dead, who is spared, and what becomes of their work.
+
+use super::*;
+use crate::process::ProcessMark;
+use crate::work::Block;
+
+on_every_engine![
+    whoever_is_silent_and_dead_is_marked_and_others_are_not,
+    an_idle_session_is_swept_too,
+    the_sweep_tells_of_the_dead_and_of_their_work,
+    a_blocked_item_of_a_dead_session_loses_its_claimer,
+    completed_work_of_a_dead_session_stays_its_own,
+    a_live_process_is_refreshed_by_strangers_and_not_by_itself,
+    a_shared_process_proves_nothing_and_has_more_time,
+    the_caller_is_never_marked,
+    a_threshold_of_ones_own,
+    a_dry_run_changes_nothing,
+    two_sweeps_mark_once,
+    a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred,
+    a_sweep_removes_old_heartbeats,
+];
+
+fn marked(swept: &Swept) -> Vec<&str> {
+    swept.stale_agents.iter().map(|stale| stale.agent_name.as_str()).collect()
+}
+
+fn whoever_is_silent_and_dead_is_marked_and_others_are_not(fixture: &Fixture) {
+    let elsewhere = |name: &str, change: fn(&mut ProcessMark)| {
+        let mut mark = fixture.processes.start(99);
+        change(&mut mark);
+        let mut agent = fixture.agent(&fixture.session_of_process(name, 99));
+        agent.process = Some(mark);
+        fixture.put(&[agent.into()]);
+    };
+    fixture.session_of_process("dead", 10);
+    fixture.session_of_process("alive", 11);
+    fixture.session_of_process("reused", 12);
+    fixture.session("no PID");
+    elsewhere("other host", |mark| mark.host = "elsewhere".to_owned());
+    elsewhere("other namespace", |mark| mark.namespace = "container".to_owned());
+    fixture.processes.end(10);
+    fixture.processes.start(12);
+    fixture.pass(300);
+    let beating = fixture.session_of_process("beating", 13);
+    fixture.processes.end(13);
+    assert_eq!(fixture.sweep(), Swept::default(), "nobody has been silent for longer than the threshold");
+    fixture.pass(1);
+    let swept = fixture.sweep();
+    let mut names = marked(&swept);
+    names.sort_unstable();
+    assert_eq!(names, ["dead", "no PID", "other host", "other namespace", "reused"]);
+    assert_eq!(swept.pids_verified.len(), 1);
+    assert_eq!(fixture.agent(&beating).status, AgentStatus::Active, "its heartbeat is young");
+    assert_eq!(fixture.sweep(), Swept::default());
+}
+
+fn an_idle_session_is_swept_too(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture
+        .board
+        .agents()
+        .heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(&session) })
+        .unwrap();
+    fixture.pass(301);
+    assert_eq!(marked(&fixture.sweep()), ["Ivy"]);
+}
+
+fn the_sweep_tells_of_the_dead_and_of_their_work(fixture: &Fixture) {
+    let ivy = fixture.session_of_process("Ivy", 4711);
+    fixture.session("Oak");
+    let since = fixture.now();
+    for id in ["x", "y"] {
+        fixture.item(id);
+    }
+    let fences = ["x", "y"].map(|id| fixture.claim(id, &ivy).item.fence.unwrap().get());
+    fixture.processes.end(4711);
+    fixture.pass(301);
+    let before = fixture.revision();
+    let swept = fixture.sweep();
+    let events = fixture.events_after(before);
+    let of = |session: &str| -> Vec<_> {
+        events.iter().filter(|event| event.target_id.as_deref() == Some(session)).collect()
+    };
+    let [stale, released] = of(&ivy)[..] else { panic!("{events:?}") };
+    assert_eq!(stale.event_type, EventType::AgentStale);
+    assert_eq!(
+        stale.summary,
+        format!("Agent \"Ivy\" marked stale (no heartbeat since {since}, PID 4711 not found)")
+    );
+    assert_eq!(released.event_type, EventType::StaleLocksReleased);
+    assert_eq!(released.summary, "Released 2 work item(s) from stale agent \"Ivy\": Title of x, Title of y");
+    assert_eq!(
+        metadata(released),
+        serde_json::json!({"items": [
+            {"item_id": "x", "fence": fences[0]},
+            {"item_id": "y", "fence": fences[1]},
+        ]})
+    );
+    assert_eq!((stale.actor_id.as_ref(), stale.target_type), (None, Some(TargetType::Agent)));
+    assert_eq!(released.commit_id, stale.id, "one commit for one agent");
+    assert_eq!(events.len(), 3);
+    let other = events.iter().find(|event| event.commit_id != stale.id).unwrap();
+    assert_eq!(other.summary, format!("Agent \"Oak\" marked stale (no heartbeat since {since}, no PID)"));
+
+    let agent = fixture.agent(&ivy);
+    assert_eq!((agent.status, agent.ended_at), (AgentStatus::Stale, Some(fixture.now())));
+    assert_eq!((agent.last_seen_at, agent.revision), (since, stale.id));
+    let item = fixture.work("x");
+    assert_eq!((item.status, item.claimed_by, item.claimed_at), (Status::Available, None, None));
+    assert_eq!((item.fence, item.claimed_by_name, item.revision), (None, None, released.id));
+    let of_ivy = swept.stale_agents.iter().find(|stale| stale.session_id == ivy).unwrap();
+    assert_eq!((of_ivy.pid, &of_ivy.released_items), (Some(4711), &owned(&["x", "y"])));
+}
+
+fn a_blocked_item_of_a_dead_session_loses_its_claimer(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item_that_is("x", Status::Claimed, &session);
+    let block = Block { id: "x".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
+    fixture.board.work().block(&block).unwrap();
+    fixture.pass(301);
+    assert_eq!(fixture.sweep().stale_agents[0].released_items, ["x"]);
+    let item = fixture.work("x");
+    assert_eq!((item.status, item.claimed_by, item.fence), (Status::Blocked, None, None));
+    assert_eq!(item.blocked_by.as_deref(), Some("later"));
+}
+
+fn completed_work_of_a_dead_session_stays_its_own(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let before = fixture.item_that_is("x", Status::Completed, &session);
+    fixture.pass(301);
+    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    assert!(swept.stale_agents[0].released_items.is_empty());
+    assert_eq!(told, [EventType::AgentStale]);
+    assert_eq!(fixture.work("x"), before);
+}
+
+fn a_live_process_is_refreshed_by_strangers_and_not_by_itself(fixture: &Fixture) {
+    let session = fixture.session_of_process("Ivy", 10);
+    let registered = fixture.now();
+    fixture.pass(301);
+    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    assert_eq!(swept.pids_verified, [session.as_str()]);
+    assert!(swept.stale_agents.is_empty() && told.is_empty());
+    let agent = fixture.agent(&session);
+    assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), registered));
+    assert!(fixture.sweep().pids_verified.is_empty(), "it was just seen");
+    fixture.pass(100);
+    fixture.processes.end(10);
+    assert!(fixture.sweep().stale_agents.is_empty());
+    fixture.pass(201);
+    assert_eq!(marked(&fixture.sweep()), ["Ivy"]);
+}
+
+fn a_shared_process_proves_nothing_and_has_more_time(fixture: &Fixture) {
+    let parent = fixture.session_of_process("Ivy", 10);
+    let delegate = Register { parent: Some(parent), pid: Some(10), ..Register::default() };
+    let delegate = fixture.register(&delegate).session_id;
+    fixture.pass(301);
+    assert_eq!(fixture.sweep().pids_verified.len(), 1, "the parent only");
+    let before = fixture.agent(&delegate);
+    assert_eq!(before.status, AgentStatus::Active);
+    fixture.pass(1498);
+    assert!(fixture.sweep().stale_agents.is_empty());
+    assert_eq!(fixture.agent(&delegate), before, "nobody refreshes it");
+    fixture.pass(1);
+    assert_eq!(marked(&fixture.sweep()), ["Ivy (delegate)"]);
+    fixture.beat(&delegate);
+    // A process that is gone takes its sessions along at once.
+    fixture.processes.end(10);
+    fixture.pass(301);
+    assert_eq!(marked(&fixture.sweep()), ["Ivy", "Ivy (delegate)"]);
+}
+
+fn the_caller_is_never_marked(fixture: &Fixture) {
+    let caller = fixture.session("Ivy");
+    fixture.session("Oak");
+    fixture.pass(301);
+    let sweep = Sweep { caller: Some(caller.clone()), ..Sweep::default() };
+    assert_eq!(marked(&fixture.board.sweep(&sweep).unwrap()), ["Oak"]);
+    assert_eq!(fixture.board.sweep_in_passing(Some(&caller)), Swept::default());
+    assert_eq!(marked(&fixture.board.sweep_in_passing(None)), ["Ivy"]);
+}
+
+fn a_threshold_of_ones_own(fixture: &Fixture) {
+    fixture.session("Ivy");
+    fixture.pass(11);
+    let sweep = |seconds| {
+        let threshold = Some(Duration::from_secs(seconds));
+        fixture.board.sweep(&Sweep { threshold, ..Sweep::default() }).unwrap()
+    };
+    assert!(sweep(11).stale_agents.is_empty());
+    assert_eq!(marked(&sweep(10)), ["Ivy"]);
+}
+
+fn a_dry_run_changes_nothing(fixture: &Fixture) {
+    let dead = fixture.session_of_process("dead", 10);
+    fixture.session_of_process("alive", 11);
+    fixture.item_that_is("x", Status::Claimed, &dead);
+    fixture.processes.end(10);
+    fixture.pass(301);
+    let before = fixture.board.export().unwrap();
+    let dry = fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(marked(&dry), ["dead"]);
+    assert_eq!(dry.stale_agents[0].released_items, ["x"]);
+    assert_eq!(dry.pids_verified.len(), 1);
+    assert_eq!(fixture.board.export().unwrap(), before);
+    let wet = fixture.sweep();
+    assert_eq!(wet, dry, "what it said is what happens");
+}
+
+fn two_sweeps_mark_once(fixture: &Fixture) {
+    for number in 0..20 {
+        fixture.session(&format!("agent {number}"));
+    }
+    fixture.pass(301);
+    let board = &fixture.board;
+    let sweeps: Vec<_> = std::thread::scope(|scope| {
+        let sweeps: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| board.sweep(&Sweep::default()).unwrap())).collect();
+        sweeps.into_iter().map(|sweep| sweep.join().unwrap()).collect()
+    });
+    assert_eq!(sweeps.iter().map(|swept| swept.stale_agents.len()).sum::<usize>(), 20);
+    let stale = fixture.events().into_iter().filter(|event| event.event_type == EventType::AgentStale);
+    assert_eq!(stale.count(), 20);
+}
+
+fn a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred(fixture: &Fixture) {
+    let caller = fixture.session("caller");
+    for number in 0..220 {
+        fixture.session(&format!("agent {number}"));
+    }
+    fixture.pass(301);
+    fixture.beat(&caller);
+    assert_eq!(fixture.board.sweep_in_passing(Some(&caller)).stale_agents.len(), 100);
+    let sweep = Sweep { caller: Some(caller), ..Sweep::default() };
+    assert_eq!(fixture.board.sweep(&sweep).unwrap().stale_agents.len(), 120);
+}
+
+fn a_sweep_removes_old_heartbeats(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for _ in 0..3 {
+        fixture.beat(&session);
+    }
+    fixture.pass_days(8);
+    fixture.beat(&session);
+    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    assert_eq!(swept.heartbeats_pruned, 3);
+    assert!(told.is_empty());
+    assert_eq!(fixture.board.read(&[], |tx| tx.oldest_heartbeat()).unwrap(), Some(fixture.now()));
+}

@@ -1,0 +1,175 @@
+//! Boards to measure on, filled by SQL where the product would take too long.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use blackboard::agent::Register;
+use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::store::sqlite::{Sqlite, SqliteOptions};
+use blackboard::store::{Changes, Commit, Committed, Store, Tx, Wanted};
+use blackboard::{Board, Settings};
+use rusqlite::{Connection, params};
+use tempfile::TempDir;
+
+use crate::Result;
+
+/// A directory with one board, removed at the end.
+pub struct Scratch {
+    directory: TempDir,
+}
+
+impl Scratch {
+    pub fn new() -> Result<Scratch> {
+        Ok(Scratch { directory: tempfile::tempdir()? })
+    }
+
+    /// A copy of a board that nobody has open and that has no log.
+    pub fn copy_of(template: &Scratch) -> Result<Scratch> {
+        let copy = Scratch::new()?;
+        fs::copy(template.path(), copy.path())?;
+        Ok(copy)
+    }
+
+    /// The database file.
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("local.db")
+    }
+
+    /// The size of the write-ahead log, in bytes.
+    pub fn log_size(&self) -> u64 {
+        fs::metadata(self.directory.path().join("local.db-wal")).map_or(0, |metadata| metadata.len())
+    }
+
+    /// The board.
+    pub fn open(&self) -> Result<Board> {
+        Ok(Board::open(&self.path())?)
+    }
+
+    /// The board, with a protocol of how long each commit held the writer lock.
+    pub fn open_watched(&self, settings: Settings) -> Result<(Board, Arc<Watched>)> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open(&self.path(), clock.clone(), &SqliteOptions::default())?;
+        let store = Arc::new(Watched { store, held: Mutex::default() });
+        Ok((Board::on(store.clone(), clock).with_settings(settings), store))
+    }
+
+    /// A connection around the product.
+    pub fn connect(&self) -> Result<Connection> {
+        connect(&self.path())
+    }
+
+    /// Registers agents whose process is this one, and returns their sessions.
+    pub fn register(&self, count: usize) -> Result<Vec<String>> {
+        self.register_with(count, std::process::id())
+    }
+
+    /// Registers agents of this process.
+    pub fn register_with(&self, count: usize, pid: u32) -> Result<Vec<String>> {
+        let board = self.open()?;
+        let mut sessions = Vec::with_capacity(count);
+        for number in 0..count {
+            let request = Register { pid: Some(pid), ..Register::named(&format!("Agent {number}")) };
+            sessions.push(board.agents().register(&request)?.agent.session_id);
+        }
+        Ok(sessions)
+    }
+
+    /// Adds available items `PREFIX-0`, `PREFIX-1` and so on, each with a title of its own: a claim changes what its
+    /// agent works on.
+    pub fn add_items(&self, prefix: &str, count: usize) -> Result {
+        const INSERT: &str = "INSERT INTO work_items (item_id, title, source, created_at, revision) \
+                              VALUES (?1, 'Design SQL schema ' || ?1, 'local', ?2, 1)";
+        let mut connection = self.connect()?;
+        let transaction = connection.transaction()?;
+        let now = SystemClock.now().to_string();
+        {
+            let mut statement = transaction.prepare(INSERT)?;
+            for number in 0..count {
+                statement.execute(params![format!("{prefix}-{number}"), now])?;
+            }
+        }
+        transaction.commit()?;
+        self.fold()
+    }
+
+    /// Appends events of this age, a millisecond apart, as claims leave them behind.
+    pub fn add_events(&self, count: i64, age: Duration) -> Result {
+        const INSERT: &str = "INSERT INTO events (id, timestamp, event_type, actor_id, target_id, target_type, \
+                              summary, commit_id) VALUES (?1, ?2, 'work_claimed', ?3, ?4, 'work_item', ?5, ?1)";
+        let mut connection = self.connect()?;
+        let transaction = connection.transaction()?;
+        let last: i64 =
+            transaction.query_row("SELECT coalesce(max(id), 0) FROM events", [], |row| row.get(0))?;
+        let oldest = SystemClock.now().minus(age).millis();
+        let session = "00000000-0000-4000-8000-000000000000";
+        {
+            let mut statement = transaction.prepare(INSERT)?;
+            for number in 1..=count {
+                let time = Timestamp::from_millis(oldest + number).to_string();
+                let item = format!("item-{number}");
+                let summary = format!("Agent \"Agent 0\" claimed \"Design SQL schema {number}\"");
+                statement.execute(params![last + number, time, session, item, summary])?;
+            }
+        }
+        transaction.commit()?;
+        self.fold()
+    }
+
+    /// Folds the log back, so that the file alone is the board.
+    pub fn fold(&self) -> Result {
+        let connection = self.connect()?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(())
+    }
+}
+
+/// A connection to any database, as one would open it by hand: durable as ours, foreign keys checked.
+pub fn connect(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON")?;
+    Ok(connection)
+}
+
+/// A store that keeps a protocol of its commits.
+pub struct Watched {
+    store: Sqlite,
+    held: Mutex<Vec<Duration>>,
+}
+
+impl Watched {
+    /// How long each commit since the last call held the writer lock.
+    pub fn take_held(&self) -> Vec<Duration> {
+        std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Store for Watched {
+    fn read(
+        &self,
+        wanted: &[Wanted],
+        f: &mut dyn FnMut(&dyn Tx) -> blackboard::Result<()>,
+    ) -> blackboard::Result<()> {
+        self.store.read(wanted, f)
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> blackboard::Result<Changes>,
+    ) -> blackboard::Result<Committed> {
+        let committed = self.store.commit(commit, f)?;
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(committed.held);
+        Ok(committed)
+    }
+
+    fn size(&self) -> blackboard::Result<u64> {
+        self.store.size()
+    }
+
+    fn settle(&self) {
+        self.store.settle();
+    }
+}

@@ -1,0 +1,177 @@
+//! A long log: reading its end, adding to it, its room, pruning it, and telling all of it.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use blackboard::event::Since;
+use blackboard::work::Claim;
+use blackboard::{Board, Revision, Settings};
+
+use crate::boards::Scratch;
+use crate::contention;
+use crate::programs::{Program, interleave, microseconds, milliseconds, peak_memory};
+use crate::report::{Bar, Line, Unit};
+use crate::statistics::{median, percentile};
+use crate::{Result, Scale};
+
+const MONTHS: Duration = Duration::from_hours(24 * 60);
+
+/// How many events a reader finds behind its cursor.
+const NEW_EVENTS: i64 = 100;
+
+/// Reading the end and adding to it, on a short log and on a long one.
+pub fn lengths(scale: &Scale) -> Result<Vec<Line>> {
+    let runs = scale.of(500, 50);
+    let mut boards = Vec::new();
+    for events in [10_000, if scale.quick { 50_000 } else { 1_000_000 }] {
+        let scratch = Scratch::new()?;
+        let session = scratch.register(50)?.swap_remove(0);
+        scratch.add_items("item", scale.rounds * runs)?;
+        scratch.add_events(events, Duration::from_hours(1))?;
+        let board = scratch.open()?;
+        boards.push((scratch, board, session));
+    }
+    let (mut reading, mut claiming) = (Vec::new(), Vec::new());
+    let mut raw = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    for round in 0..scale.rounds {
+        let mut reads = [Vec::new(), Vec::new()];
+        let mut claims = [Vec::new(), Vec::new()];
+        for run in 0..runs {
+            for (place, (_, board, session)) in boards.iter().enumerate() {
+                reads[place].push(read_the_end(board)?);
+                let claim = Claim::of(&format!("item-{}", round * runs + run), session);
+                let start = Instant::now();
+                board.work().claim(&claim)?;
+                claims[place].push(microseconds(start.elapsed()));
+                board.settle();
+            }
+        }
+        reading.push(median(&reads[1]) / median(&reads[0]));
+        claiming.push(median(&claims[1]) / median(&claims[0]));
+        for (all, part) in raw.iter_mut().zip(reads.iter().chain(&claims)) {
+            all.push(median(part));
+        }
+    }
+    let tell = |short: &[f64], long: &[f64]| format!("{:.0} µs and {:.0} µs", median(short), median(long));
+    let line = |what: &str, rounds: &[f64], raw| Line::new(what, Bar::AtMost(1.2), Unit::Ratio, rounds, raw);
+    Ok(vec![
+        line("`observe` of 100 events at 10⁶ events against 10⁴", &reading, tell(&raw[0], &raw[1])),
+        line("a claim at 10⁶ events against 10⁴", &claiming, tell(&raw[2], &raw[3])),
+    ])
+}
+
+/// How much room an event takes that a claim leaves behind.
+pub fn room(scale: &Scale) -> Result<Vec<Line>> {
+    let claims = scale.of(10_000, 500);
+    let scratch = Scratch::new()?;
+    let session = scratch.register(1)?.swap_remove(0);
+    scratch.add_items("item", claims)?;
+    let board = scratch.open()?;
+    for number in 0..claims {
+        board.work().claim(&Claim::of(&format!("item-{number}"), &session))?;
+    }
+    let pages =
+        "SELECT CAST(sum(pgsize) AS REAL) / (SELECT count(*) FROM events) FROM dbstat WHERE name = 'events'";
+    let bytes: f64 = scratch.connect()?.query_row(pages, [], |row| row.get(0))?;
+    Ok(vec![Line::new("an event", Bar::AtMost(220.0), Unit::Bytes, &[bytes], format!("{claims} claims"))])
+}
+
+/// Pruning a long log, while somebody claims.
+pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
+    const RATE: u32 = 200;
+    let events = if scale.quick { 50_000 } else { 1_000_000 };
+    let template = Scratch::new()?;
+    let session = template.register(2)?.swap_remove(0);
+    template.add_items("quiet", (RATE * 2) as usize)?;
+    template.add_items("busy", (RATE * 2) as usize)?;
+    // The old events come first; the newest one never goes.
+    template.connect()?.execute_batch("UPDATE events SET timestamp = '2000-01-01T00:00:00.000Z'")?;
+    template.add_events(events, MONTHS)?;
+    template.add_events(1, Duration::ZERO)?;
+    let (mut total, mut held, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        let scratch = Scratch::copy_of(&template)?;
+        let before = contention::finish(contention::start_paced(&scratch, &session, "quiet", RATE, 2)?)?;
+        let (board, watched) = scratch.open_watched(Settings::default())?;
+        let claims = contention::start_paced(&scratch, &session, "busy", RATE, 2)?;
+        let start = Instant::now();
+        prune(&board)?;
+        total.push(start.elapsed().as_secs_f64());
+        let meanwhile = contention::finish(claims)?;
+        if let Some(failure) = before.failures.first().or(meanwhile.failures.first()) {
+            return Err(format!("a claim beside the pruning failed: {failure}").into());
+        }
+        let locks: Vec<f64> = watched.take_held().into_iter().map(milliseconds).collect();
+        held.push(percentile(&locks, 99.0));
+        quiet.push(percentile(&before.waits, 99.0));
+        busy.push(percentile(&meanwhile.waits, 99.0));
+        ratios.push(percentile(&meanwhile.waits, 99.0) / percentile(&before.waits, 99.0));
+    }
+    let raw = format!("p99 {:.2} ms, {:.2} ms before", median(&busy), median(&quiet));
+    let all = format!("{events} events, with claims beside");
+    let lock = Line::new("lock held for it, p99", Bar::AtMost(20.0), Unit::Milliseconds, &held, "");
+    Ok(vec![
+        Line::new("pruning 10⁶ events, in all", Bar::AtMost(2.0), Unit::Seconds, &total, all),
+        lock,
+        Line::new("claim p99 meanwhile against before", Bar::AtMost(2.0), Unit::Ratio, &ratios, raw),
+    ])
+}
+
+/// Telling the whole log as JSON.
+pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
+    let events = if scale.quick { 20_000 } else { 1_000_000 };
+    let scratch = Scratch::new()?;
+    scratch.register(1)?;
+    scratch.add_events(events, Duration::from_hours(1))?;
+    let observe = || {
+        let mut command = scale.blackboard(&scratch.path());
+        command.args(["observe", "--since", "2000-01-01T00:00:00Z", "--json"]);
+        command
+    };
+    let mut programs = [
+        Program::new("raw scan", || {
+            let mut command = Command::new(scale.program("floor"));
+            command.arg("scan").arg(scratch.path());
+            command
+        }),
+        Program::new("observe", observe),
+    ];
+    interleave(&mut programs, scale.rounds, 1)?;
+    let [scan, told] = &programs;
+    let raw = format!("{}, {}", told.tell(), scan.tell());
+    let what = "`observe` of 10⁶ events to JSON";
+    let mut lines = vec![Line::new(
+        format!("{what} against a raw scan"),
+        Bar::AtMost(3.0),
+        Unit::Ratio,
+        &told.ratios(scan),
+        raw,
+    )];
+    if let Some(memory) = peak_memory(&observe())? {
+        lines.push(Line::new(format!("{what}: memory"), Bar::AtMost(16.0), Unit::Megabytes, &[memory], ""));
+    }
+    Ok(lines)
+}
+
+fn read_the_end(board: &Board) -> Result<f64> {
+    let start = Instant::now();
+    // Where the end is, a cursor would know; here nobody has one, and finding it costs one look.
+    let end = board.events().observe(&Since::Revision(Revision::ZERO), &[])?.until;
+    let since = Since::Revision(Revision::new(end.get() - NEW_EVENTS));
+    let observation = board.events().observe(&since, &[])?;
+    board.events().next(&observation, observation.after, NEW_EVENTS as usize)?.ok_or("there are events")?;
+    Ok(microseconds(start.elapsed()))
+}
+
+/// Batch by batch, as one command after the other would.
+fn prune(board: &Board) -> Result {
+    loop {
+        match board.prune() {
+            Ok(pruned) if !pruned.more => return Ok(()),
+            Ok(_) => board.settle(),
+            Err(error) if error.code() == blackboard::Code::Busy => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Measures the board against what is possible: `cargo xtask bench ledger`.
+//!
+//! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
+//! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
+//! rounds, and there is none on a busy machine.
+
+#![expect(
+    unreachable_pub,
+    reason = "a program has no public interface: `pub` means used outside of its module"
+)]
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "statistics over counts that are far from any limit"
+)]
+
+mod boards;
+mod commands;
+mod contention;
+mod footprint;
+mod log;
+mod programs;
+mod report;
+mod statistics;
+mod sweeping;
+mod throughput;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use report::{Line, Report};
+
+/// What a measurement returns; an error is a sentence for whoever called it.
+pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+/// How long a measurement may take, and where the programs are.
+pub struct Scale {
+    /// Only to see that it works.
+    pub quick: bool,
+    /// How often everything is measured in turns.
+    pub rounds: usize,
+    programs: PathBuf,
+}
+
+impl Scale {
+    /// A number of things to do: all of them, or a few when it has to be quick.
+    pub fn of(&self, all: usize, few: usize) -> usize {
+        if self.quick { few } else { all }
+    }
+
+    /// One of the programs that were built together with this one.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// The product on this board, with nothing else of the environment.
+    pub fn blackboard(&self, database: &Path) -> Command {
+        let mut command = Command::new(self.program("blackboard"));
+        command.env_clear().env("HOME", self.programs.join("no-home")).env("BLACKBOARD_DB", database);
+        command
+    }
+}
+
+type Measurement = fn(&Scale) -> Result<Vec<Line>>;
+
+const MEASUREMENTS: &[(&str, Measurement)] = &[
+    ("commands", commands::measure),
+    ("throughput", throughput::measure),
+    ("paced", contention::paced),
+    ("bursts", contention::bursts),
+    ("closed-loop", contention::closed_loop),
+    ("log-lengths", log::lengths),
+    ("sweep-idle", sweeping::nothing_to_do),
+    ("sweep-dead", sweeping::the_dead),
+    ("event-room", log::room),
+    ("pruning", log::pruning),
+    ("telling", log::telling),
+    ("footprint", footprint::measure),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((first, rest)) if first == "worker" => worker::run(rest),
+        _ => measure(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench-ledger: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(arguments: &[String]) -> Result {
+    let (mut quick, mut only, mut json) = (false, None, None);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--quick" => quick = true,
+            "--only" => only = rest.next(),
+            "--json" => json = rest.next(),
+            _ => return Err(usage().into()),
+        }
+    }
+    let programs = std::env::current_exe()?.parent().ok_or("a program without a directory")?.to_owned();
+    let scale = Scale { quick, rounds: if quick { 2 } else { 5 }, programs };
+    let chosen = |name: &str| only.is_none_or(|only| name.contains(only.as_str()));
+    if !MEASUREMENTS.iter().any(|(name, _)| chosen(name)) {
+        return Err(usage().into());
+    }
+    let mut report = Report::new(quick);
+    for (name, measurement) in MEASUREMENTS.iter().filter(|(name, _)| chosen(name)) {
+        eprintln!("measuring {name}");
+        report.extend(measurement(&scale).map_err(|error| format!("{name}: {error}"))?);
+    }
+    println!("{report}");
+    if let Some(file) = json {
+        std::fs::write(file, format!("{:#}\n", report.json()))?;
+    }
+    Ok(())
+}
+
+fn usage() -> String {
+    let names: Vec<_> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
+    format!(
+        "usage: bench ledger [--quick] [--json FILE] [--only NAME], where NAME is one of {}",
+        names.join(", ")
+    )
+}

@@ -1,0 +1,103 @@
+//! Whole processes, run in turns.
+//!
+//! Programs that are compared run one after the other, again and again, so that whatever else the machine does
+//! hits all of them alike.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use crate::statistics::{median, percentile};
+
+/// A program that is measured. It may be called differently each time: an item can be claimed only once.
+pub struct Program<'a> {
+    pub name: &'static str,
+    command: Box<dyn FnMut() -> Command + 'a>,
+    /// Milliseconds, one list per round.
+    rounds: Vec<Vec<f64>>,
+}
+
+impl<'a> Program<'a> {
+    pub fn new(name: &'static str, command: impl FnMut() -> Command + 'a) -> Program<'a> {
+        Program { name, command: Box::new(command), rounds: Vec::new() }
+    }
+
+    /// The ratio of this program's median to the other's, in each round.
+    pub fn ratios(&self, other: &Program<'_>) -> Vec<f64> {
+        self.medians().iter().zip(other.medians()).map(|(own, other)| own / other).collect()
+    }
+
+    /// The median of each round, in milliseconds.
+    pub fn medians(&self) -> Vec<f64> {
+        self.rounds.iter().map(|round| median(round)).collect()
+    }
+
+    /// The numbers in one phrase.
+    pub fn tell(&self) -> String {
+        let p95 = percentile(&self.rounds.concat(), 95.0);
+        format!("{} {:.2} ms (p95 {p95:.2})", self.name, median(&self.medians()))
+    }
+
+    fn run(&mut self) -> Result<f64> {
+        let mut command = (self.command)();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let start = Instant::now();
+        let status = command.status()?;
+        let elapsed = milliseconds(start.elapsed());
+        if !status.success() {
+            return Err(format!("{} ended with {status}: {command:?}", self.name).into());
+        }
+        Ok(elapsed)
+    }
+}
+
+/// Runs every program `runs` times in each round, in turns.
+pub fn interleave(programs: &mut [Program<'_>], rounds: usize, runs: usize) -> Result {
+    // Once for the caches.
+    for program in programs.iter_mut() {
+        program.run()?;
+    }
+    for _ in 0..rounds {
+        for program in programs.iter_mut() {
+            program.rounds.push(Vec::with_capacity(runs));
+        }
+        for _ in 0..runs {
+            for program in programs.iter_mut() {
+                let elapsed = program.run()?;
+                program.rounds.last_mut().into_iter().for_each(|round| round.push(elapsed));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The most memory that a command had at once, in megabytes; nothing where there is no `time` to ask.
+pub fn peak_memory(command: &Command) -> Result<Option<f64>> {
+    const TIME: &str = "/usr/bin/time";
+    if !PathBuf::from(TIME).exists() {
+        return Ok(None);
+    }
+    let mut measured = Command::new(TIME);
+    measured.args(["-f", "%M"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => measured.env(name, value),
+            None => measured.env_remove(name),
+        };
+    }
+    let output = measured.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    let kilobytes: f64 = report.trim().parse().map_err(|_| format!("{command:?} failed: {report}"))?;
+    Ok(Some(kilobytes / 1024.0))
+}
+
+/// A duration in milliseconds.
+pub fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// A duration in microseconds.
+pub fn microseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}

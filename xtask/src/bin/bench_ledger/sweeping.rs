@@ -1,0 +1,112 @@
+//! The sweep: when there is nothing to do, and when a hundred agents have died.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use blackboard::Settings;
+use blackboard::sweep::Sweep;
+use blackboard::work::Claim;
+
+use crate::boards::Scratch;
+use crate::programs::{Program, interleave, microseconds, milliseconds};
+use crate::report::{Bar, Line, Unit};
+use crate::statistics::{median, percentile};
+use crate::{Result, Scale};
+
+/// What the sweep adds to every command when everybody is alive.
+pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
+    let agents = scale.of(10_000, 500);
+    let runs = scale.of(200, 20);
+    let scratch = Scratch::new()?;
+    scratch.register(agents)?;
+    scratch.fold()?;
+    let (mut first, mut later, mut commits) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..scale.rounds {
+        let (mut firsts, mut laters) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            // A command sweeps once, on a connection that it has just opened and read one row with.
+            let (board, watched) = scratch.open_watched(Settings::default())?;
+            board.projects().list()?;
+            for times in [&mut firsts, &mut laters] {
+                let start = Instant::now();
+                let swept = board.sweep_in_passing(None);
+                times.push(microseconds(start.elapsed()));
+                if !swept.stale_agents.is_empty() {
+                    return Err("somebody was swept who is alive".into());
+                }
+            }
+            commits += watched.take_held().len();
+        }
+        first.push(median(&firsts));
+        later.push(median(&laters));
+    }
+    let raw = format!("the first on a connection; a second one {:.1} µs", median(&later));
+    let what = format!("automatic sweep with nothing to do among {agents} agents");
+    Ok(vec![
+        Line::new(format!("{what}, added to a command"), Bar::AtMost(20.0), Unit::Microseconds, &first, raw),
+        Line::new(
+            format!("{what}: writer locks taken"),
+            Bar::AtMost(0.0),
+            Unit::Count,
+            &[commits as f64],
+            "",
+        ),
+    ])
+}
+
+/// A hundred dead agents with three items each.
+pub fn the_dead(scale: &Scale) -> Result<Vec<Line>> {
+    const AGENTS: usize = 100;
+    const ITEMS: usize = 3;
+    let mut process = Command::new("sleep").arg("600").spawn()?;
+    let template = Scratch::new()?;
+    let sessions = template.register_with(AGENTS, process.id())?;
+    process.kill()?;
+    process.wait()?;
+    template.add_items("item", AGENTS * ITEMS)?;
+    let board = template.open()?;
+    for number in 0..AGENTS * ITEMS {
+        board.work().claim(&Claim::of(&format!("item-{number}"), &sessions[number / ITEMS]))?;
+    }
+    drop(board);
+    template.fold()?;
+
+    let runs = scale.of(5, 1);
+    let mut copies =
+        (0..=scale.rounds * runs).map(|_| Scratch::copy_of(&template)).collect::<Result<Vec<_>>>()?;
+    let mut used = Vec::new();
+    let mut programs = [Program::new("sweep", || {
+        used.extend(copies.pop());
+        // There are as many copies as runs.
+        let path = used.last().map(Scratch::path).unwrap_or_default();
+        let mut command = scale.blackboard(&path);
+        command.args(["sweep", "--threshold", "0", "--json"]);
+        command
+    })];
+    interleave(&mut programs, scale.rounds, runs)?;
+    let [command] = &programs;
+
+    let mut held = Vec::new();
+    for _ in 0..scale.rounds {
+        let copy = Scratch::copy_of(&template)?;
+        let (board, watched) = copy.open_watched(Settings::default())?;
+        let swept = board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;
+        let items: usize = swept.stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+        if (swept.stale_agents.len(), items) != (AGENTS, AGENTS * ITEMS) {
+            return Err(format!("swept {} agents and {items} items", swept.stale_agents.len()).into());
+        }
+        let locks: Vec<f64> = watched.take_held().into_iter().map(milliseconds).collect();
+        held.push(percentile(&locks, 99.0));
+    }
+    let what = "sweep of 100 dead agents with 3 items each";
+    Ok(vec![
+        Line::new(
+            format!("{what}, whole command"),
+            Bar::AtMost(100.0),
+            Unit::Milliseconds,
+            &command.medians(),
+            command.tell(),
+        ),
+        Line::new(format!("{what}: lock held, p99"), Bar::AtMost(15.0), Unit::Milliseconds, &held, ""),
+    ])
+}

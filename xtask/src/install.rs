@@ -1,0 +1,75 @@
+//! `cargo xtask install`: builds the release binary, puts it where cargo puts programs, and shows it at work.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::release::{self, Options};
+use crate::{Result, tour};
+
+/// Installs.
+pub fn run(arguments: &[String]) -> Result {
+    let root = match arguments {
+        [] => cargo_home()?,
+        [option, root] if option == "--root" => PathBuf::from(root),
+        _ => return Err("usage: cargo xtask install [--root DIR]".into()),
+    };
+    let built = release::build(Options::default())?.join(release::program("blackboard"));
+    if release::STATIC {
+        release::check_static(&built)?;
+    }
+    let directory = root.join("bin");
+    let installed = directory.join(release::program("blackboard"));
+    replace(&built, &installed)?;
+
+    println!("A short session with the new program, on a board that is removed afterwards:");
+    tour::show(&installed)?;
+    let size = fs::metadata(&installed)?.len();
+    let linked = if release::STATIC { ", static" } else { "" };
+    println!("\nInstalled {} ({} KB{linked})", installed.display(), size / 1000);
+    println!("{}", advice(&directory, &installed));
+    Ok(())
+}
+
+/// Where cargo installs programs.
+fn cargo_home() -> Result<PathBuf> {
+    if let Some(home) = env::var_os("CARGO_HOME") {
+        return Ok(home.into());
+    }
+    let home = env::home_dir().ok_or("no home directory; name a place with --root DIR")?;
+    Ok(home.join(".cargo"))
+}
+
+/// Puts the program in place by renaming, so that whoever runs the old one at this moment is not disturbed.
+fn replace(built: &Path, installed: &Path) -> Result {
+    let directory = installed.parent().ok_or("the program needs a directory")?;
+    fs::create_dir_all(directory)?;
+    let unfinished = directory.join(format!(".blackboard-{}", std::process::id()));
+    let outcome = fs::copy(built, &unfinished).and_then(|_| fs::rename(&unfinished, installed));
+    if outcome.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    Ok(outcome.map_err(|error| format!("{} can't be written: {error}", installed.display()))?)
+}
+
+/// What a shell will make of the name `blackboard` now.
+fn advice(directory: &Path, installed: &Path) -> String {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path)
+        .map(|place| place.join(release::program("blackboard")))
+        .find(|file| file.is_file());
+    match found {
+        Some(found) if same_file(&found, installed) => {
+            "Its directory is on PATH: try `blackboard --help`".to_owned()
+        }
+        Some(other) => format!("Another one comes first on PATH: {}", other.display()),
+        None => format!("Its directory is not on PATH; add: export PATH=\"{}:$PATH\"", directory.display()),
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

@@ -1,0 +1,204 @@
+//! `cargo xtask bench instructions`: how many instructions the hot commands take.
+//!
+//! Times tell nothing on a busy machine; instructions do. A count depends on the C library and the processor, so
+//! what is guarded is its ratio to the floor program's count in the same run. `xtask/instructions.json` has the
+//! ratios that were accepted; `--write` accepts the present ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::Result;
+use crate::release::{self, Options};
+
+/// How much a ratio may grow before it is a regression.
+const TOLERANCE: f64 = 0.10;
+
+/// How many agents the board has.
+const AGENTS: usize = 50;
+
+/// A command of the product, and what the floor does instead.
+struct Pair {
+    name: &'static str,
+    command: &'static [&'static str],
+    floor: &'static [&'static str],
+}
+
+const PAIRS: &[Pair] = &[
+    Pair { name: "--version", command: &["--version"], floor: &["nothing"] },
+    Pair { name: "agent list", command: &["agent", "list", "--json"], floor: &["list", "DB"] },
+    Pair {
+        name: "agent heartbeat",
+        command: &["agent", "heartbeat", "--json"],
+        floor: &["heartbeat", "DB", "SESSION"],
+    },
+    Pair {
+        name: "work claim",
+        command: &["work", "claim", "item", "--json"],
+        floor: &["claim", "DB", "SESSION", "item"],
+    },
+];
+
+/// Counts, and compares if it was asked to.
+pub fn run(arguments: &[String]) -> Result {
+    let (mut check, mut write, mut profile) = (false, false, false);
+    for argument in arguments {
+        match argument.as_str() {
+            "--check" => check = true,
+            "--write" => write = true,
+            "--profile" => profile = true,
+            _ => return Err("usage: cargo xtask bench instructions [--check] [--write] [--profile]".into()),
+        }
+    }
+    let programs = release::build(Options { bench: true, symbols: profile })?;
+    let board = Board::new(&programs)?;
+    let accepted = accepted()?;
+    let mut counted = BTreeMap::new();
+    let mut grown = Vec::new();
+    println!("| Command | Instructions | Floor | Ratio | Accepted |\n|---|---|---|---|---|");
+    for pair in PAIRS {
+        let (product, product_profile) = board.count(&board.product(pair))?;
+        let (floor, floor_profile) = board.count(&board.floor(pair))?;
+        let ratio = product / floor;
+        let known = accepted[pair.name]["ratio"].as_f64();
+        let shown = known.map_or("-".to_owned(), |known| format!("{known:.2}"));
+        println!("| `{}` | {product:.0} | {floor:.0} | {ratio:.2} | {shown} |", pair.name);
+        if known.is_none_or(|known| ratio > known * (1.0 + TOLERANCE)) {
+            grown.push(format!(
+                "{} takes {ratio:.2} times the floor's instructions, {shown} was accepted",
+                pair.name
+            ));
+        }
+        counted.insert(
+            pair.name,
+            json!({"instructions": product, "floor": floor, "ratio": (ratio * 100.0).round() / 100.0}),
+        );
+        if profile {
+            annotate(pair.name, &product_profile)?;
+            annotate(&format!("{} (floor)", pair.name), &floor_profile)?;
+        }
+    }
+    if write {
+        fs::write(table(), format!("{}\n", serde_json::to_string_pretty(&counted)?))?;
+    }
+    if check && !grown.is_empty() {
+        let advice = "if that is worth it: cargo xtask bench instructions --write";
+        return Err(format!("{}; {advice}", grown.join("; ")).into());
+    }
+    Ok(())
+}
+
+fn table() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")
+}
+
+fn accepted() -> Result<Value> {
+    match fs::read(table()) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(_) => Ok(Value::Null),
+    }
+}
+
+/// A board that every count starts from anew.
+struct Board {
+    programs: PathBuf,
+    template: TempDir,
+    session: String,
+}
+
+impl Board {
+    fn new(programs: &Path) -> Result<Board> {
+        let template = tempfile::tempdir()?;
+        let mut board = Board { programs: programs.to_owned(), template, session: String::new() };
+        let pid = std::process::id().to_string();
+        for number in 0..AGENTS {
+            let name = format!("Agent {number}");
+            let answer = board.answer(&["agent", "register", "--name", &name, "--pid", &pid, "--json"])?;
+            answer["session_id"].as_str().unwrap_or_default().clone_into(&mut board.session);
+        }
+        board.answer(&["work", "create", "item", "--title", "Design SQL schema", "--json"])?;
+        // Until the log has just been folded back: then every count starts without one.
+        let log = board.template.path().join("local.db-wal");
+        while fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
+            board.answer(&["agent", "heartbeat", "--json"])?;
+        }
+        Ok(board)
+    }
+
+    fn answer(&self, arguments: &[&str]) -> Result<Value> {
+        let mut words = vec![self.programs.join(release::program("blackboard")).display().to_string()];
+        words.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        let output = self.command(&words, self.template.path()).output()?;
+        if !output.status.success() {
+            return Err(
+                format!("{} failed: {}", words.join(" "), String::from_utf8_lossy(&output.stdout)).into()
+            );
+        }
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    fn product(&self, pair: &Pair) -> Vec<String> {
+        self.line("blackboard", pair.command)
+    }
+
+    fn floor(&self, pair: &Pair) -> Vec<String> {
+        self.line("floor", pair.floor)
+    }
+
+    fn line(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+        let mut words = vec![self.programs.join(release::program(program)).display().to_string()];
+        words.extend(arguments.iter().map(|&argument| match argument {
+            "DB" => "local.db".to_owned(),
+            "SESSION" => self.session.clone(),
+            other => other.to_owned(),
+        }));
+        words
+    }
+
+    /// Counts the instructions of one call on a copy of the board, and returns where the profile is.
+    fn count(&self, line: &[String]) -> Result<(f64, TempDir)> {
+        let place = tempfile::tempdir()?;
+        fs::copy(self.template.path().join("local.db"), place.path().join("local.db"))?;
+        let out = format!("--callgrind-out-file={}", place.path().join("profile").display());
+        let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), out];
+        words.extend_from_slice(line);
+        let output = self.command(&words, place.path()).stdout(Stdio::null()).output()?;
+        let report = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(format!("{} failed: {report}", line.join(" ")).into());
+        }
+        let collected =
+            report.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+        Ok((collected.ok_or("valgrind told no count")?, place))
+    }
+
+    fn command(&self, words: &[String], place: &Path) -> Command {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(place).stdin(Stdio::null()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", place).env("BLACKBOARD_HOME", place);
+        if !self.session.is_empty() {
+            command.env("BLACKBOARD_SESSION_ID", &self.session);
+        }
+        command
+    }
+}
+
+/// Prints the functions that most instructions were spent in or below.
+fn annotate(name: &str, place: &TempDir) -> Result {
+    let output = Command::new("callgrind_annotate")
+        .args(["--inclusive=yes", "--threshold=100", "--show-percs=yes"])
+        .arg(place.path().join("profile"))
+        .output()?;
+    println!("\n{name}, by function, with what it calls:");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for line in text.lines().skip_while(|line| !line.contains("PROGRAM TOTALS")).take(70) {
+        println!("{line}");
+    }
+    println!();
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `cargo xtask test`: everything that has to hold before a change lands. CI calls nothing else.
+
+use std::env;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::{Result, instructions};
+
+/// Runs every step, and stops at the first that fails.
+pub fn run(arguments: &[String]) -> Result {
+    let thorough = match arguments {
+        [] => in_ci(),
+        [option] if option == "--all" => true,
+        _ => return Err("usage: cargo xtask test [--all]".into()),
+    };
+    let mut report = Report::default();
+    let outcome = steps(thorough, &mut report);
+    println!("\n{report}");
+    outcome
+}
+
+/// Whether this runs in continuous integration, where missing tools are installed rather than missed.
+fn in_ci() -> bool {
+    env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+fn steps(thorough: bool, report: &mut Report) -> Result {
+    report.step("format", cargo(&["fmt", "--all", "--check"]))?;
+    let lint = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    report.step("lint", cargo(&lint))?;
+    let mut documentation = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
+    documentation.env("RUSTDOCFLAGS", "-D warnings");
+    report.step("documentation", documentation)?;
+    report.step("build", cargo(&["build", "--workspace", "--all-features"]))?;
+    provide_strace(thorough, report)?;
+    report.step("tests", cargo(&["test", "--workspace", "--all-features"]))?;
+    dependencies(thorough, report)?;
+    if !thorough {
+        report.skip("instructions", "only in CI or with --all");
+    } else if !exists("valgrind") {
+        report.skip("instructions", "valgrind is not installed");
+    } else {
+        report.timed("instructions", || instructions::run(&["--check".to_owned()]))?;
+    }
+    Ok(())
+}
+
+/// Some tests make system calls fail. Without the tool for that they say that they are skipped.
+fn provide_strace(thorough: bool, report: &mut Report) -> Result {
+    if !cfg!(target_os = "linux") || exists("strace") {
+        return Ok(());
+    }
+    if !(thorough && exists("apt-get") && is_root()) {
+        report.skip("strace", "not installed: the tests that need it are skipped");
+        return Ok(());
+    }
+    println!("strace is missing: installing it with apt-get");
+    let mut install = Command::new("sh");
+    install.args(["-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends strace"]);
+    report.step("strace", install)
+}
+
+fn dependencies(thorough: bool, report: &mut Report) -> Result {
+    if !exists("cargo-deny") {
+        if !thorough {
+            report.skip("dependencies", "cargo-deny is not installed: cargo install --locked cargo-deny");
+            return Ok(());
+        }
+        println!("cargo-deny is missing: installing it, which takes some minutes");
+        report.step("cargo-deny", cargo(&["install", "--locked", "cargo-deny"]))?;
+    }
+    report.step("dependencies", cargo(&["deny", "check", "bans", "licenses", "sources"]))
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments);
+    command
+}
+
+/// Whether this program can be started. What it answers does not matter.
+fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
+/// What ran, and how long it took.
+#[derive(Default)]
+struct Report {
+    lines: Vec<String>,
+    total: Duration,
+}
+
+impl Report {
+    fn step(&mut self, name: &str, mut command: Command) -> Result {
+        self.timed(name, || {
+            let status = command.status()?;
+            if status.success() { Ok(()) } else { Err(format!("{name} failed ({status})").into()) }
+        })
+    }
+
+    fn timed(&mut self, name: &str, run: impl FnOnce() -> Result) -> Result {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let outcome = run();
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        let elapsed = start.elapsed();
+        self.total += elapsed;
+        self.lines.push(format!("{name} {verdict} {:.1} s", elapsed.as_secs_f64()));
+        outcome
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        self.lines.push(format!("{name} skipped ({why})"));
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {:.0} s in all", self.lines.join("; "), self.total.as_secs_f64())
+    }
+}
