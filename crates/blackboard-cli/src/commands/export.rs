@@ -1,12 +1,13 @@
 //! `blackboard export`
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use blackboard::event::Since;
 use blackboard::export::Exported;
-use blackboard::{Board, Code, Fault, Result, Revision};
+use blackboard::{Board, Code, Error, Fault, Result, Revision};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -38,7 +39,7 @@ pub struct Export {
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.reading()?;
-        let state = WholeState { state: board.export()?, board };
+        let state = WholeState { state: board.export()?, board, failed: RefCell::default() };
         let Some(file) = self.output else {
             return Ok(Outcome::new(Printed { state, pretty: self.pretty }));
         };
@@ -51,6 +52,7 @@ impl Run for Export {
         } else {
             serde_json::to_writer(&mut out, &state)
         };
+        state.noted_failure()?;
         written.map_err(std::io::Error::from).and_then(|()| out.write_all(b"\n")).map_err(fault)?;
         out.flush().map_err(fault)?;
         Ok(Outcome::new(Saved { revision: state.state.revision, output: file }))
@@ -61,6 +63,15 @@ impl Run for Export {
 struct WholeState {
     state: Exported,
     board: Board,
+    /// Why the log could not be read: a serializer only passes on that something failed.
+    failed: RefCell<Option<Error>>,
+}
+
+impl WholeState {
+    /// What went wrong on the side of the board while the state was written.
+    fn noted_failure(&self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
 }
 
 impl Serialize for WholeState {
@@ -72,25 +83,29 @@ impl Serialize for WholeState {
         map.serialize_entry("projects", projects)?;
         map.serialize_entry("work_items", work_items)?;
         map.serialize_entry("work_dependencies", work_dependencies)?;
-        map.serialize_entry("events", &Log { board: &self.board, until: *revision })?;
+        map.serialize_entry("events", &Log { state: self, until: *revision })?;
         map.end()
     }
 }
 
 struct Log<'a> {
-    board: &'a Board,
+    state: &'a WholeState,
     until: Revision,
 }
 
 impl Serialize for Log<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let custom = |error: blackboard::Error| serde::ser::Error::custom(error);
-        let mut observation =
-            self.board.events().observe(&Since::Revision(Revision::ZERO), &[]).map_err(custom)?;
+        let events = self.state.board.events();
+        let custom = |error: Error| {
+            let failed = serde::ser::Error::custom(&error);
+            self.state.failed.replace(Some(error));
+            failed
+        };
+        let mut observation = events.observe(&Since::Revision(Revision::ZERO), &[]).map_err(custom)?;
         observation.until = self.until;
         let mut list = serializer.serialize_seq(None)?;
         let mut after = observation.after;
-        while let Some(batch) = self.board.events().next(&observation, after, 1000).map_err(custom)? {
+        while let Some(batch) = events.next(&observation, after, 1000).map_err(custom)? {
             batch.events.iter().try_for_each(|event| list.serialize_element(event))?;
             after = batch.last;
         }
@@ -105,7 +120,9 @@ struct Printed {
 
 impl Render for Printed {
     fn json(&self, answer: &mut Answer<'_>) -> output::Result {
-        answer.object(&self.state)
+        let written = answer.object(&self.state);
+        self.state.noted_failure()?;
+        written
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
@@ -114,6 +131,7 @@ impl Render for Printed {
         } else {
             serde_json::to_writer(screen.writer(), &self.state)
         };
+        self.state.noted_failure()?;
         written.map_err(std::io::Error::from)?;
         screen.gap()
     }

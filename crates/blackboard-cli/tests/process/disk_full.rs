@@ -1,1 +1,81 @@
-//! x
+//! A full disk: a clear error, a whole board, and everything works again once there is room.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use crate::machine::SmallDisk;
+use crate::scale::{progress, size};
+use crate::test_board::TestBoard;
+
+const DISK_KILOBYTES: usize = 1_024;
+
+/// Takes all room of the disk but about so many kilobytes.
+fn fill(file: &Path, leave: usize) {
+    let mut ballast = OpenOptions::new().create(true).append(true).open(file).unwrap();
+    while ballast.write_all(&[0; 4_096]).is_ok() {}
+    let length = ballast.metadata().unwrap().len();
+    ballast.set_len(length.saturating_sub(leave as u64 * 1_024)).unwrap();
+}
+
+#[test]
+fn a_board_on_a_full_disk_says_so_stays_whole_and_goes_on_when_there_is_room() {
+    let board = TestBoard::new();
+    let directory = board.database().parent().unwrap();
+    fs::create_dir(directory).unwrap();
+    let Some(_disk) = SmallDisk::mount(directory, DISK_KILOBYTES) else { return };
+    let ballast = directory.join("ballast");
+    let session = board.session("Ivy");
+    let rounds = size(12, 120);
+    let mut acknowledged = 0;
+    let mut refused = 0;
+    for round in 0..rounds {
+        fill(&ballast, 4 * (round % 12));
+        for attempt in 0..40 {
+            let item = format!("item-{round}-{attempt}");
+            let answer = board.run(["work", "create", &item, "--title", "Work", "--json"]);
+            if answer.code == 0 {
+                acknowledged += 1;
+                continue;
+            }
+            assert_eq!((answer.code, answer.stderr.as_str()), (1, ""), "{answer:?}");
+            assert_eq!(answer.json()["code"], "disk_full", "{answer:?}");
+            refused += 1;
+            break;
+        }
+        // Who only looks needs no room.
+        board.run(["work", "list", "--limit", "1", "--json"]).success();
+        fs::remove_file(&ballast).unwrap();
+        assert_eq!(board.count_of("work_created"), acknowledged, "done means done, and nothing more");
+        board.assert_sound();
+        board.run(["agent", "heartbeat", "--session", &session]).success();
+        progress("disk-full, rounds", round + 1, rounds);
+    }
+    println!("disk-full: {rounds} rounds, {acknowledged} items created, {refused} calls without room");
+    assert!(refused > 0, "the disk was never full");
+}
+
+#[test]
+fn a_board_that_there_is_no_room_for_is_created_whole_or_not_at_all() {
+    let board = TestBoard::new();
+    let directory = board.database().parent().unwrap();
+    fs::create_dir(directory).unwrap();
+    let Some(_disk) = SmallDisk::mount(directory, DISK_KILOBYTES) else { return };
+    let ballast = directory.join("ballast");
+    let mut refused = 0;
+    for leave in (0..240).step_by(8) {
+        fill(&ballast, leave);
+        let answer = board.run(["agent", "register", "--name", "Ivy", "--json"]);
+        if answer.code == 0 {
+            fs::remove_file(&ballast).unwrap();
+            assert_eq!(board.count_of("agent_registered"), 1);
+            board.assert_sound();
+            assert!(refused > 0, "there was always room");
+            return;
+        }
+        assert_eq!((answer.code, answer.stderr.as_str()), (1, ""), "{answer:?}");
+        assert_eq!(answer.json()["code"], "disk_full", "{answer:?}");
+        refused += 1;
+    }
+    panic!("there was never room enough");
+}

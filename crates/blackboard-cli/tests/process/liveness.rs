@@ -1,1 +1,207 @@
-//! x
+//! Who is alive: the processes of the machine decide, and time where they can't.
+
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::machine::{can, can_unshare};
+use crate::test_board::TestBoard;
+
+/// A process that does nothing, killed with the value.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        Sleeper(Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn register(board: &TestBoard, pid: &str) -> String {
+    let registered = board.json(&["agent", "register", "--name", "Ivy", "--pid", pid]);
+    registered["session_id"].as_str().unwrap().to_owned()
+}
+
+/// Makes everybody silent for an hour, and sweeps.
+fn sweep(board: &TestBoard) -> Value {
+    board.silence_everybody();
+    board.json(&["sweep"])
+}
+
+#[track_caller]
+fn assert_swept(board: &TestBoard, swept: &Value, session: &str) {
+    assert_eq!(swept["staleAgents"][0]["sessionId"], session, "{swept}");
+    assert_eq!(swept["pidsVerified"], serde_json::json!([]));
+    assert_eq!(board.status_of(session), "stale");
+    assert_eq!(board.count_of("agent_stale"), 1);
+}
+
+#[track_caller]
+fn assert_kept(board: &TestBoard, swept: &Value, session: &str) {
+    assert_eq!(swept["staleAgents"], serde_json::json!([]));
+    assert_eq!(swept["pidsVerified"], serde_json::json!([session]));
+    assert_eq!(board.status_of(session), "active");
+    assert_eq!(board.count_of("agent_stale"), 0);
+    let silent =
+        "SELECT count(*) FROM agents WHERE last_seen_at < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 minute')";
+    assert_eq!(board.number(silent), 0, "seen now");
+    let spoke =
+        "SELECT count(*) FROM agents WHERE last_beat_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 minute')";
+    assert_eq!(board.number(spoke), 0, "seen by a stranger is not a heartbeat of its own");
+}
+
+#[test]
+fn a_silent_agent_whose_process_is_dead_is_swept() {
+    let board = TestBoard::new();
+    let sleeper = Sleeper::start();
+    let session = register(&board, &sleeper.pid());
+    drop(sleeper);
+    let swept = sweep(&board);
+    assert_swept(&board, &swept, &session);
+}
+
+#[test]
+fn a_process_that_ended_and_that_nobody_has_waited_for_is_dead() {
+    let board = TestBoard::new();
+    let mut sleeper = Sleeper::start();
+    let session = register(&board, &sleeper.pid());
+    sleeper.0.kill().unwrap();
+    let state = || std::fs::read_to_string(format!("/proc/{}/stat", sleeper.0.id())).unwrap();
+    crate::crowd::wait_until("a zombie", || state().contains(") Z ").then_some(()));
+    let swept = sweep(&board);
+    assert_swept(&board, &swept, &session);
+}
+
+#[test]
+fn a_silent_agent_whose_process_lives_is_kept_and_seen() {
+    let board = TestBoard::new();
+    let sleeper = Sleeper::start();
+    let session = register(&board, &sleeper.pid());
+    let swept = sweep(&board);
+    assert_kept(&board, &swept, &session);
+    assert_eq!(board.json(&["sweep"])["pidsVerified"], serde_json::json!([]), "no candidate for a while");
+}
+
+#[test]
+fn an_agent_that_was_heard_of_is_kept_even_if_its_process_is_dead() {
+    let board = TestBoard::new();
+    let sleeper = Sleeper::start();
+    let session = register(&board, &sleeper.pid());
+    drop(sleeper);
+    assert_eq!(board.json(&["sweep"])["staleAgents"], serde_json::json!([]));
+    assert_eq!(board.status_of(&session), "active");
+}
+
+#[test]
+fn a_process_with_the_same_number_and_another_start_is_another_process() {
+    let board = TestBoard::new();
+    let sleeper = Sleeper::start();
+    let session = register(&board, &sleeper.pid());
+    // The last part of the mark is when the process started.
+    board.tamper("UPDATE agents SET process = rtrim(process, '0123456789') || '1'");
+    let swept = sweep(&board);
+    assert_swept(&board, &swept, &session);
+}
+
+#[test]
+fn a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_agent() {
+    if !can_unshare("a reused PID") {
+        return;
+    }
+    // In a namespace of its own, so that the number that is asked for is free, and nobody else is disturbed.
+    let script = "sleep 1000 & first=$!
+        \"$@\" agent register --name Ivy --pid $first || exit 1
+        kill -9 $first; wait $first 2>/dev/null
+        echo $((first - 1)) > /proc/sys/kernel/ns_last_pid || exit 77
+        sleep 1000 & [ $! = $first ] || exit 77
+        \"$@\" sweep --threshold 0 --json";
+    let board = TestBoard::new();
+    let wrapper = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"];
+    let ended = board.wrapped(&wrapper, &[]);
+    if ended.status.code() == Some(77) {
+        println!("skipped: a reused PID needs /proc/sys/kernel/ns_last_pid to be writable");
+        return;
+    }
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(board.count_of("agent_stale"), 1, "{ended:?}");
+}
+
+#[test]
+fn about_a_process_of_another_pid_namespace_only_the_time_decides() {
+    if !can_unshare("another PID namespace") {
+        return;
+    }
+    let board = TestBoard::new();
+    // Process 1 exists inside, where it is meant, and outside, where it is another one.
+    let register = ["agent", "register", "--name", "Ivy", "--pid", "1", "--json"];
+    let ended = board.wrapped(&["unshare", "--pid", "--fork", "--mount-proc"], &register);
+    assert!(ended.status.success(), "{ended:?}");
+    let registered: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let session = registered["session_id"].as_str().unwrap();
+
+    assert_eq!(board.json(&["sweep"])["staleAgents"], serde_json::json!([]), "not yet");
+    let swept = sweep(&board);
+    assert_swept(&board, &swept, session);
+}
+
+#[test]
+fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
+    let board = TestBoard::new();
+    let sleeper = Sleeper::start();
+    for (part, meaning) in
+        [("'elsewhere' || substr(process, 33)", "host"), ("replace(process, '/', '/0')", "boot")]
+    {
+        let session = register(&board, &sleeper.pid());
+        board.tamper(&format!("UPDATE agents SET process = {part}"));
+        let swept = sweep(&board);
+        assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str(), "{meaning}");
+    }
+}
+
+#[test]
+fn an_agent_without_a_process_is_swept_when_its_time_is_over() {
+    let board = TestBoard::new();
+    let session = register(&board, &std::process::id().to_string());
+    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    assert_eq!(board.json(&["sweep"])["staleAgents"], serde_json::json!([]), "not yet");
+    let swept = sweep(&board);
+    assert_swept(&board, &swept, &session);
+    let summary = "SELECT count(*) FROM events WHERE summary LIKE 'Agent \"Ivy\" marked stale (no heartbeat since %, no PID)'";
+    assert_eq!(board.number(summary), 1);
+}
+
+#[test]
+fn a_process_that_this_user_may_not_signal_lives() {
+    // With `hidepid` the processes of others can't be seen, and `kill` answers EPERM: there is such a process.
+    let hidden = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", hidden, "sh"];
+    let probe = [&wrapper[1..], &["sh", "-c", "[ ! -e /proc/1/stat ]"]].concat();
+    if !can("EPERM", wrapper[0], &probe) {
+        return;
+    }
+    let board = TestBoard::new();
+    let sleeper = Sleeper::start();
+    let session = register(&board, &sleeper.pid());
+    board.silence_everybody();
+    // The sweeper has to own the board.
+    let owned = can("EPERM", "chown", &["-R", "65534:65534", board.path().to_str().unwrap()]);
+    assert!(owned, "root may do that");
+    let ended = board.wrapped(&wrapper, &["sweep", "--json"]);
+    if ended.status.code() == Some(126) {
+        println!("skipped: EPERM needs a program that another user may run");
+        return;
+    }
+    assert!(ended.status.success(), "{ended:?}");
+    let swept: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_kept(&board, &swept, &session);
+}

@@ -1,1 +1,260 @@
-//! x
+//! A file that is not what it was: never a panic, never a hang, a documented exit code, and the file is kept.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use crate::scale::{Chance, progress, size};
+use crate::scratch::Output;
+use crate::test_board::TestBoard;
+
+/// What runs on every mutated board. None of them would leave the file alone if it could be used.
+const CALLS: &[&[&str]] = &[
+    &["agent", "list", "--all"],
+    &["observe", "--since", "1d"],
+    &["status"],
+    &["work", "create", "new", "--title", "New"],
+    &["agent", "register", "--name", "Oak"],
+    &["sweep", "--threshold", "0"],
+    &["export"],
+];
+
+/// Codes that say what is wrong with a file.
+const EXPECTED: &[&str] = &[
+    "corrupt",
+    "foreign_database",
+    "newer_schema",
+    "unsafe_permissions",
+    "read_only",
+    "io",
+    "already_exists",
+];
+
+/// The files of a board that has lived: one that is folded back, and one with much in its log.
+struct Original {
+    database: Vec<u8>,
+    log: Vec<u8>,
+}
+
+fn originals() -> [Original; 2] {
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    board.items(60);
+    for call in ["claim", "release", "claim", "complete"] {
+        board.json(&["work", call, "item-1", "--session", &session]);
+    }
+    board.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
+    let read = || Original {
+        database: fs::read(board.database()).unwrap(),
+        log: fs::read(board.beside("-wal")).unwrap_or_default(),
+    };
+    let folded = read();
+    for index in 2..20 {
+        board.json(&["work", "claim", &format!("item-{index}"), "--session", &session]);
+    }
+    let logged = read();
+    assert!(folded.log.is_empty() && logged.log.len() > 10_000);
+    [folded, logged]
+}
+
+#[test]
+fn mutations_of_bytes() {
+    let originals = originals();
+    let mutations = size(60, 500);
+    let mut chance = Chance::new(1);
+    for number in 1..=mutations {
+        let Original { database, log } = &originals[number % 2];
+        let (mut database, mut log) = (database.clone(), log.clone());
+        let what = mutate(number, &mut database, &mut log, &mut chance);
+        let board = TestBoard::new();
+        write_private(board.database(), &database);
+        if !log.is_empty() {
+            write_private(&board.beside("-wal"), &log);
+        }
+        let mut refused = true;
+        for call in CALLS {
+            refused &= !is_answered(&board, call, &format!("mutation {number}, {what}"));
+        }
+        if refused {
+            assert_eq!(fs::read(board.database()).unwrap(), database, "{what}: the file was changed");
+        }
+        progress("mutations", number, mutations);
+    }
+}
+
+/// Changes something, and says what.
+fn mutate(number: usize, database: &mut Vec<u8>, log: &mut Vec<u8>, chance: &mut Chance) -> String {
+    let file = if number.is_multiple_of(6) && !log.is_empty() { log } else { database };
+    let length = file.len();
+    match number % 8 {
+        0 => {
+            let cut = chance.below(length);
+            file.truncate(cut);
+            format!("cut at {cut}")
+        }
+        1 => {
+            let page = 4_096 * chance.below(length / 4_096);
+            file[page..page + 4_096].fill(0);
+            format!("page at {page} zeroed")
+        }
+        2 => {
+            let place = chance.below(200);
+            file[place] = u8::try_from(chance.below(256)).unwrap();
+            format!("byte {place} of the header changed")
+        }
+        3 => {
+            let page = 4_096 * chance.below(length / 4_096);
+            (page..page + 4_096).for_each(|place| file[place] = u8::try_from(chance.below(256)).unwrap());
+            format!("page at {page} is noise")
+        }
+        4 => {
+            let page = 4_096 * chance.below(length / 4_096);
+            let place = page + chance.below(64);
+            file[place] ^= 1 << chance.below(8);
+            format!("bit flipped at {place}, at the head of a page")
+        }
+        5 => {
+            file.extend(std::iter::repeat_n(0xff, 1 + chance.below(10_000)));
+            "something appended".to_owned()
+        }
+        6 => {
+            let (from, to) = (4_096 * chance.below(length / 4_096), 4_096 * chance.below(length / 4_096));
+            file.copy_within(from..from + 4_096, to);
+            format!("page at {to} is a copy of that at {from}")
+        }
+        _ => {
+            for _ in 0..200 {
+                let place = chance.below(length);
+                file[place] ^= 1 << chance.below(8);
+            }
+            "200 bits flipped".to_owned()
+        }
+    }
+}
+
+#[test]
+fn what_is_no_board_at_all_is_refused_and_left_alone() {
+    let folded = &originals()[0].database;
+    let newer = [&folded[..60], &[0, 0, 0, 99], &folded[64..]].concat();
+    for (what, bytes, code) in [
+        ("an empty file", &b""[..], "foreign_database"),
+        ("text", b"hello, this is no database\n".repeat(100).as_slice(), "foreign_database"),
+        ("half a header", &folded[..50], "foreign_database"),
+        ("a database of another program", &other_program(), "foreign_database"),
+        ("a board of a newer version", &newer, "newer_schema"),
+    ] {
+        let board = TestBoard::new();
+        write_private(board.database(), bytes);
+        for call in CALLS {
+            assert_eq!(board.refusal(1, call)["code"], code, "{what}, {call:?}");
+        }
+        assert_eq!(fs::read(board.database()).unwrap(), bytes, "{what}");
+        let left: Vec<_> = fs::read_dir(board.database().parent().unwrap()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{what}: nothing appeared beside it: {left:?}");
+    }
+}
+
+#[test]
+fn what_is_no_plain_file_of_ones_own_is_refused() {
+    let bytes = &originals()[0].database;
+    let fifo = |path: &Path| {
+        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap().success())
+    };
+    let linked = |path: &Path, link: &dyn Fn(&Path, &Path)| {
+        let real = path.with_file_name("real.db");
+        write_private(&real, bytes);
+        link(&real, path);
+    };
+    let cases: [(&str, &dyn Fn(&Path)); 5] = [
+        ("a FIFO", &|path| fifo(path)),
+        ("a directory", &|path| fs::create_dir(path).unwrap()),
+        ("a symbolic link", &|path| linked(path, &|real, path| symlink(real, path).unwrap())),
+        ("a hard link", &|path| linked(path, &|real, path| fs::hard_link(real, path).unwrap())),
+        ("a link that leads nowhere", &|path| symlink("nowhere", path).unwrap()),
+    ];
+    for (what, make) in cases {
+        let board = TestBoard::new();
+        fs::create_dir(board.database().parent().unwrap()).unwrap();
+        make(board.database());
+        for call in CALLS {
+            // By its directory, because a directory as a board means the database in it.
+            let directory = board.database().parent().unwrap();
+            let mut command = board.command(call.iter().chain(&["--json"]));
+            let answer = Output::of(command.env("BLACKBOARD_DB", directory).output().unwrap());
+            assert_eq!((answer.code, answer.stderr.as_str()), (5, ""), "{what}, {call:?}");
+            assert_eq!(answer.json()["code"], "unsafe_permissions", "{what}, {call:?}");
+        }
+        let real = board.database().with_file_name("real.db");
+        assert!(!real.exists() || fs::read(&real).unwrap() == *bytes, "{what}");
+    }
+}
+
+#[test]
+fn companions_that_are_no_files_are_survived() {
+    let [folded, logged] = originals();
+    for companion in ["-wal", "-shm", "-lock"] {
+        for (original, kind) in
+            [(&folded, "directory"), (&folded, "fifo"), (&logged, "noise"), (&folded, "symlink")]
+        {
+            let board = TestBoard::new();
+            write_private(board.database(), &original.database);
+            let path = board.beside(companion);
+            match kind {
+                "directory" => fs::create_dir(&path).unwrap(),
+                "fifo" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "symlink" => symlink(board.path().join("elsewhere"), &path).unwrap(),
+                _ => write_private(&path, &[0xa5; 40_000]),
+            }
+            for call in CALLS {
+                is_answered(&board, call, &format!("{companion} is a {kind}"));
+            }
+            assert!(!board.path().join("elsewhere").exists(), "nothing is written through a link");
+        }
+    }
+}
+
+#[test]
+fn a_board_whose_file_was_moved_away_starts_anew_without_the_old_log() {
+    let [_, logged] = originals();
+    let board = TestBoard::new();
+    write_private(&board.beside("-wal"), &logged.log);
+    board.run(["agent", "register", "--name", "Oak"]).success();
+    board.run(["work", "create", "new", "--title", "New"]).success();
+    assert_eq!(board.number("SELECT count(*) FROM agents"), 1);
+    assert_eq!(board.number("SELECT count(*) FROM work_items"), 1);
+    board.assert_sound();
+}
+
+/// Whether the program did what it was asked to; if not, it says what is wrong with the file.
+fn is_answered(board: &TestBoard, call: &[&str], what: &str) -> bool {
+    let answer = board.run(call.iter().chain(&["--json"]));
+    if !answer.stderr.is_empty() {
+        // Half of a long answer was out when the damage came to light.
+        let told =
+            answer.stderr.starts_with("error: the database ") && answer.stderr.contains(" is damaged\n");
+        assert!(told && answer.code == 1, "{what}: {call:?} {answer:?}");
+    } else if answer.code != 0 {
+        let answer = answer.json();
+        let code = answer["code"].as_str().unwrap();
+        assert!(EXPECTED.contains(&code), "{what}: {call:?} {answer}");
+    }
+    answer.code == 0
+}
+
+fn write_private(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn other_program() -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("other.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch("CREATE TABLE agents (name TEXT); INSERT INTO agents VALUES ('somebody')")
+        .unwrap();
+    connection.close().unwrap();
+    fs::read(path).unwrap()
+}

@@ -1,1 +1,104 @@
-//! x
+//! A reader that goes away has what it wanted: the program ends quietly, and forgets nothing that was not read.
+
+use std::io::pipe;
+use std::process::{Command, Stdio};
+
+use blackboard::agent::Beat;
+
+use crate::crowd::{Ended, end_of};
+use crate::test_board::TestBoard;
+
+/// More events than a pipe has room for.
+const EVENTS: usize = 3_000;
+
+/// A board with much to tell about, and a session that has heard none of it.
+fn eventful_board() -> (TestBoard, String) {
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    board.items(EVENTS);
+    let library = board.library();
+    for _ in 0..10 {
+        library
+            .agents()
+            .heartbeat(&Beat { progress: Some("half".to_owned()), ..Beat::of(&session) })
+            .unwrap();
+    }
+    (board, session)
+}
+
+/// `blackboard … | head -1`: how the program ended, and the line.
+fn first_line(board: &TestBoard, arguments: &[&str]) -> (Ended, String) {
+    let (reader, writer) = pipe().unwrap();
+    let head = Command::new("head").arg("-1").stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
+    let program = board.command(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    // In this order, because one line of JSON is more than a pipe has room for.
+    let line = end_of(head).stdout;
+    (end_of(program), line)
+}
+
+fn cursors(board: &TestBoard) -> i64 {
+    board.number("SELECT count(*) FROM cursors")
+}
+
+fn observed(board: &TestBoard, session: &str) -> usize {
+    board.json(&["observe", "--session", session])["items"].as_array().unwrap().len()
+}
+
+#[test]
+fn a_list_whose_reader_takes_one_line_ends_quietly() {
+    let (board, session) = eventful_board();
+    for call in [
+        &["observe", "--session", &session][..],
+        &["observe", "--session", &session, "--json"],
+        &["observe", "--since", "1h"],
+        &["work", "list", "--all"],
+        &["work", "list", "--json"],
+        &["export", "--pretty"],
+        &["--help"],
+    ] {
+        let (ended, line) = first_line(&board, call);
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{call:?}");
+        assert!(!line.is_empty(), "{call:?}");
+    }
+}
+
+#[test]
+fn a_cursor_stays_where_it_was_when_its_reader_went_away() {
+    let (board, session) = eventful_board();
+    let (ended, line) = first_line(&board, &["observe", "--session", &session]);
+    assert!(ended.status.success() && !line.is_empty(), "{ended:?}");
+    assert_eq!(cursors(&board), 0);
+    assert_eq!(observed(&board, &session), EVENTS + 10, "the next one shows everything");
+    assert_eq!(cursors(&board), 1);
+    assert_eq!(observed(&board, &session), 0);
+
+    board.run(["agent", "heartbeat", "--session", &session, "--progress", "all"]).success();
+    for closed in [closed_pipe(), std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into()] {
+        board.command(["observe", "--session", &session]).stdout(closed).output().unwrap();
+        let peek = board.json(&["observe", "--session", &session, "--peek"]);
+        assert_eq!(peek["count"], 1, "nobody has read it");
+    }
+    assert_eq!(observed(&board, &session), 1);
+}
+
+#[test]
+fn a_limited_observe_moves_the_cursor_to_the_last_event_that_it_showed() {
+    let (board, session) = eventful_board();
+    let mut seen = Vec::new();
+    loop {
+        let answer = board.json(&["observe", "--session", &session, "--limit", "700"]);
+        let items = answer["items"].as_array().unwrap();
+        if items.is_empty() {
+            break;
+        }
+        seen.extend(items.iter().map(|event| event["id"].as_i64().unwrap()));
+    }
+    let all: Vec<_> = board.log().iter().skip(1).map(|line| line.id).collect();
+    assert_eq!(seen, all, "each event once, in order");
+}
+
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = pipe().unwrap();
+    drop(reader);
+    writer.into()
+}

@@ -1,1 +1,128 @@
-//! x
+//! No reader is ever blocked, and a writer does not wait for ever.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use rustix::process::Signal;
+
+use crate::crowd::{Ended, at_once, end_of, signal, wait_until};
+use crate::machine::can_trace;
+use crate::test_board::TestBoard;
+
+/// Commands that only read; `SESSION` is one that has events to see.
+const READERS: &[&[&str]] = &[
+    &["agent", "list"],
+    &["agent", "show", "SESSION"],
+    &["observe", "--session", "SESSION"],
+    &["observe", "--since", "1h"],
+    &["status"],
+    &["work", "list"],
+    &["work", "status", "item-0"],
+    &["project", "list"],
+    &["export"],
+    &["sweep", "--dry-run"],
+];
+
+/// A board where each reader would like to write: somebody is dead, and the session has not observed yet.
+fn board_with_temptations() -> (TestBoard, String) {
+    let board = TestBoard::new();
+    board.session("Dead");
+    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.silence_everybody();
+    let session = board.session("Ivy");
+    board.items(3);
+    (board, session)
+}
+
+fn read_everything(board: &TestBoard, session: &str) {
+    for reader in READERS {
+        let call = reader.iter().map(|word| if *word == "SESSION" { session } else { word });
+        let answer = board.run(call.chain(["--json"]));
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{reader:?}: {answer:?}");
+    }
+}
+
+/// Everything that is on the board.
+fn contents(connection: &Connection) -> Vec<String> {
+    let tables = ["agents", "work_items", "events", "heartbeats", "cursors", "operations", "marks"];
+    let mut contents = Vec::new();
+    for table in tables {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let values = (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap()));
+            contents.push(format!("{table}: {}", values.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    contents
+}
+
+#[test]
+fn readers_finish_while_somebody_holds_the_write_lock_and_change_nothing() {
+    let (board, session) = board_with_temptations();
+    let holder = board.sql();
+    let before = contents(&holder);
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    read_everything(&board, &session);
+    // Nobody but this test can end the transaction: the lock was held while they ran from beginning to end.
+    assert!(!holder.is_autocommit());
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(contents(&holder), before);
+}
+
+#[test]
+fn writers_are_told_who_holds_the_lock_when_the_time_is_over() {
+    let (board, session) = board_with_temptations();
+    let holder = board.sql();
+    let before = contents(&holder);
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answers = at_once(3, |_| board.run(["work", "claim", "item-0", "--json", "--session", &session]));
+    assert!(!holder.is_autocommit());
+    let this = format!("process {} ", std::process::id());
+    for answer in answers {
+        assert_eq!((answer.code, answer.stderr.as_str()), (6, ""), "{answer:?}");
+        let refusal = answer.json();
+        assert_eq!(refusal["code"], "busy");
+        assert!(refusal["lock_holder"].as_str().unwrap().starts_with(&this), "{refusal}");
+        assert!(refusal["error"].as_str().unwrap().contains(&this), "{refusal}");
+    }
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(contents(&holder), before);
+    board.run(["work", "claim", "item-0", "--session", &session]).success();
+}
+
+#[test]
+fn a_writer_that_is_stopped_inside_its_transaction_blocks_no_reader_is_named_and_goes_on() {
+    if !can_trace("a stopped writer") {
+        return;
+    }
+    let (board, session) = board_with_temptations();
+    board.run(["sweep"]).success();
+    let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
+    // Its first write of the log is inside its transaction.
+    let stop = "inject=pwrite64:signal=SIGSTOP:when=1";
+    let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
+    let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-e", stop];
+    let writer = board.start_wrapped(&wrapper, &["work", "create", "new", "--title", "New", "--json"]);
+    let stopped = wait_until("a stopped writer", || stopped_process(&trace));
+
+    read_everything(&board, &session);
+    let refusal = board.refusal(6, &["work", "claim", "item-0", "--session", &session]);
+    let named = format!("process {stopped} (blackboard)");
+    assert_eq!(refusal["lock_holder"], named.as_str(), "{refusal}");
+    assert_eq!(stopped_process(&trace), Some(stopped), "it was stopped all the time");
+
+    signal(stopped, Signal::CONT);
+    let Ended { status, stderr, .. } = end_of(writer);
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+    board.run(["work", "claim", "new", "--session", &session]).success();
+    board.assert_sound();
+}
+
+/// The process that has stopped and not gone on, by the trace of its system calls.
+fn stopped_process(trace: &Path) -> Option<u32> {
+    let trace = std::fs::read_to_string(trace).ok()?;
+    let (pid, happened) = trace.lines().last()?.split_once(' ')?;
+    happened.contains("stopped by SIGSTOP").then(|| pid.parse().unwrap())
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::error::{Code, Error, Fault, Refusal};
 
@@ -12,13 +12,14 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
     match code {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => busy(path, None),
-        Some(ErrorCode::DiskFull) => {
+        _ if is_out_of_room(&error) => {
             Fault::new(Code::DiskFull, format!("there is no room left for {shown}; nothing was written"))
                 .hint("free some space on this file system and run the command again")
                 .because(error)
                 .into()
         }
         Some(ErrorCode::DatabaseCorrupt) => corrupt(path, error),
+        None if is_misread(&error) => corrupt(path, error),
         Some(ErrorCode::NotADatabase) => foreign(path, "it is not a SQLite database"),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Refusal::new(
             Code::ReadOnly,
@@ -41,6 +42,21 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
                 .into()
         }
     }
+}
+
+/// Whether the file system is full. That the index of the write-ahead log can't grow, SQLite reports as an I/O error.
+fn is_out_of_room(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE))
+}
+
+/// Whether a column holds what this program never writes there.
+fn is_misread(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(
+        error,
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
+    )
 }
 
 /// The file is damaged.

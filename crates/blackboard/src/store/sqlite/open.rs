@@ -50,6 +50,7 @@ pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     private(&mut options);
     options.open(&unfinished).map_err(|error| io_fault(path, "created", error))?;
     build(&unfinished, now).map_err(|error| faults::translate(path, error))?;
+    set_orphans_aside(path).map_err(|error| io_fault(path, "created", error))?;
     fs::rename(&unfinished, path).map_err(|error| io_fault(path, "created", error))
 }
 
@@ -141,6 +142,11 @@ fn check_header_once(path: &Path) -> Result<()> {
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
         return Err(faults::foreign(path, "it is a database of another program"));
     }
+    // What stands here may be outdated by the write-ahead log, but versions only grow.
+    let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
+    if version > schema::VERSION {
+        return Err(schema::newer(path, version));
+    }
     opened.insert(path.to_owned());
     Ok(())
 }
@@ -169,10 +175,20 @@ fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<()> {
     if mode & 0o077 != 0 {
         return unsafe_file(
             &format!("can be read or written by others (mode {mode:04o})"),
-            format!("chmod 600 {}", path.display()),
+            format!("chmod 600 {}", shell_word(path)),
         );
     }
     Ok(())
+}
+
+/// A path as one word of a shell, whatever is in it.
+#[cfg(unix)]
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    match text.chars().all(|character| character.is_alphanumeric() || "/._-+@:,".contains(character)) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(not(unix))]
@@ -210,6 +226,18 @@ fn create_directory(directory: &Path) -> io::Result<()> {
 fn remove_with_companions(path: &Path) -> io::Result<()> {
     for ending in ["", "-journal", "-wal", "-shm"] {
         match fs::remove_file(beside(path, ending)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what a database that was moved or deleted has left beside its place. SQLite would take it for the log
+/// of the new one and mix the two. It is kept under another name, because it may hold the last commits of the old one.
+fn set_orphans_aside(path: &Path) -> io::Result<()> {
+    for ending in ["-wal", "-journal", "-shm"] {
+        match fs::rename(beside(path, ending), beside(path, &format!("{ending}-orphaned"))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

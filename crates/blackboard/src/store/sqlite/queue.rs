@@ -20,6 +20,10 @@ use crate::store::Patience;
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 
+/// How often the holder of the lock is looked for before it stays unnamed.
+#[cfg(target_os = "linux")]
+const LOOKS: usize = 10;
+
 /// Where writers stand in line for the database at one path.
 pub(super) struct Queue {
     database: PathBuf,
@@ -136,8 +140,9 @@ fn lock_holder(database: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     // The kernel's table of locks, because opening the file and closing it again would drop SQLite's own locks.
     let inode = std::fs::symlink_metadata(beside(database, "-shm")).ok()?.ino();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    let pid = writer_pid(&locks, inode)?;
+    // The kernel shows its table in pieces. When others give up at the same moment, lines move and one may be missed
+    // in between, so one look is not enough.
+    let pid = (0..LOOKS).find_map(|_| writer_pid(&std::fs::read_to_string("/proc/locks").ok()?, inode))?;
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(format!("process {pid} ({})", crate::text::escape_for_terminal(name.trim())))
 }
