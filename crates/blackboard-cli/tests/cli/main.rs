@@ -16,7 +16,10 @@ mod sweep;
 mod version;
 mod work;
 
+mod foreign_files;
+mod location;
 mod output;
+mod permissions;
 mod refusals;
 mod scratch;
 mod transcript;

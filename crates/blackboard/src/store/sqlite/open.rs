@@ -139,6 +139,11 @@ fn check_header_once(path: &Path) -> Result<()> {
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
         return Err(faults::foreign(path, "it is a database of another program"));
     }
+    // What stands here may be outdated by the write-ahead log, but versions only grow.
+    let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
+    if version > schema::VERSION {
+        return Err(schema::newer(path, version));
+    }
     opened.insert(path.to_owned());
     Ok(())
 }
@@ -167,10 +172,20 @@ fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<()> {
     if mode & 0o077 != 0 {
         return unsafe_file(
             &format!("can be read or written by others (mode {mode:04o})"),
-            format!("chmod 600 {}", path.display()),
+            format!("chmod 600 {}", shell_word(path)),
         );
     }
     Ok(())
+}
+
+/// A path as one word of a shell, whatever is in it.
+#[cfg(unix)]
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    match text.chars().all(|character| character.is_alphanumeric() || "/._-+@:,".contains(character)) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(not(unix))]
