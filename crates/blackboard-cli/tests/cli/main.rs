@@ -17,6 +17,7 @@ mod version;
 mod work;
 
 mod foreign_files;
+mod hostile_text;
 mod location;
 mod output;
 mod permissions;
