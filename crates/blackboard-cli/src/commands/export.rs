@@ -55,7 +55,7 @@ impl Run for Export {
         state.noted_failure()?;
         written.map_err(std::io::Error::from).and_then(|()| out.write_all(b"\n")).map_err(fault)?;
         out.flush().map_err(fault)?;
-        Ok(Outcome::new(Saved { revision: state.state.revision, output: file }))
+        Ok(Outcome::new(Saved { revision: state.state.revision, output: file.display().to_string() }))
     }
 }
 
@@ -139,7 +139,7 @@ impl Render for Printed {
 
 #[derive(Serialize)]
 struct Saved {
-    output: PathBuf,
+    output: String,
     revision: Revision,
 }
 
@@ -149,7 +149,6 @@ impl Render for Saved {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        let file = self.output.display().to_string();
-        screen.line(format_args!("Exported revision {} to {}", self.revision, escape(&file)))
+        screen.line(format_args!("Exported revision {} to {}", self.revision, escape(&self.output)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blackboard::{Board, Code, Error, Fault, Result};
 use serde::Serialize;
@@ -43,16 +43,16 @@ impl Run for Init {
         Board::open(&file)?;
         let used = &context.place()?.file;
         if *used != file {
-            let (used, file) = (crate::config::printable(used), crate::config::printable(&file));
+            let (used, file) = (used.display(), file.display());
             warn(&format!("commands use {used} instead of {file}: see BLACKBOARD_DB"));
         }
-        Ok(Outcome::new(Initialized { database: file, created }))
+        Ok(Outcome::new(Initialized { database: file.display().to_string(), created }))
     }
 }
 
 #[derive(Serialize)]
 struct Initialized {
-    database: PathBuf,
+    database: String,
     created: bool,
 }
 
@@ -63,8 +63,7 @@ impl Render for Initialized {
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         let verb = if self.created { "Created board" } else { "Board exists already" };
-        let database = self.database.display().to_string();
-        screen.line(format_args!("{verb}: {}", escape(&database)))
+        screen.line(format_args!("{verb}: {}", escape(&self.database)))
     }
 }
 

@@ -27,7 +27,7 @@ impl Run for Status {
             false => Vec::new(),
         };
         Ok(Outcome::new(BoardOverview {
-            database: crate::config::printable(&place.file),
+            database: place.file.display().to_string(),
             exists: place.file.exists(),
             warn_size_bytes,
             room,

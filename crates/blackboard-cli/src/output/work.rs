@@ -238,7 +238,8 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
     if let Some(description) = &item.description {
         screen.gap()?;
         for line in description.lines() {
-            screen.line(format_args!("  {}", escape(line)))?;
+            // The bar tells these lines from those of this program.
+            screen.line(format_args!("  | {}", escape(line)))?;
         }
     }
     if !details.history.is_empty() {

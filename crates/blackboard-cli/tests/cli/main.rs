@@ -16,7 +16,11 @@ mod sweep;
 mod version;
 mod work;
 
+mod foreign_files;
+mod hostile_text;
+mod location;
 mod output;
+mod permissions;
 mod refusals;
 mod scratch;
 mod transcript;

@@ -34,7 +34,7 @@ const TWINS_PREFIX: &str = "f4b24f";
 
 /// A credential of a well-known form, put together so that no scanner takes this file for a leak.
 fn secret() -> String {
-    format!("ghp_{}", "a1B2".repeat(9))
+    format!("ghp_{}", "a1B2c3D4e5F6".repeat(3))
 }
 
 #[test]
@@ -392,7 +392,7 @@ impl Stage {
             command.arg("--json");
         }
         if call.last().is_some_and(|last| last.ends_with("locked-away/local.db")) && is_root() {
-            command.uid(NOBODY);
+            command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
         }
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         command.spawn().unwrap()

@@ -100,6 +100,7 @@ impl Agents<'_> {
     fn cleaned(self, request: &Register) -> Result<Register> {
         let rules = &self.board.settings().text;
         let field = |text: &Option<String>| text.as_deref().map(|text| rules.field(text)).transpose();
+        rules.check_unaltered(request.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = request.clone();
         cleaned.name = field(&request.name)?;
         cleaned.project = field(&request.project)?.filter(|project| !project.is_empty());

@@ -101,6 +101,7 @@ impl Create {
         for blocker in &self.blocked_by {
             check_id("blocking work item", blocker)?;
         }
+        rules.check_unaltered(self.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = self.clone();
         cleaned.title = rules.field(&self.title)?;
         if cleaned.title.is_empty() {

@@ -250,7 +250,7 @@ fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            Refusal::new(Code::ReadOnly, format!("{shown} can't be {what}: this user may not write there"))
+            Refusal::new(Code::ReadOnly, format!("{shown} can't be {what}: this user has no permission"))
                 .hint("a board needs a directory of one's own; --db or BLACKBOARD_DB names another place")
                 .into()
         }
