@@ -239,3 +239,39 @@ fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
     let queue = tx.rows::<WorkItem>(&Range::work_queue(Status::Available))?;
     Ok(queue.into_iter().find(fits))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentStatus;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn who_gets_an_item_depends_on_both() {
+        use AgentStatus::{Active, Completed, Idle, Stale};
+        let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
+            let agent = Agent { status: agent, ..an_agent("me") };
+            let item = WorkItem { status: item, claimed_by: holder.map(str::to_owned), ..an_item("x") };
+            let mut changes = Changes::new();
+            let decided = decide(agent, item, &[], false, Timestamp::EPOCH, &mut changes);
+            decided.map(|(_, claimed)| (claimed.claimed, changes.events.len())).map_err(|error| error.code())
+        };
+        let (taken, held) = (Ok((true, 1)), Ok((false, 0)));
+        for (agent, item, holder, expected) in [
+            (Active, Status::Available, None, taken),
+            (Idle, Status::Available, None, taken),
+            (Stale, Status::Available, None, Err(Code::SessionStale)),
+            (Completed, Status::Available, None, Err(Code::SessionEnded)),
+            (Active, Status::Claimed, Some("me"), held),
+            (Active, Status::Claimed, Some("other"), Err(Code::AlreadyClaimed)),
+            (Stale, Status::Claimed, Some("me"), Err(Code::SessionStale)),
+            (Active, Status::Blocked, None, Err(Code::WorkBlocked)),
+            (Active, Status::Blocked, Some("me"), held),
+            (Active, Status::Blocked, Some("other"), Err(Code::WorkBlocked)),
+            (Active, Status::Completed, Some("me"), Err(Code::AlreadyCompleted)),
+            (Active, Status::Completed, Some("other"), Err(Code::AlreadyCompleted)),
+        ] {
+            assert_eq!(outcomes(agent, item, holder), expected, "{agent} agent, {item} item of {holder:?}");
+        }
+    }
+}
