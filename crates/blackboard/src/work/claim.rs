@@ -21,7 +21,7 @@ pub struct Claim {
     pub id: String,
     /// The session that wants it.
     pub session: String,
-    /// What to create if there is no such item.
+    /// What to create if there is no such item. Its id is the one that is claimed, whatever it says.
     pub create: Option<Create>,
 }
 
@@ -83,7 +83,8 @@ impl Work<'_> {
     /// ```
     pub fn claim(&self, claim: &Claim) -> Result<Claimed> {
         let rules = &self.board.settings().text;
-        let create = claim.create.as_ref().map(|create| create.cleaned(rules)).transpose()?;
+        let create = claim.create.as_ref().map(|create| Create { id: claim.id.clone(), ..create.clone() });
+        let create = create.map(|create| create.cleaned(rules)).transpose()?;
         crate::text::check_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
