@@ -323,3 +323,50 @@ impl ClockMark {
         self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn a_shared_process_that_may_live_has_more_time() {
+        use Liveness::{Alive, Dead, Unknown};
+        let board = Board::memory();
+        for (liveness, shares_process, threshold, expected) in [
+            (Dead, false, None, 300),
+            (Unknown, false, None, 300),
+            (Dead, true, None, 300),
+            (Alive, true, None, 1800),
+            (Unknown, true, None, 1800),
+            (Dead, false, Some(10), 10),
+            (Alive, true, Some(10), 10),
+        ] {
+            let sweep = Sweep { threshold: threshold.map(Duration::from_secs), ..Sweep::default() };
+            let agent = Agent { shares_process, ..an_agent("a") };
+            let patience = board.patience_with(&agent, liveness, &sweep);
+            assert_eq!(patience.as_secs(), expected, "{liveness:?}, shared {shares_process}, {threshold:?}");
+        }
+    }
+
+    #[test]
+    fn clocks_agree_within_half_a_minute_of_one_boot() {
+        let mark =
+            |boot: &str, offset_millis| ClockMark { boot: boot.to_owned(), offset_millis, grace_until: None };
+        for (boot, offset, expected) in
+            [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]
+        {
+            assert_eq!(mark("a", 0).agrees_with(&mark(boot, offset)), expected, "boot {boot}, {offset} ms");
+        }
+    }
+
+    #[test]
+    fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
+        let agent = Agent { pid: Some(12), ..an_agent("a") };
+        let (changes, stale) = decide(agent.clone(), Vec::new(), Timestamp::EPOCH);
+        assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
+        let (changes, stale) = decide(agent, vec![an_item("x"), an_item("y")], Timestamp::EPOCH);
+        assert_eq!((changes.events.len(), changes.put.len()), (2, 3));
+        assert_eq!(stale.released_items, ["x", "y"]);
+    }
+}

@@ -16,6 +16,9 @@ use blackboard::{Board, Code};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+/// What happens to the bytes of a file.
+type Damage = fn(&mut Vec<u8>);
+
 /// How long a page of the file is.
 const PAGE: usize = 4096;
 
@@ -219,7 +222,7 @@ fn a_schema_that_somebody_changed_is_refused() {
 fn a_damaged_file_is_a_fault_and_never_a_panic() {
     let board = Scratch::with_board().moved();
     let whole = fs::read(&board.path).unwrap();
-    let mutations: [(&str, fn(&mut Vec<u8>)); 5] = [
+    let mutations: [(&str, Damage); 5] = [
         ("half of it", |bytes| bytes.truncate(bytes.len() / 2)),
         ("the header alone", |bytes| bytes.truncate(100)),
         ("no schema", |bytes| bytes[100..PAGE].fill(0xff)),
