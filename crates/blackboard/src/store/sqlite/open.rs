@@ -142,6 +142,11 @@ fn check_header_once(path: &Path) -> Result<()> {
     if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
         return Err(faults::foreign(path, "it is a database of another program"));
     }
+    // What stands here may be outdated by the write-ahead log, but versions only grow.
+    let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
+    if version > schema::VERSION {
+        return Err(schema::newer(path, version));
+    }
     opened.insert(path.to_owned());
     Ok(())
 }

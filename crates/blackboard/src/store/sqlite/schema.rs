@@ -10,7 +10,7 @@ use rusqlite::types::ValueRef;
 
 use super::faults;
 use crate::clock::Timestamp;
-use crate::error::{Code, Fault, Result};
+use crate::error::{Code, Error, Fault, Result};
 
 /// Marks a database file as a board: "blbd".
 pub(super) const APPLICATION_ID: i32 = 0x626c_6264;
@@ -44,16 +44,21 @@ pub(super) fn age(connection: &Connection, path: &Path) -> Result<Age> {
     match version.cmp(&VERSION) {
         std::cmp::Ordering::Equal => Ok(Age::Current),
         std::cmp::Ordering::Less => Ok(Age::Older),
-        std::cmp::Ordering::Greater => Err(Fault::new(
-            Code::NewerSchema,
-            format!(
-                "{} was written by a newer version of blackboard (schema {version}, this one knows {VERSION})",
-                path.display()
-            ),
-        )
-        .hint("update blackboard; the database was left untouched")
-        .into()),
+        std::cmp::Ordering::Greater => Err(newer(path, version)),
     }
+}
+
+/// The database has a version that this program does not know.
+pub(super) fn newer(path: &Path, version: u32) -> Error {
+    Fault::new(
+        Code::NewerSchema,
+        format!(
+            "{} was written by a newer version of blackboard (schema {version}, this one knows {VERSION})",
+            path.display()
+        ),
+    )
+    .hint("update blackboard; the database was left untouched")
+    .into()
 }
 
 /// Runs what is missing. The caller has begun a write transaction.
