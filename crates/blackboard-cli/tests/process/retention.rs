@@ -15,26 +15,32 @@ struct Rows {
     events: i64,
     heartbeats: i64,
     agents: i64,
+    operations: i64,
 }
 
 fn rows(board: &TestBoard) -> Rows {
     let count = |table| board.number(&format!("SELECT count(*) FROM {table}"));
-    Rows { events: count("events"), heartbeats: count("heartbeats"), agents: count("agents") }
+    Rows {
+        events: count("events"),
+        heartbeats: count("heartbeats"),
+        agents: count("agents"),
+        operations: count("operations"),
+    }
 }
 
-/// A board where 5,000 events and as many heartbeats of a live agent, 30 completed agents, and one of them with 5,000
-/// heartbeats of its own, are older than they may become.
+/// A board where 3,000 events and as many heartbeats of a live agent, 30 completed agents, and one of them with 3,000
+/// heartbeats of its own, and 3,000 remembered operations, are older than they may become.
 fn old_board() -> (TestBoard, String) {
     let board = TestBoard::new();
     let busy = board.session("Busy");
     let library = board.library();
-    for _ in 0..5_000 {
+    for _ in 0..3_000 {
         library.agents().heartbeat(&Beat::of(&busy)).unwrap();
     }
     let mut done = board.sessions("done", 29);
     done.push(busy);
     let ivy = board.session("Ivy");
-    for _ in 0..5_000 {
+    for _ in 0..3_000 {
         library.agents().heartbeat(&Beat { progress: Some("half".to_owned()), ..Beat::of(&ivy) }).unwrap();
     }
     for session in &done {
@@ -42,6 +48,11 @@ fn old_board() -> (TestBoard, String) {
     }
     library.settle();
     drop(library);
+    board.tamper(
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) \
+         INSERT INTO operations (operation_id, verb, answer, revision, created_at) \
+         SELECT 'op-' || n, 'agent heartbeat', '{}', 1, '2020-01-01T00:00:00.000Z' FROM numbers",
+    );
     age(&board);
     (board, ivy)
 }
@@ -55,6 +66,14 @@ fn age(board: &TestBoard) {
         older("timestamp"),
         older("ended_at")
     ));
+}
+
+/// Makes pruning due again.
+fn let_an_hour_pass(board: &TestBoard) {
+    board.tamper(
+        "UPDATE marks SET value = json_set(value, '$.due_at', strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 second')) \
+         WHERE name = 'prune'",
+    );
 }
 
 fn write(board: &TestBoard, session: &str) {
@@ -75,6 +94,7 @@ fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due()
             ("events", before.events - after.events),
             ("heartbeats", before.heartbeats - after.heartbeats),
             ("agents", before.agents - after.agents),
+            ("operations", before.operations - after.operations),
         ] {
             assert!((0..=BATCH).contains(&removed), "{removed} {what} in command {commands}");
         }
@@ -86,7 +106,7 @@ fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due()
         }
     }
     let left = rows(&board);
-    assert_eq!((left.heartbeats, left.agents), (0, 1), "{left:?}");
+    assert_eq!((left.heartbeats, left.agents, left.operations), (0, 1, 0), "{left:?}");
     assert_eq!(board.number("SELECT min(timestamp) > strftime('%Y', 'now', '-30 days') FROM events"), 1);
 
     // Nothing was due: nobody looks again for an hour.
@@ -95,7 +115,7 @@ fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due()
     let before = rows(&board);
     write(&board, &ivy);
     assert_eq!(rows(&board), before, "not yet");
-    board.tamper("UPDATE marks SET value = replace(value, substr(value, instr(value, '20'), 24), strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 second')) WHERE name = 'prune'");
+    let_an_hour_pass(&board);
     write(&board, &ivy);
     let after = rows(&board);
     assert!(after.events < before.events && after.events >= 1, "{before:?} {after:?}");
@@ -125,6 +145,7 @@ fn a_finished_item_keeps_the_name_of_who_did_it_when_the_agent_goes() {
     board.json(&["work", "complete", "item-0", "--session", &oak]);
     board.json(&["agent", "deregister", "--session", &oak]);
     age(&board);
+    let_an_hour_pass(&board);
     board.run(["agent", "heartbeat", "--session", &ivy]).success();
     assert_eq!(board.number("SELECT count(*) FROM agents"), 1);
     let done_by = "SELECT count(*) FROM work_items WHERE claimed_by IS NULL AND claimed_by_name = 'Oak'";
