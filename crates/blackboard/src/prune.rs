@@ -18,7 +18,7 @@ use crate::work::{Status, WorkItem};
 /// How many rows go in one transaction.
 const BATCH: usize = 2000;
 
-/// How many agents go in one transaction: each takes its heartbeats and cursors along.
+/// How many agents go in one transaction: each takes its cursors along, and its heartbeats as far as the batch goes.
 const AGENT_BATCH: u64 = 20;
 
 /// How long nobody looks again once nothing is due.
@@ -78,11 +78,7 @@ impl Board {
                     pruned.more = true;
                 }
             }
-            for operation in
-                tx.rows::<Operation>(&Range::operations_before(tx.now().minus(REMEMBER_OPERATIONS)))?
-            {
-                changes.remove(Key::Operation(operation.operation_id));
-            }
+            prune_operations(tx, &mut changes, &mut pruned)?;
             if !pruned.more {
                 let due = PruneMark { due_at: tx.now().plus(REST) };
                 changes.put(Mark { name: "prune", value: serde_json::to_string(&due).unwrap_or_default() });
@@ -149,20 +145,41 @@ impl Board {
             };
             agent.ended_at.is_some_and(|ended| now.since(ended) >= keep)
         });
+        let mut room = BATCH as u64;
         for agent in due {
             // A parent stays as long as a delegate refers to it.
             if !tx.rows::<Agent>(&Range::delegates_of(&agent.session_id))?.is_empty() {
                 continue;
             }
-            if pruned.agents >= AGENT_BATCH {
+            let heartbeats = tx.heartbeats_of(&agent.session_id)?;
+            let goes = pruned.agents < AGENT_BATCH && heartbeats <= room;
+            changes.forget_heartbeats_of.push((agent.session_id.clone(), heartbeats.min(room)));
+            if !goes {
+                // What was too much for this batch goes with the next one.
                 pruned.more = true;
                 break;
             }
             forget(tx, &agent, changes)?;
+            room -= heartbeats;
             pruned.agents += 1;
         }
         Ok(())
     }
+}
+
+/// Forgets the answers of operations that nobody will repeat any more.
+fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
+    let old = Range::operations_before(tx.now().minus(REMEMBER_OPERATIONS));
+    let batch = tx.hints::<Operation>(&old, BATCH)?;
+    pruned.more |= batch.len() == BATCH;
+    for operation in batch {
+        let key = Key::Operation(operation.operation_id);
+        // Once written, an operation is never changed, so that only its absence would make a difference.
+        if tx.row::<Operation>(&key)?.is_some() {
+            changes.remove(key);
+        }
+    }
+    Ok(())
 }
 
 /// Removes an agent and what hangs on it. What it did keeps its name.
@@ -178,7 +195,6 @@ fn forget(tx: &dyn Tx, agent: &Agent, changes: &mut Changes) -> Result<()> {
     for cursor in tx.rows::<Cursor>(&Range::cursors_of(session))? {
         changes.remove(Key::Cursor(cursor.owner, cursor.reader));
     }
-    changes.forget_heartbeats_of.push(session.clone());
     changes.remove(Key::Agent(session.clone()));
     Ok(())
 }

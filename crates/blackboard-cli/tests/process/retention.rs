@@ -1,1 +1,179 @@
-//! x
+//! Retention: what is old goes in bounded batches, after writing commands, at most hourly, and never by a reader.
+
+use std::fs;
+
+use blackboard::agent::Beat;
+
+use crate::test_board::TestBoard;
+
+/// How many rows one command may remove from one table.
+const BATCH: i64 = 2_000;
+
+/// How many rows there are that retention is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rows {
+    events: i64,
+    heartbeats: i64,
+    agents: i64,
+    operations: i64,
+}
+
+fn rows(board: &TestBoard) -> Rows {
+    let count = |table| board.number(&format!("SELECT count(*) FROM {table}"));
+    Rows {
+        events: count("events"),
+        heartbeats: count("heartbeats"),
+        agents: count("agents"),
+        operations: count("operations"),
+    }
+}
+
+/// A board where 3,000 events and as many heartbeats of a live agent, 30 completed agents, and one of them with 3,000
+/// heartbeats of its own, and 3,000 remembered operations, are older than they may become.
+fn old_board() -> (TestBoard, String) {
+    let board = TestBoard::new();
+    let busy = board.session("Busy");
+    let library = board.library();
+    for _ in 0..3_000 {
+        library.agents().heartbeat(&Beat::of(&busy)).unwrap();
+    }
+    let mut done = board.sessions("done", 29);
+    done.push(busy);
+    let ivy = board.session("Ivy");
+    for _ in 0..3_000 {
+        library.agents().heartbeat(&Beat { progress: Some("half".to_owned()), ..Beat::of(&ivy) }).unwrap();
+    }
+    for session in &done {
+        library.agents().deregister(session).unwrap();
+    }
+    library.settle();
+    drop(library);
+    board.tamper(
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) \
+         INSERT INTO operations (operation_id, verb, answer, revision, created_at) \
+         SELECT 'op-' || n, 'agent heartbeat', '{}', 1, '2020-01-01T00:00:00.000Z' FROM numbers",
+    );
+    age(&board);
+    (board, ivy)
+}
+
+/// Makes everything but the life of live agents 40 days older.
+fn age(board: &TestBoard) {
+    let older = |column| format!("{column} = strftime('%Y-%m-%dT%H:%M:%fZ', {column}, '-40 days')");
+    board.tamper(&format!(
+        "UPDATE events SET {}; UPDATE heartbeats SET {}; UPDATE agents SET {} WHERE ended_at IS NOT NULL",
+        older("timestamp"),
+        older("timestamp"),
+        older("ended_at")
+    ));
+}
+
+/// Makes pruning due again.
+fn let_an_hour_pass(board: &TestBoard) {
+    board.tamper(
+        "UPDATE marks SET value = json_set(value, '$.due_at', strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 second')) \
+         WHERE name = 'prune'",
+    );
+}
+
+fn write(board: &TestBoard, session: &str) {
+    // It refreshes nothing and adds no row: what is removed is the only change.
+    board.run(["work", "release", "item-0", "--session", session]).success();
+}
+
+#[test]
+fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due() {
+    let (board, ivy) = old_board();
+    board.items(1);
+    let mut commands = 0;
+    loop {
+        let before = rows(&board);
+        write(&board, &ivy);
+        let after = rows(&board);
+        for (what, removed) in [
+            ("events", before.events - after.events),
+            ("heartbeats", before.heartbeats - after.heartbeats),
+            ("agents", before.agents - after.agents),
+            ("operations", before.operations - after.operations),
+        ] {
+            assert!((0..=BATCH).contains(&removed), "{removed} {what} in command {commands}");
+        }
+        board.assert_sound();
+        commands += 1;
+        assert!(commands < 40, "there is an end to it");
+        if before == after {
+            break;
+        }
+    }
+    let left = rows(&board);
+    assert_eq!((left.heartbeats, left.agents, left.operations), (0, 1, 0), "{left:?}");
+    assert_eq!(board.number("SELECT min(timestamp) > strftime('%Y', 'now', '-30 days') FROM events"), 1);
+
+    // Nothing was due: nobody looks again for an hour.
+    board.run(["agent", "heartbeat", "--session", &ivy, "--progress", "more"]).success();
+    age(&board);
+    let before = rows(&board);
+    write(&board, &ivy);
+    assert_eq!(rows(&board), before, "not yet");
+    let_an_hour_pass(&board);
+    write(&board, &ivy);
+    let after = rows(&board);
+    assert!(after.events < before.events && after.events >= 1, "{before:?} {after:?}");
+}
+
+#[test]
+fn the_newest_event_stays_and_ids_go_on_behind_it() {
+    let board = TestBoard::new();
+    let ivy = board.session("Ivy");
+    board.items(10);
+    age(&board);
+    let newest = board.log().last().unwrap().id;
+    for _ in 0..3 {
+        write(&board, &ivy);
+    }
+    assert_eq!(board.log().iter().map(|line| line.id).collect::<Vec<_>>(), [newest]);
+    let claimed = board.json(&["work", "claim", "item-0", "--session", &ivy]);
+    assert_eq!(claimed["fence"], newest + 1);
+}
+
+#[test]
+fn a_finished_item_keeps_the_name_of_who_did_it_when_the_agent_goes() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    board.items(1);
+    board.json(&["work", "claim", "item-0", "--session", &oak]);
+    board.json(&["work", "complete", "item-0", "--session", &oak]);
+    board.json(&["agent", "deregister", "--session", &oak]);
+    age(&board);
+    let_an_hour_pass(&board);
+    board.run(["agent", "heartbeat", "--session", &ivy]).success();
+    assert_eq!(board.number("SELECT count(*) FROM agents"), 1);
+    let done_by = "SELECT count(*) FROM work_items WHERE claimed_by IS NULL AND claimed_by_name = 'Oak'";
+    assert_eq!(board.number(done_by), 1);
+}
+
+#[test]
+fn readers_remove_nothing() {
+    let (board, ivy) = old_board();
+    board.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
+    let before = rows(&board);
+    let files = || (fs::read(board.database()).unwrap(), fs::read(board.beside("-wal")).unwrap_or_default());
+    let bytes = files();
+    for call in [
+        &["agent", "list", "--all"][..],
+        &["agent", "show", &ivy],
+        &["observe", "--since", "1h"],
+        &["observe", "--session", &ivy, "--peek"],
+        &["work", "list"],
+        &["project", "list"],
+        &["status"],
+        &["export"],
+        &["sweep", "--dry-run"],
+    ] {
+        board.run(call).success();
+        assert!(files() == bytes, "{call:?} has written");
+    }
+    // A cursor is written, and that is all.
+    board.run(["observe", "--session", &ivy]).success();
+    assert_eq!(rows(&board), before);
+}

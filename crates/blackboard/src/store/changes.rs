@@ -22,8 +22,8 @@ pub struct Changes {
     pub trim_events: Option<Revision>,
     /// Retention: removes the first heartbeats, at most this many, up to one that is not older than the time.
     pub trim_heartbeats: Option<(Timestamp, usize)>,
-    /// Retention: takes all heartbeats of these sessions, so that the agents can go.
-    pub forget_heartbeats_of: Vec<String>,
+    /// Retention: removes at most so many heartbeats of these sessions. An agent can go with the last of them.
+    pub forget_heartbeats_of: Vec<(String, u64)>,
     /// Heartbeats that name these work items no longer do, so that the items can go.
     pub detach_heartbeats_from: Vec<String>,
 }

@@ -179,7 +179,13 @@ impl State {
             self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()
         });
         self.heartbeats.drain(..trimmed_heartbeats);
-        self.heartbeats.retain(|heartbeat| !changes.forget_heartbeats_of.contains(&heartbeat.session_id));
+        for (session, mut left) in changes.forget_heartbeats_of {
+            self.heartbeats.retain(|heartbeat| {
+                let goes = left > 0 && heartbeat.session_id == session;
+                left -= u64::from(goes);
+                !goes
+            });
+        }
         for heartbeat in &mut self.heartbeats {
             heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
         }
@@ -283,6 +289,11 @@ impl Tx for Reader<'_> {
     fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
         Ok(self.state.heartbeats.first().map(|heartbeat| heartbeat.timestamp))
     }
+
+    fn heartbeats_of(&self, session: &str) -> Result<u64> {
+        let own = self.state.heartbeats.iter().filter(|heartbeat| heartbeat.session_id == session);
+        Ok(own.count() as u64)
+    }
 }
 
 /// What a run has seen: each row with its stamp (none if it was absent), each range with its membership.
@@ -366,5 +377,9 @@ impl Tx for Recorder<'_> {
 
     fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
         self.reading(|reader| reader.oldest_heartbeat())
+    }
+
+    fn heartbeats_of(&self, session: &str) -> Result<u64> {
+        self.reading(|reader| reader.heartbeats_of(session))
     }
 }

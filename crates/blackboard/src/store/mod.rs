@@ -133,6 +133,9 @@ pub trait Tx {
 
     /// When the oldest heartbeat that is kept came.
     fn oldest_heartbeat(&self) -> Result<Option<Timestamp>>;
+
+    /// How many heartbeats of a session are kept. Not validated.
+    fn heartbeats_of(&self, session: &str) -> Result<u64>;
 }
 
 /// Which part of the log to read.

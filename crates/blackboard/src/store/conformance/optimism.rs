@@ -225,6 +225,10 @@ impl Tx for MeddlingTx<'_> {
     fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
         self.tx.oldest_heartbeat()
     }
+
+    fn heartbeats_of(&self, session: &str) -> Result<u64> {
+        self.tx.heartbeats_of(session)
+    }
 }
 
 /// Eight threads add items as long as there are fewer than five, each under a name of its own. Without the check for

@@ -189,9 +189,11 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn detach_heartbeats(&self, sessions: &[String], items: &[String]) -> Result<()> {
-        for session in sessions {
-            self.execute("DELETE FROM heartbeats WHERE session_id = ?1", params![session])?;
+    fn detach_heartbeats(&self, sessions: &[(String, u64)], items: &[String]) -> Result<()> {
+        const FORGET: &str = "DELETE FROM heartbeats WHERE id IN \
+                              (SELECT id FROM heartbeats WHERE session_id = ?1 ORDER BY id LIMIT ?2)";
+        for (session, limit) in sessions {
+            self.execute(FORGET, params![session, i64::try_from(*limit).unwrap_or(i64::MAX)])?;
         }
         for item in items {
             self.execute("UPDATE heartbeats SET work_item_id = NULL WHERE work_item_id = ?1", params![item])?;
@@ -390,5 +392,11 @@ impl Tx for Transaction<'_> {
         const OLDEST: &str = "SELECT timestamp FROM heartbeats ORDER BY id LIMIT 1";
         let oldest: Option<String> = self.query_one(OLDEST, [], |row| row.get(0))?;
         Ok(oldest.and_then(|time| time.parse().ok()))
+    }
+
+    fn heartbeats_of(&self, session: &str) -> Result<u64> {
+        const COUNT: &str = "SELECT count(*) FROM heartbeats WHERE session_id = ?1";
+        let count: Option<i64> = self.query_one(COUNT, params![session], |row| row.get(0))?;
+        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 }
