@@ -32,7 +32,9 @@ fn help_of_the_program_does_not_list_aliases_but_each_explains_itself() {
     let scratch = Scratch::new();
     let help = scratch.run(["--help"]).success().stdout;
     assert!(!help.contains("tasks"), "{help}");
-    for alias in ["register", "heartbeat", "deregister", "complete", "tasks list", "tasks claim", "tasks release"] {
+    for alias in
+        ["register", "heartbeat", "deregister", "complete", "tasks list", "tasks claim", "tasks release"]
+    {
         let help = scratch.run(alias.split(' ').chain(["--help"])).success().stdout;
         assert!(help.contains(&format!("Usage: blackboard {alias}")), "{help}");
     }

@@ -13,7 +13,10 @@ fn configured(scratch: &Scratch, content: &str) {
 #[test]
 fn a_bad_value_is_named_with_its_file_key_and_range_and_the_answer_stays_clean() {
     for (content, expected) in [
-        (r#"{"heartbeat": {"staleThresholdSeconds": 0}}"#, ["heartbeat.staleThresholdSeconds", "1 to 604800"]),
+        (
+            r#"{"heartbeat": {"staleThresholdSeconds": 0}}"#,
+            ["heartbeat.staleThresholdSeconds", "1 to 604800"],
+        ),
         (r#"{"database": {"durability": "perhaps"}}"#, ["database.durability", "normal or full"]),
         (r#"{"webServer": {"host": "0.0.0.0"}}"#, ["webServer.host", "loopback"]),
         (r#"{"staleTreshold": 5}"#, ["staleTreshold", "staleThreshold"]),

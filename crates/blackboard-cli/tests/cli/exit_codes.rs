@@ -26,7 +26,10 @@ fn the_page_of_exit_codes_is_up_to_date() {
         std::fs::write(&path, page).unwrap();
     } else {
         let stored = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(stored == page, "docs/exit-codes.md differs: see tests/cli/transcript.rs for how to write it anew");
+        assert!(
+            stored == page,
+            "docs/exit-codes.md differs: see tests/cli/transcript.rs for how to write it anew"
+        );
     }
 }
 

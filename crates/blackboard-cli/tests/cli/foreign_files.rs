@@ -103,7 +103,8 @@ fn a_board_with_somebody_elses_statements_in_it_is_not_used() {
         let before = fs::read(&path).unwrap();
         for (command, arguments) in CALLS {
             let words = command.split(' ').chain(arguments.iter().copied());
-            let refusal = scratch.run(words.chain(["--db", "cloned.db", "--json"])).refused(Code::ForeignDatabase);
+            let refusal =
+                scratch.run(words.chain(["--db", "cloned.db", "--json"])).refused(Code::ForeignDatabase);
             assert!(refusal["error"].as_str().unwrap().contains("\"mine\""), "{refusal}");
         }
         assert!(fs::read(&path).unwrap() == before);

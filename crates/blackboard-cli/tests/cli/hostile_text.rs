@@ -45,8 +45,32 @@ fn board_of(text: &str) -> Scratch {
     for call in [
         &["agent", "register", "--session-hint", "ivy", "--name", text, "--project", text, "--work", text][..],
         &["agent", "register", "--session-hint", "ivy", "--name", text, "--metadata", &metadata],
-        &["project", "register", "pai", "--name", text, "--path", text, "--repo", text, "--metadata", &metadata],
-        &["work", "create", "first", "--title", text, "--description", text, "--source-ref", text, "--project", "pai"],
+        &[
+            "project",
+            "register",
+            "pai",
+            "--name",
+            text,
+            "--path",
+            text,
+            "--repo",
+            text,
+            "--metadata",
+            &metadata,
+        ],
+        &[
+            "work",
+            "create",
+            "first",
+            "--title",
+            text,
+            "--description",
+            text,
+            "--source-ref",
+            text,
+            "--project",
+            "pai",
+        ],
         &["work", "claim", id, "--title", text, "--metadata", &metadata, "--session", "ivy"],
         &["agent", "heartbeat", "--session", "ivy", "--progress", text, "--work", text, "--op", "op"],
         &["work", "block", "first", "--blocked-by", id, "--reason", text],
@@ -82,7 +106,11 @@ fn stored_text_is_only_text_wherever_it_is_shown() {
             scratch.run(call.iter().chain(&["--json"])).success().json();
         }
         scratch.run(["export"]).success().json();
-        assert_eq!(scratch.json(["project", "list"])["items"][0]["local_path"], *text, "paths are not altered");
+        assert_eq!(
+            scratch.json(["project", "list"])["items"][0]["local_path"],
+            *text,
+            "paths are not altered"
+        );
         assert!(!scratch.path().join("forged").exists());
     }
 }
@@ -106,12 +134,29 @@ fn the_largest_argument_there_can_be_is_cut_and_not_choked_on() {
     // The kernel takes no argument of more than 128 KiB; many of them make a megabyte.
     let long = "x y ".repeat(32 * 1024 - 1);
     let scratch = Scratch::new();
-    let agent = scratch.json([
-        ["agent", "register", "--session-hint", "ivy", "--name", &long],
-        ["--project", &long, "--work", &long, "--metadata", "{}"],
-    ].concat());
-    assert_eq!(agent["agent_name"].as_str().unwrap().chars().count(), 499, "a cut leaves no blank at the end");
-    let item = scratch.json(["work", "create", "item", "--title", &long, "--description", &long, "--source-ref", &long]);
+    let agent = scratch.json(
+        [
+            ["agent", "register", "--session-hint", "ivy", "--name", &long],
+            ["--project", &long, "--work", &long, "--metadata", "{}"],
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        agent["agent_name"].as_str().unwrap().chars().count(),
+        499,
+        "a cut leaves no blank at the end"
+    );
+    let item = scratch.json([
+        "work",
+        "create",
+        "item",
+        "--title",
+        &long,
+        "--description",
+        &long,
+        "--source-ref",
+        &long,
+    ]);
     assert_eq!(item["description"].as_str().unwrap().chars().count(), 64_000);
     scratch.json(["agent", "heartbeat", "--session", "ivy", "--progress", &long, "--work", &long]);
     for call in [
@@ -161,9 +206,13 @@ fn an_id_that_could_be_mistaken_for_another_is_refused() {
 fn a_mistake_with_hostile_words_in_it_forges_nothing() {
     let scratch = Scratch::new();
     for text in HOSTILE {
-        for call in [&[*text][..], &["work", text], &["work", "list", "--status", text], &["status", text], &[
-            "observe", "--filter", text,
-        ]] {
+        for call in [
+            &[*text][..],
+            &["work", text],
+            &["work", "list", "--status", text],
+            &["status", text],
+            &["observe", "--filter", text],
+        ] {
             for force in ["0", "1"] {
                 let output = scratch.command(call).env("CLICOLOR_FORCE", force).output().unwrap();
                 let output = Output::of(output);
@@ -207,7 +256,8 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
     let on_bytes = ["--db".as_ref(), bytes, "status".as_ref(), "--json".as_ref()];
     let status = scratch.run(on_bytes).success().json();
     assert!(status["database"].as_str().unwrap().ends_with("x\u{fffd}\u{fffd}"), "{status}");
-    let register = ["--db".as_ref(), bytes, "agent".as_ref(), "register".as_ref(), "--name".as_ref(), "x".as_ref()];
+    let register =
+        ["--db".as_ref(), bytes, "agent".as_ref(), "register".as_ref(), "--name".as_ref(), "x".as_ref()];
     scratch.run(register).success();
     assert!(scratch.path().join(bytes).exists());
     let export = ["export".as_ref(), "--output".as_ref(), OsStr::from_bytes(b"y\xff")];

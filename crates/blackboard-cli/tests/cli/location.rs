@@ -68,7 +68,8 @@ fn all_worktrees_and_sub_directories_of_a_repository_share_one_board() {
     assert_eq!(listed["items"][0]["agent_name"], "Ivy");
     // Git sees nothing of it, in either worktree.
     for directory in [&main, &second] {
-        let status = std::process::Command::new("git").current_dir(directory).args(["status", "--short"]).output();
+        let status =
+            std::process::Command::new("git").current_dir(directory).args(["status", "--short"]).output();
         assert_eq!(String::from_utf8(status.unwrap().stdout).unwrap(), "");
     }
 }

@@ -27,5 +27,6 @@ mod output;
 mod permissions;
 mod refusals;
 mod scratch;
+mod shapes;
 mod transcript;
 mod usage;

@@ -34,7 +34,10 @@ fn whoever_reads_creates_nothing() {
     ] {
         let answer = scratch.json(call);
         if list {
-            assert_eq!((answer["count"].as_u64(), answer["items"].as_array().map(Vec::len)), (Some(0), Some(0)));
+            assert_eq!(
+                (answer["count"].as_u64(), answer["items"].as_array().map(Vec::len)),
+                (Some(0), Some(0))
+            );
         }
         scratch.run(call).success();
         assert!(scratch.contents() == before, "{call:?} created something");

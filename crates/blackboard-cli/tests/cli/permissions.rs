@@ -44,7 +44,8 @@ fn a_board_is_private_under_every_umask() {
 fn a_new_board_of_a_repository_is_private_under_every_umask() {
     for umask in ["000", "077"] {
         let scratch = Scratch::new();
-        Output::of(scratch.shell(&format!("umask {umask}; exec blackboard init")).output().unwrap()).success();
+        Output::of(scratch.shell(&format!("umask {umask}; exec blackboard init")).output().unwrap())
+            .success();
         let directory = scratch.path().join(".blackboard");
         assert_eq!(mode(&directory), 0o700);
         assert_eq!(mode(&directory.join("local.db")), 0o600);
@@ -61,7 +62,9 @@ fn the_mode_of_a_directory_that_was_there_is_never_touched() {
         for directory in [&here, &here.join(".blackboard")] {
             fs::set_permissions(directory, Permissions::from_mode(before)).unwrap();
         }
-        for call in ["blackboard --db ./x.db agent register --name Ivy", "blackboard init", "blackboard status"] {
+        for call in
+            ["blackboard --db ./x.db agent register --name Ivy", "blackboard init", "blackboard status"]
+        {
             let mut shell = scratch.shell(call);
             Output::of(shell.current_dir(&here).output().unwrap()).success();
             assert_eq!(mode(&here), before, "{call}");
@@ -89,7 +92,10 @@ fn refused(break_it: impl Fn(&Path), hint: &str) {
 #[test]
 fn a_database_that_others_can_open_is_refused_with_the_cure() {
     for mode in [0o640, 0o604, 0o620, 0o602, 0o610, 0o666, 0o777] {
-        refused(|database| fs::set_permissions(database, Permissions::from_mode(mode)).unwrap(), "chmod 600 ");
+        refused(
+            |database| fs::set_permissions(database, Permissions::from_mode(mode)).unwrap(),
+            "chmod 600 ",
+        );
     }
 }
 

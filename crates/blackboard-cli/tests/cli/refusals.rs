@@ -53,14 +53,20 @@ fn every_refusal_of_every_command_is_told_in_two_ways() {
                     }
                 }
                 (true, None) => panic!("`{command}` can end with {code}, but nothing provokes it"),
-                (false, Some(call)) => panic!("{call:?} provokes {code}, which `{command}` is not known to end with"),
+                (false, Some(call)) => {
+                    panic!("{call:?} provokes {code}, which `{command}` is not known to end with")
+                }
                 (false, None) => {}
             }
         }
     }
     for &code in Code::ALL {
         let excused = NOT_PROVOKED.iter().any(|(excused, _)| *excused == code);
-        assert_eq!(covered.contains(&code), !excused, "{code}: either a command ends with it, or it is excused");
+        assert_eq!(
+            covered.contains(&code),
+            !excused,
+            "{code}: either a command ends with it, or it is excused"
+        );
     }
 }
 
@@ -198,7 +204,8 @@ pub const CALLS: &[(&str, &[&str])] = &[
 /// The arguments with which a command ends with a code.
 fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> {
     let words = || command.split(' ').map(str::to_owned);
-    let with = |arguments: &[&str]| Some(words().chain(arguments.iter().map(|&text| text.to_owned())).collect());
+    let with =
+        |arguments: &[&str]| Some(words().chain(arguments.iter().map(|&text| text.to_owned())).collect());
     let secret = secret();
     match (command, code) {
         (_, Code::Usage) => return with(&["--no-such-option"]),
@@ -209,14 +216,20 @@ fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> {
         ("agent register", Code::AmbiguousSession) => return with(&["--parent", TWINS_PREFIX]),
         ("agent heartbeat", Code::SessionEnded) => return with(&["--session", "gone"]),
         ("agent heartbeat", Code::WorkNotFound) => return with(&["--session", "ivy", "--work-item", "none"]),
-        ("agent heartbeat", Code::SecretLooking) => return with(&["--session", "ivy", "--progress", &secret]),
+        ("agent heartbeat", Code::SecretLooking) => {
+            return with(&["--session", "ivy", "--progress", &secret]);
+        }
         ("agent heartbeat" | "agent show" | "agent deregister", Code::NoSession) => return with(&[]),
         ("work list", Code::NoSession) => return with(&["--mine"]),
         ("work list", Code::AgentNotFound) => return with(&["--mine", "--session", "nobody"]),
         ("work list", Code::AmbiguousSession) => return with(&["--mine", "--session", TWINS_PREFIX]),
-        ("work create", Code::ProjectNotFound) => return with(&["new", "--title", "New", "--project", "none"]),
+        ("work create", Code::ProjectNotFound) => {
+            return with(&["new", "--title", "New", "--project", "none"]);
+        }
         ("work create", Code::AlreadyExists) => return with(&["open", "--title", "Another"]),
-        ("work create", Code::DependencyCycle) => return with(&["new", "--title", "New", "--blocked-by", "new"]),
+        ("work create", Code::DependencyCycle) => {
+            return with(&["new", "--title", "New", "--blocked-by", "new"]);
+        }
         ("work create", Code::SecretLooking) => return with(&["new", "--title", &secret]),
         ("work claim", Code::NoSession) => return with(&["open"]),
         ("work claim", Code::WorkNotFound) => return with(&["none", "--session", "ivy"]),
@@ -237,7 +250,9 @@ fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> {
         ("work claim", Code::SecretLooking) => return with(&["new", "--title", &secret, "--session", "ivy"]),
         ("work release" | "work complete", Code::NoSession) => return with(&["held"]),
         ("work release" | "work complete", Code::WorkNotFound) => return with(&["none", "--session", "ivy"]),
-        ("work release" | "work complete", Code::AlreadyCompleted) => return with(&["done", "--session", "oak"]),
+        ("work release" | "work complete", Code::AlreadyCompleted) => {
+            return with(&["done", "--session", "oak"]);
+        }
         ("work release" | "work complete", Code::NotHolder) => return with(&["held", "--session", "oak"]),
         ("work release" | "work complete", Code::StaleFence) => {
             return with(&["held", "--fence", "1", "--session", "ivy"]);
@@ -267,7 +282,12 @@ fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> {
     let writes = !READING.contains(&command);
     let on = |database: PathBuf| {
         let database = database.to_str().unwrap().to_owned();
-        Some(words().chain(valid.iter().map(|&text| text.to_owned())).chain(["--db".to_owned(), database]).collect())
+        Some(
+            words()
+                .chain(valid.iter().map(|&text| text.to_owned()))
+                .chain(["--db".to_owned(), database])
+                .collect(),
+        )
     };
     match code {
         // No file system takes names that long.
@@ -321,7 +341,10 @@ fn check_output(call: &[String], json: bool, output: &Output, code: Code) {
     assert_eq!(answer["code"], code.as_str(), "{context}");
     assert!(answer["error"].as_str().is_some_and(|text| !text.is_empty()), "{context}");
     assert!(answer["timestamp"].as_str().is_some_and(|text| text.ends_with('Z')), "{context}");
-    assert!(answer.get("hint").is_none_or(|hint| hint.as_str().is_some_and(|hint| !hint.is_empty())), "{context}");
+    assert!(
+        answer.get("hint").is_none_or(|hint| hint.as_str().is_some_and(|hint| !hint.is_empty())),
+        "{context}"
+    );
 }
 
 /// A board on which everything can go wrong that depends on what is there.

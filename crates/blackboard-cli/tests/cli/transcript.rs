@@ -36,7 +36,9 @@ fn every_command_has_a_module_and_a_transcript() {
         let call = format!("transcript::check(\"{command}\")");
         assert!(source.contains(&call), "{} does not call {call}", module.display());
         let transcript = std::fs::read_to_string(file_of(&command)).unwrap_or_default();
-        let runs_it = transcript.lines().any(|line| line.starts_with("$ ") && line.contains(&format!("blackboard {command}")));
+        let runs_it = transcript
+            .lines()
+            .any(|line| line.starts_with("$ ") && line.contains(&format!("blackboard {command}")));
         assert!(runs_it, "{} never runs {command}", file_of(&command).display());
     }
 }
@@ -120,7 +122,9 @@ impl Names {
             return Some((SESSION.len(), self.session(&rest[..SESSION.len()])));
         }
         for (process, name) in [(dead, "<dead pid>"), (&std::process::id().to_string(), "<pid>")] {
-            if rest.starts_with(process) && !rest[process.len()..].starts_with(|next: char| next.is_ascii_digit()) {
+            if rest.starts_with(process)
+                && !rest[process.len()..].starts_with(|next: char| next.is_ascii_digit())
+            {
                 return Some((process.len(), name.to_owned()));
             }
         }
@@ -149,19 +153,17 @@ fn elapsed(rest: &str) -> Option<(usize, String)> {
         return None;
     }
     let after = &rest[digits..];
-    for (unit, name) in [
-        (" sec ago", "just now "),
-        (" seconds", "0 seconds"),
-        (" second", "0 seconds"),
-        (" KB", "300 KB"),
-    ] {
+    for (unit, name) in
+        [(" sec ago", "just now "), (" seconds", "0 seconds"), (" second", "0 seconds"), (" KB", "300 KB")]
+    {
         if after.starts_with(unit) {
             return Some((digits + unit.len(), name.to_owned()));
         }
     }
     // From a minute on it would be told in minutes.
     let is_age = rest[..digits].parse::<u8>().is_ok_and(|seconds| seconds < 60)
-        && after.starts_with('s') && !after[1..].starts_with(|next: char| next.is_alphanumeric());
+        && after.starts_with('s')
+        && !after[1..].starts_with(|next: char| next.is_alphanumeric());
     is_age.then(|| (digits + 1, "0s".to_owned()))
 }
 
