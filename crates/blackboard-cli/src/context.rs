@@ -185,13 +185,12 @@ impl Context {
 
     /// The session that is named, or that of the environment, or the only one of the calling agent's process.
     fn find_session(&self, board: &Board, given: Option<&str>) -> Result<Option<String>> {
-        let named = match (given, &self.environment.session) {
-            (Some(given), _) => Some(given),
-            (None, Some(session)) => Some(text_of(session)?),
-            (None, None) => None,
-        };
-        if let Some(named) = named {
-            return Ok(Some(board.agents().resolve(named)?.0));
+        if let Some(given) = given {
+            return Ok(Some(board.agents().resolve(given)?.0));
+        }
+        if let Some(session) = &self.environment.session {
+            let resolved = board.agents().resolve(text_of(session)?).map_err(of_the_environment);
+            return Ok(Some(resolved?.0));
         }
         let Some(pid) = self.calling_process() else { return Ok(None) };
         let sessions = board.agents().of_process(pid)?;
@@ -252,6 +251,16 @@ fn tell(swept: &Swept) {
 
 fn text_of(value: &OsStr) -> Result<&str> {
     value.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))
+}
+
+/// Whoever did not name a session has to learn where its name came from.
+fn of_the_environment(error: Error) -> Error {
+    match error {
+        Error::Refusal(refusal) if refusal.code == Code::AgentNotFound => {
+            refusal.hint("BLACKBOARD_SESSION_ID names it: register again on this board, or unset it").into()
+        }
+        other => other,
+    }
 }
 
 /// Nobody knows who acts.

@@ -54,7 +54,9 @@ pub fn is_list(answer: &Value, fields: &[&str]) {
     is_object(answer, &["count", "items"]);
     let items = answer["items"].as_array().unwrap();
     assert_eq!(answer["count"], items.len(), "{answer}");
-    items.iter().for_each(|item| has_fields(item, fields));
+    for item in items {
+        has_fields(item, fields);
+    }
 }
 
 #[track_caller]
