@@ -8,6 +8,7 @@ use blackboard::{Board, Code, Error, Fault, Result};
 use serde::Serialize;
 
 use super::Run;
+use super::private::private_file;
 use crate::context::{Context, warn};
 use crate::envelope::Answer;
 use crate::location::{self, DATABASE_FILE};
@@ -81,7 +82,7 @@ fn make_private_directory(directory: &Path) -> Result<()> {
 /// Keeps the board out of the repository.
 fn ignore_everything(directory: &Path) -> Result<()> {
     let file = directory.join(".gitignore");
-    match fs::OpenOptions::new().write(true).create_new(true).open(&file) {
+    match private_file().create_new(true).open(&file) {
         Ok(mut created) => created.write_all(b"*\n").map_err(|error| cant_create(&file, error)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(cant_create(&file, error)),

@@ -23,7 +23,7 @@ fn modes(directory: &Path) -> Vec<(String, u32)> {
 
 #[test]
 fn a_board_is_private_under_every_umask() {
-    for umask in ["000", "022", "077", "277"] {
+    for umask in ["000", "022", "027", "077"] {
         let scratch = Scratch::new();
         let line = format!("umask {umask}; exec blackboard agent register --name Ivy");
         Output::of(scratch.shell(&line).output().unwrap()).success();
@@ -49,8 +49,17 @@ fn a_new_board_of_a_repository_is_private_under_every_umask() {
         let directory = scratch.path().join(".blackboard");
         assert_eq!(mode(&directory), 0o700);
         assert_eq!(mode(&directory.join("local.db")), 0o600);
+        assert_eq!(mode(&directory.join(".gitignore")), 0o600);
         assert_eq!(fs::read_to_string(directory.join(".gitignore")).unwrap(), "*\n");
     }
+}
+
+#[test]
+fn a_copy_of_the_board_is_as_private_as_the_board() {
+    let scratch = Scratch::new();
+    let line = "umask 000; exec blackboard export --output board.json";
+    Output::of(scratch.shell(line).output().unwrap()).success();
+    assert_eq!(mode(&scratch.path().join("board.json")), 0o600);
 }
 
 #[test]

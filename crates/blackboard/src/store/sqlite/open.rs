@@ -185,10 +185,8 @@ fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<()> {
 #[cfg(unix)]
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
-    match text.chars().all(|character| character.is_alphanumeric() || "/._-+@:,".contains(character)) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(not(unix))]
