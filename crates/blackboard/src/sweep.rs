@@ -18,8 +18,11 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Mark, Patience, Range, Tx, Wanted};
 use crate::work::WorkItem;
 
-/// How many agents an automatic sweep looks at.
+/// How many agents a sweep in passing marks or refreshes.
 const BATCH: usize = 100;
+
+/// How many it looks at for that: delegates that are silent but have time left are in front of others for a while.
+const LOOKED_AT: usize = 10 * BATCH;
 
 /// How far the clocks may drift apart before somebody must have set one, or the machine slept.
 const CLOCK_TOLERANCE: i64 = 30_000;
@@ -93,7 +96,11 @@ impl Board {
         if candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)? {
             return Ok(swept);
         }
+        let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
         for agent in candidates {
+            if swept.stale_agents.len() + swept.pids_verified.len() >= limit {
+                break;
+            }
             match self.judge(&agent, now, sweep, patience, &mut swept) {
                 // Somebody is writing, and nobody waits: the next command goes on from here.
                 Err(error) if patience == Patience::Never && error.code() == Code::Busy => break,
@@ -130,7 +137,7 @@ impl Board {
     /// Live agents that have been silent for too long, by one look at an index.
     fn candidates(&self, sweep: &Sweep, patience: Patience) -> Result<(Vec<Agent>, Timestamp)> {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
+        let limit = if patience == Patience::Never { LOOKED_AT } else { usize::MAX };
         self.read(&[], |tx| {
             let range = Range::live_agents_seen_before(tx.now().minus(threshold));
             if !tx.any(&range)? {

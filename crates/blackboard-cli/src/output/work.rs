@@ -110,7 +110,7 @@ fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
         ("Source", Some(source(item))),
         ("Priority", Some(item.priority.to_string())),
         ("Status", Some(item.status.to_string())),
-        ("Waits for", item.blocked_by.clone()),
+        ("Waits for", (!created.open_blockers.is_empty()).then(|| created.open_blockers.join(", "))),
     ])?;
     missing(&created.missing_blockers, screen)
 }

@@ -159,7 +159,7 @@ fn what_is_no_board_at_all_is_refused_and_left_alone() {
 fn what_is_no_plain_file_of_ones_own_is_refused() {
     let bytes = &originals()[0].database;
     let fifo = |path: &Path| {
-        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap().success())
+        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap().success());
     };
     let linked = |path: &Path, link: &dyn Fn(&Path, &Path)| {
         let real = path.with_file_name("real.db");

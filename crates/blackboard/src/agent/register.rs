@@ -153,17 +153,17 @@ fn decide(
     }
     if let Some(parent) = parent {
         agent.parent_id = Some(parent.session_id.clone());
-        agent.shares_process |=
-            parent.pid.is_some() && parent.pid == request.pid && parent.process.as_ref() == process;
         agent.project = agent.project.or_else(|| parent.project.clone());
     }
-    agent.shares_process |= request.shares_process;
     agent.project = request.project.clone().or(agent.project);
     agent.current_work = request.work.clone().or(agent.current_work);
     agent.metadata = request.metadata.clone().or(agent.metadata);
     if request.pid.is_some() {
         agent.pid = request.pid;
         agent.process = process.cloned();
+        let with_parent =
+            parent.is_some_and(|parent| parent.pid == request.pid && parent.process.as_ref() == process);
+        agent.shares_process = request.shares_process || with_parent;
     }
     agent.status = AgentStatus::Active;
     agent.last_seen_at = now;

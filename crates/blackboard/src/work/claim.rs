@@ -94,7 +94,7 @@ impl Work<'_> {
             let mut changes = Changes::new();
             let (item, created) = match (tx.row::<WorkItem>(&key)?, &create) {
                 (Some(item), _) => (item, false),
-                (None, Some(create)) => (new_item(tx, create, &mut changes)?.0, true),
+                (None, Some(create)) => (new_item(tx, create, &mut changes)?.item, true),
                 (None, None) => return Err(not_found(&claim.id)),
             };
             let claimed = self.take(tx, agent, item, created, &mut changes)?;

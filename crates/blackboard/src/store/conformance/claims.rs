@@ -257,7 +257,10 @@ fn a_fence_of_another_claim_is_refused(fixture: &Fixture) {
     let old = fixture.claim("x", &session).item.fence;
     fixture.release("x", &session);
     let late = Release { fence: old, ..Release::of("x", &session) };
-    assert_eq!(code(fixture.board.work().release(&late)), Code::NotHolder);
+    assert!(
+        !fixture.board.work().release(&late).unwrap().released,
+        "nobody holds it: a repeated release is safe"
+    );
     let new = fixture.claim("x", &session).item.fence;
     assert!(new > old, "fences only grow");
     assert_eq!(code(fixture.board.work().release(&late)), Code::StaleFence);

@@ -70,10 +70,11 @@ pub(super) fn connect(
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
     configure(&connection, options).map_err(fault)?;
+    // Before any statement runs on tables that somebody else may have made.
+    schema::check(&connection, path)?;
     if let schema::Age::Older = schema::age(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
-    schema::check(&connection, path)?;
     Ok(connection)
 }
 
