@@ -62,8 +62,7 @@ fn a_board_that_there_is_no_room_for_is_created_whole_or_not_at_all() {
     fs::create_dir(directory).unwrap();
     let Some(_disk) = SmallDisk::mount(directory, DISK_KILOBYTES) else { return };
     let ballast = directory.join("ballast");
-    let mut refused = 0;
-    for leave in (0..240).step_by(8) {
+    for (refused, leave) in (0..240).step_by(8).enumerate() {
         fill(&ballast, leave);
         let answer = board.run(["agent", "register", "--name", "Ivy", "--json"]);
         if answer.code == 0 {
@@ -75,7 +74,6 @@ fn a_board_that_there_is_no_room_for_is_created_whole_or_not_at_all() {
         }
         assert_eq!((answer.code, answer.stderr.as_str()), (1, ""), "{answer:?}");
         assert_eq!(answer.json()["code"], "disk_full", "{answer:?}");
-        refused += 1;
     }
     panic!("there was never room enough");
 }
