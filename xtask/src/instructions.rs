@@ -4,7 +4,7 @@
 //! what is guarded is its ratio to the floor program's count in the same run. `xtask/instructions.json` has the
 //! ratios that were accepted; `--write` accepts the present ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,10 +63,10 @@ pub fn run(arguments: &[String]) -> Result {
     for pair in PAIRS {
         let (product, product_profile) = board.count(&board.product(pair))?;
         let (floor, floor_profile) = board.count(&board.floor(pair))?;
-        let ratio = product / floor;
+        let ratio = f64::from(product) / f64::from(floor);
         let known = accepted[pair.name]["ratio"].as_f64();
         let shown = known.map_or("-".to_owned(), |known| format!("{known:.2}"));
-        println!("| `{}` | {product:.0} | {floor:.0} | {ratio:.2} | {shown} |", pair.name);
+        println!("| `{}` | {product} | {floor} | {ratio:.2} | {shown} |", pair.name);
         if known.is_none_or(|known| ratio > known * (1.0 + TOLERANCE)) {
             grown.push(format!(
                 "{} takes {ratio:.2} times the floor's instructions, {shown} was accepted",
@@ -160,7 +160,7 @@ impl Board {
     }
 
     /// Counts the instructions of one call on a copy of the board, and returns where the profile is.
-    fn count(&self, line: &[String]) -> Result<(f64, TempDir)> {
+    fn count(&self, line: &[String]) -> Result<(u32, TempDir)> {
         let place = tempfile::tempdir()?;
         fs::copy(self.template.path().join("local.db"), place.path().join("local.db"))?;
         let out = format!("--callgrind-out-file={}", place.path().join("profile").display());
@@ -188,17 +188,42 @@ impl Board {
     }
 }
 
-/// Prints the functions that most instructions were spent in or below.
+/// Prints the functions that most instructions were spent in or below, each once.
 fn annotate(name: &str, place: &TempDir) -> Result {
+    const SHOWN: usize = 60;
     let output = Command::new("callgrind_annotate")
-        .args(["--inclusive=yes", "--threshold=100", "--show-percs=yes"])
+        .args(["--inclusive=yes", "--threshold=100", "--auto=no"])
         .arg(place.path().join("profile"))
         .output()?;
     println!("\n{name}, by function, with what it calls:");
     let text = String::from_utf8_lossy(&output.stdout);
-    for line in text.lines().skip_while(|line| !line.contains("PROGRAM TOTALS")).take(70) {
-        println!("{line}");
+    let mut seen = HashSet::new();
+    let functions = text.lines().skip_while(|line| !line.starts_with("Ir")).filter_map(cost_and_function);
+    // A function stands there once for each file that parts of it were inlined from; the first is the whole.
+    for (cost, function) in functions.filter(|(_, function)| seen.insert(*function)).take(SHOWN) {
+        println!("{cost}  {function}");
     }
     println!();
     Ok(())
+}
+
+/// Takes apart a line such as `  1,234 (5.6%)  src/main.rs:blackboard::main [/path/to/blackboard]`.
+fn cost_and_function(line: &str) -> Option<(&str, &str)> {
+    let (cost, place) = line.split_once(")  ")?;
+    let (_, function) = place.split_once(':')?;
+    let function = function.split_once(" [").map_or(function, |(function, _)| function);
+    Some((cost.split_once(" (")?.0, function))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_profile_has_a_cost_and_a_function() {
+        let line = "  1,234 ( 5.6%)  src/main.rs:blackboard::main [/path/to/blackboard]";
+        assert_eq!(cost_and_function(line), Some(("  1,234", "blackboard::main")));
+        assert_eq!(cost_and_function("1,234 (5.6%)  ???:main"), Some(("1,234", "main")));
+        assert_eq!(cost_and_function("-----"), None);
+    }
 }

@@ -7,6 +7,8 @@
 
 mod bench;
 mod cli_docs;
+#[cfg(test)]
+mod guarantees;
 mod install;
 mod instructions;
 mod release;

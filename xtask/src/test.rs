@@ -32,7 +32,7 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
     documentation.env("RUSTDOCFLAGS", "-D warnings");
     report.step("documentation", documentation)?;
     report.step("build", cargo(&["build", "--workspace", "--all-features"]))?;
-    provide_strace(thorough, report)?;
+    provide_strace(report)?;
     report.step("tests", cargo(&["test", "--workspace", "--all-features"]))?;
     dependencies(thorough, report)?;
     if !thorough {
@@ -46,11 +46,11 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
 }
 
 /// Some tests make system calls fail. Without the tool for that they say that they are skipped.
-fn provide_strace(thorough: bool, report: &mut Report) -> Result {
+fn provide_strace(report: &mut Report) -> Result {
     if !cfg!(target_os = "linux") || exists("strace") {
         return Ok(());
     }
-    if !(thorough && exists("apt-get") && is_root()) {
+    if !(exists("apt-get") && is_root()) {
         report.skip("strace", "not installed: the tests that need it are skipped");
         return Ok(());
     }

@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::commands::{self, Leaf};
+use crate::output::escape;
 
 /// The options that every command takes, before or after its words.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,16 @@ pub enum Invocation {
     Leaf { leaf: Leaf, arguments: Vec<OsString> },
     /// Help, a mistake, or something that only the whole tree understands.
     Tree,
+}
+
+impl Invocation {
+    /// The words of the command, if it is one.
+    pub fn path(&self) -> &'static str {
+        match self {
+            Invocation::Leaf { leaf, .. } => leaf.path(),
+            Invocation::Version | Invocation::Tree => "",
+        }
+    }
 }
 
 /// Finds what a call asks for; `arguments` is argv without the name of the program.
@@ -63,6 +74,15 @@ pub fn find(arguments: &[OsString]) -> Invocation {
         }
     }
     Invocation::Tree
+}
+
+/// The same call in words that can be repeated to a person; bytes that are no text stay what they are.
+pub fn escaped(arguments: &[OsString]) -> Vec<OsString> {
+    let escaped = |argument: &OsString| match argument.to_str() {
+        Some(text) => escape(text).into_owned().into(),
+        None => argument.clone(),
+    };
+    arguments.iter().map(escaped).collect()
 }
 
 /// Whether a call that could not be understood wanted JSON.

@@ -90,16 +90,18 @@ impl Context {
 
     /// Nobody knows who acts.
     pub fn no_session(&self) -> Error {
-        let message = match &self.environment.session {
-            Some(session) => format!(
-                "the session {} of BLACKBOARD_SESSION_ID is not on this board",
-                session.to_string_lossy()
-            ),
-            None => "no session was named, and none could be found".to_owned(),
-        };
-        let hint = "name one with --session ID, or start with: \
-                    eval \"$(blackboard agent register --name NAME --shell)\"";
-        Refusal::new(Code::NoSession, message).hint(hint).into()
+        if let Some(session) = &self.environment.session {
+            let session = session.to_string_lossy();
+            return Refusal::new(Code::AgentNotFound, format!("there is no session {session} on this board"))
+                .hint("BLACKBOARD_SESSION_ID names it: register again on this board, or unset it")
+                .into();
+        }
+        Refusal::new(Code::NoSession, "no session was named, and none could be found")
+            .hint(
+                "name one with --session ID, or start with: \
+                 eval \"$(blackboard agent register --name NAME --shell)\"",
+            )
+            .into()
     }
 
     /// The board, for a command that looks after it itself: no sweep.

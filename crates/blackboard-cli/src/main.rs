@@ -37,16 +37,30 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let (path, parsed) = match args::find(&arguments) {
+    let parsed = match args::find(&arguments) {
         Invocation::Version => return exit::version(),
-        Invocation::Leaf { leaf, arguments } => {
-            (leaf.path(), leaf.parse(arguments).map(|matches| (leaf.command, matches)))
-        }
-        Invocation::Tree => ("", tree::parse(&arguments)),
+        invocation => parse(invocation, &arguments),
     };
     match parsed.and_then(run) {
         Ok(code) => code,
-        Err(error) => exit::usage(&error, path, args::asks_for_json(&arguments)),
+        Err(error) => {
+            // clap repeats the words that it did not understand, and they may come from anywhere.
+            let arguments = args::escaped(&arguments);
+            let invocation = args::find(&arguments);
+            let path = invocation.path();
+            let error = parse(invocation, &arguments).err().unwrap_or(error);
+            exit::usage(&error, path, args::asks_for_json(&arguments))
+        }
+    }
+}
+
+fn parse(
+    invocation: Invocation,
+    arguments: &[OsString],
+) -> Result<(&'static Command, ArgMatches), clap::Error> {
+    match invocation {
+        Invocation::Leaf { leaf, arguments } => leaf.parse(arguments).map(|matches| (leaf.command, matches)),
+        Invocation::Version | Invocation::Tree => tree::parse(arguments),
     }
 }
 

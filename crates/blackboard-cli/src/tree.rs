@@ -165,6 +165,37 @@ mod tests {
         assert!(matches.get_flag("json"));
     }
 
+    #[test]
+    fn every_example_in_the_help_texts_parses() {
+        let mut count = 0;
+        for command in COMMANDS {
+            let definition = Leaf { command, alias: None }.inside_tree();
+            let examples = definition.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            for line in examples.lines().skip(1) {
+                let call = call_in(line).unwrap_or_else(|| panic!("{}: no call in {line}", command.path));
+                let (parsed, _) = parse(&call).unwrap_or_else(|error| panic!("{line}\n{error}"));
+                assert_eq!(parsed.path, command.path, "{line}");
+                count += 1;
+            }
+        }
+        assert!(count >= 2 * COMMANDS.len() - 5, "most commands have more than one example");
+    }
+
+    /// The arguments of `blackboard` in a line of a shell, up to what ends the command there.
+    fn call_in(line: &str) -> Option<Vec<OsString>> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for character in line.split_once("blackboard ")?.1.chars() {
+            match character {
+                '"' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                '|' | '>' | ')' if !quoted => break,
+                _ => words.last_mut()?.push(character),
+            }
+        }
+        Some(words.into_iter().filter(|word| !word.is_empty()).map(OsString::from).collect())
+    }
+
     fn leaves() -> impl Iterator<Item = Leaf> {
         let paths = COMMANDS.iter().map(|command| command.path).chain(ALIASES.iter().map(|alias| alias.path));
         paths.filter_map(commands::find)

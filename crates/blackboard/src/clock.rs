@@ -134,28 +134,15 @@ impl Timestamp {
         };
         let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
         let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+        let separated = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')]
+            .iter()
+            .all(|&(place, separator)| text[place] == separator);
         let days = days_before(year, month, day);
+        // A date that does not exist comes back as another one.
+        let exists =
+            year >= 1970 && civil(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
         let millis = ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + number(20..23)?;
-        let moment = Timestamp::from_millis(millis);
-        // Writing it again shows whether it was a real date in this very form.
-        let mut again = Fixed { text: [0; 24], length: 0 };
-        fmt::Write::write_fmt(&mut again, format_args!("{moment}")).ok()?;
-        (again.text == *text).then_some(moment)
-    }
-}
-
-/// The text of one timestamp, on the stack.
-struct Fixed {
-    text: [u8; 24],
-    length: usize,
-}
-
-impl fmt::Write for Fixed {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.length + text.len();
-        self.text.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
+        (separated && exists).then(|| Timestamp::from_millis(millis))
     }
 }
 

@@ -18,8 +18,11 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Mark, Patience, Range, Tx, Wanted};
 use crate::work::WorkItem;
 
-/// How many agents an automatic sweep looks at.
+/// How many agents a sweep in passing marks or refreshes.
 const BATCH: usize = 100;
+
+/// How many it looks at for that: delegates that are silent but have time left are in front of others for a while.
+const LOOKED_AT: usize = 10 * BATCH;
 
 /// How far the clocks may drift apart before somebody must have set one, or the machine slept.
 const CLOCK_TOLERANCE: i64 = 30_000;
@@ -93,7 +96,11 @@ impl Board {
         if candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)? {
             return Ok(swept);
         }
+        let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
         for agent in candidates {
+            if swept.stale_agents.len() + swept.pids_verified.len() >= limit {
+                break;
+            }
             match self.judge(&agent, now, sweep, patience, &mut swept) {
                 // Somebody is writing, and nobody waits: the next command goes on from here.
                 Err(error) if patience == Patience::Never && error.code() == Code::Busy => break,
@@ -130,9 +137,12 @@ impl Board {
     /// Live agents that have been silent for too long, by one look at an index.
     fn candidates(&self, sweep: &Sweep, patience: Patience) -> Result<(Vec<Agent>, Timestamp)> {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
+        let limit = if patience == Patience::Never { LOOKED_AT } else { usize::MAX };
         self.read(&[], |tx| {
             let range = Range::live_agents_seen_before(tx.now().minus(threshold));
+            if !tx.any(&range)? {
+                return Ok((Vec::new(), tx.now()));
+            }
             let mut candidates = tx.hints::<Agent>(&range, limit)?;
             candidates.retain(|agent| sweep.caller.as_ref() != Some(&agent.session_id));
             Ok((candidates, tx.now()))
@@ -318,5 +328,52 @@ impl ClockMark {
 
     fn agrees_with(&self, other: &ClockMark) -> bool {
         self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn a_shared_process_that_may_live_has_more_time() {
+        use Liveness::{Alive, Dead, Unknown};
+        let board = Board::memory();
+        for (liveness, shares_process, threshold, expected) in [
+            (Dead, false, None, 300),
+            (Unknown, false, None, 300),
+            (Dead, true, None, 300),
+            (Alive, true, None, 1800),
+            (Unknown, true, None, 1800),
+            (Dead, false, Some(10), 10),
+            (Alive, true, Some(10), 10),
+        ] {
+            let sweep = Sweep { threshold: threshold.map(Duration::from_secs), ..Sweep::default() };
+            let agent = Agent { shares_process, ..an_agent("a") };
+            let patience = board.patience_with(&agent, liveness, &sweep);
+            assert_eq!(patience.as_secs(), expected, "{liveness:?}, shared {shares_process}, {threshold:?}");
+        }
+    }
+
+    #[test]
+    fn clocks_agree_within_half_a_minute_of_one_boot() {
+        let mark =
+            |boot: &str, offset_millis| ClockMark { boot: boot.to_owned(), offset_millis, grace_until: None };
+        for (boot, offset, expected) in
+            [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]
+        {
+            assert_eq!(mark("a", 0).agrees_with(&mark(boot, offset)), expected, "boot {boot}, {offset} ms");
+        }
+    }
+
+    #[test]
+    fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
+        let agent = Agent { pid: Some(12), ..an_agent("a") };
+        let (changes, stale) = decide(agent.clone(), Vec::new(), Timestamp::EPOCH);
+        assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
+        let (changes, stale) = decide(agent, vec![an_item("x"), an_item("y")], Timestamp::EPOCH);
+        assert_eq!((changes.events.len(), changes.put.len()), (2, 3));
+        assert_eq!(stale.released_items, ["x", "y"]);
     }
 }

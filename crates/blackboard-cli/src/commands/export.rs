@@ -1,7 +1,6 @@
 //! `blackboard export`
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::Run;
+use super::private::private_file;
 use crate::context::Context;
 use crate::envelope::Answer;
 use crate::outcome::{Outcome, Render};
@@ -46,7 +46,8 @@ impl Run for Export {
         let fault = |error: std::io::Error| {
             Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error)
         };
-        let mut out = BufWriter::new(File::create(&file).map_err(fault)?);
+        let created = private_file().create(true).truncate(true).open(&file);
+        let mut out = BufWriter::new(created.map_err(fault)?);
         let written = if self.pretty {
             serde_json::to_writer_pretty(&mut out, &state)
         } else {
@@ -55,7 +56,7 @@ impl Run for Export {
         state.noted_failure()?;
         written.map_err(std::io::Error::from).and_then(|()| out.write_all(b"\n")).map_err(fault)?;
         out.flush().map_err(fault)?;
-        Ok(Outcome::new(Saved { revision: state.state.revision, output: file }))
+        Ok(Outcome::new(Saved { revision: state.state.revision, output: file.display().to_string() }))
     }
 }
 
@@ -139,7 +140,7 @@ impl Render for Printed {
 
 #[derive(Serialize)]
 struct Saved {
-    output: PathBuf,
+    output: String,
     revision: Revision,
 }
 
@@ -149,7 +150,6 @@ impl Render for Saved {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        let file = self.output.display().to_string();
-        screen.line(format_args!("Exported revision {} to {}", self.revision, escape(&file)))
+        screen.line(format_args!("Exported revision {} to {}", self.revision, escape(&self.output)))
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blackboard::{Board, Code, Error, Fault, Result};
 use serde::Serialize;
 
 use super::Run;
+use super::private::private_file;
 use crate::context::{Context, warn};
 use crate::envelope::Answer;
 use crate::location::{self, DATABASE_FILE};
@@ -43,16 +44,16 @@ impl Run for Init {
         Board::open(&file)?;
         let used = &context.place()?.file;
         if *used != file {
-            let (used, file) = (crate::config::printable(used), crate::config::printable(&file));
+            let (used, file) = (used.display(), file.display());
             warn(&format!("commands use {used} instead of {file}: see BLACKBOARD_DB"));
         }
-        Ok(Outcome::new(Initialized { database: file, created }))
+        Ok(Outcome::new(Initialized { database: file.display().to_string(), created }))
     }
 }
 
 #[derive(Serialize)]
 struct Initialized {
-    database: PathBuf,
+    database: String,
     created: bool,
 }
 
@@ -63,8 +64,7 @@ impl Render for Initialized {
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         let verb = if self.created { "Created board" } else { "Board exists already" };
-        let database = self.database.display().to_string();
-        screen.line(format_args!("{verb}: {}", escape(&database)))
+        screen.line(format_args!("{verb}: {}", escape(&self.database)))
     }
 }
 
@@ -82,7 +82,7 @@ fn make_private_directory(directory: &Path) -> Result<()> {
 /// Keeps the board out of the repository.
 fn ignore_everything(directory: &Path) -> Result<()> {
     let file = directory.join(".gitignore");
-    match fs::OpenOptions::new().write(true).create_new(true).open(&file) {
+    match private_file().create_new(true).open(&file) {
         Ok(mut created) => created.write_all(b"*\n").map_err(|error| cant_create(&file, error)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(cant_create(&file, error)),

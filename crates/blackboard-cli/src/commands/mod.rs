@@ -10,6 +10,7 @@ mod completions;
 mod export;
 mod init;
 mod observe;
+mod private;
 mod project;
 mod status;
 mod sweep;

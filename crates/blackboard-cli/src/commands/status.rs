@@ -22,12 +22,10 @@ impl Run for Status {
         let place = context.place()?;
         let status = board.status()?;
         let warn_size_bytes = place.config.database.warn_size_mb as u64 * 1024 * 1024;
-        let room = match status.database_size_bytes > warn_size_bytes {
-            true => board.room()?,
-            false => Vec::new(),
-        };
+        let is_large = status.database_size_bytes > warn_size_bytes;
+        let room = if is_large { board.room()? } else { Vec::new() };
         Ok(Outcome::new(BoardOverview {
-            database: crate::config::printable(&place.file),
+            database: place.file.display().to_string(),
             exists: place.file.exists(),
             warn_size_bytes,
             room,

@@ -13,6 +13,7 @@ use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
 use super::Config;
 use super::keys::{KEYS, Key, Unit, Written};
 use super::suggestion::nearest;
+use crate::output::escape;
 
 const LARGEST_FILE: u64 = 1024 * 1024;
 const MOST_WARNINGS: usize = 10;
@@ -62,7 +63,7 @@ pub(super) fn apply(path: &Path, origin: Origin, config: &mut Config, warnings: 
 
 /// A path as it may be printed: a name on disk can hold anything that a terminal would obey.
 pub(crate) fn printable(path: &Path) -> String {
-    path.display().to_string().escape_debug().to_string()
+    escape(&path.display().to_string()).into_owned()
 }
 
 fn read(path: &Path, origin: Origin) -> io::Result<Option<String>> {

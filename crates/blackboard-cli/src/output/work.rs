@@ -110,7 +110,7 @@ fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
         ("Source", Some(source(item))),
         ("Priority", Some(item.priority.to_string())),
         ("Status", Some(item.status.to_string())),
-        ("Waits for", item.blocked_by.clone()),
+        ("Waits for", (!created.open_blockers.is_empty()).then(|| created.open_blockers.join(", "))),
     ])?;
     missing(&created.missing_blockers, screen)
 }
@@ -238,7 +238,8 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
     if let Some(description) = &item.description {
         screen.gap()?;
         for line in description.lines() {
-            screen.line(format_args!("  {}", escape(line)))?;
+            // The bar tells these lines from those of this program.
+            screen.line(format_args!("  | {}", escape(line)))?;
         }
     }
     if !details.history.is_empty() {

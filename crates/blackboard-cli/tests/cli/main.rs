@@ -16,8 +16,17 @@ mod sweep;
 mod version;
 mod work;
 
+mod aliases;
+mod configuration;
+mod exit_codes;
+mod foreign_files;
+mod hostile_text;
+mod location;
+mod missing_board;
 mod output;
+mod permissions;
 mod refusals;
 mod scratch;
+mod shapes;
 mod transcript;
 mod usage;

@@ -74,10 +74,7 @@ impl Scratch {
         let mut waiting = vec![self.path().to_owned()];
         while let Some(path) = waiting.pop() {
             let metadata = std::fs::symlink_metadata(&path).unwrap();
-            let content = match metadata.is_file() {
-                true => std::fs::read(&path).unwrap(),
-                false => Vec::new(),
-            };
+            let content = if metadata.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
             if metadata.is_dir() {
                 waiting.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
             }

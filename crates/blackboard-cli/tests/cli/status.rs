@@ -1,6 +1,58 @@
+use crate::scratch::Scratch;
+use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("status");
+}
+
+#[test]
+fn programs_get_the_shape_of_the_proposal() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let status = scratch.json(["status"]);
+    is_object(
+        &status,
+        &["database", "database_size_bytes", "agents", "projects", "work_items", "events_24h"],
+    );
+    for (group, counts) in [
+        ("agents", &["active", "idle", "stale", "completed_today"][..]),
+        ("projects", &["registered"]),
+        ("work_items", &["available", "claimed", "blocked", "completed_today"]),
+    ] {
+        for count in counts {
+            assert!(status[group][count].is_u64(), "{group}.{count} is missing: {status}");
+        }
+    }
+    for field in AGENT {
+        assert!(status["active_agents"][0].get(field).is_some(), "{field} is missing: {status}");
+    }
+    assert!(status.get("room").is_none(), "a small board is nobody's worry");
+}
+
+#[test]
+fn a_large_board_says_what_takes_the_room() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    let many =
+        "WITH RECURSIVE counting(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM counting WHERE n < 20000)
+                INSERT INTO heartbeats (session_id, timestamp, progress)
+                SELECT session_id, last_seen_at, 'still here' FROM agents, counting";
+    database.execute(many, []).unwrap();
+    assert!(!scratch.run(["status"]).success().stdout.contains("warning"), "256 MB are fine");
+
+    std::fs::write(scratch.path().join(".pai/blackboard/config.json"), r#"{"database": {"warnSizeMb": 1}}"#)
+        .unwrap();
+    let shown = scratch.run(["status"]).success().stdout;
+    let (_, warning) = shown.split_once("warning: ").unwrap_or_else(|| panic!("no warning: {shown}"));
+    let lines: Vec<&str> = warning.lines().collect();
+    assert_eq!(lines[0], "the database is larger than 1 MB (database.warnSizeMb)");
+    assert!(lines[1].ends_with("MB  heartbeats"), "the largest first: {warning}");
+    assert!(lines.iter().any(|line| line.ends_with("  events")), "{warning}");
+    assert!(warning.contains("sweep.pruneHeartbeatsAfterDays"), "{warning}");
+    let room = scratch.json(["status"])["room"].clone();
+    assert_eq!(room[0]["what"], "heartbeats");
+    assert!(room[0]["bytes"].as_u64().unwrap() > 1024 * 1024);
 }

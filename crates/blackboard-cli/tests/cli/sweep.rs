@@ -1,6 +1,29 @@
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("sweep");
+}
+
+#[test]
+fn programs_get_the_shape_of_the_proposal() {
+    let scratch = Scratch::new();
+    let dead = crate::scratch::dead_process().to_string();
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", &dead]);
+    scratch.json(["work", "claim", "item", "--title", "Item", "--session", "oak"]);
+    for (call, expected) in [
+        (&["sweep", "--threshold", "0", "--dry-run"][..], 1),
+        (&["sweep", "--threshold", "0"], 1),
+        (&["sweep", "--threshold", "0"], 0),
+    ] {
+        let swept = scratch.json(call);
+        is_object(&swept, &["staleAgents", "pidsVerified", "heartbeatsPruned"]);
+        assert_eq!(swept["staleAgents"].as_array().map(Vec::len), Some(expected), "{call:?}");
+        if expected == 1 {
+            assert_eq!(swept["staleAgents"][0]["agentName"], "Oak");
+            assert_eq!(swept["staleAgents"][0]["releasedItems"], serde_json::json!(["item"]));
+        }
+    }
 }

@@ -20,7 +20,9 @@ pub fn check(command: &str) {
     if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {
         std::fs::write(&file, seen).unwrap();
     } else {
-        assert_eq!(seen, stored, "{} is not what happens", file.display());
+        let mut lines = seen.lines().zip(stored.lines());
+        let different = lines.find(|(seen, stored)| seen != stored);
+        assert!(seen == stored, "{} is not what happens; seen and stored: {different:#?}", file.display());
     }
 }
 

@@ -90,3 +90,39 @@ fn bytes_that_are_no_text_are_a_mistake_and_no_crash() {
     }
     Scratch::new().run(["--db".as_ref(), bytes, "version".as_ref()]).success();
 }
+
+#[test]
+fn whoever_takes_the_session_from_the_environment_is_told_so() {
+    let scratch = Scratch::new();
+    let mut command = scratch.command(["agent", "heartbeat"]);
+    let output =
+        crate::scratch::Output::of(command.env("BLACKBOARD_SESSION_ID", "forgotten").output().unwrap());
+    assert_eq!(output.code, 3);
+    assert!(output.stderr.contains("BLACKBOARD_SESSION_ID names it"), "{output:?}");
+}
+
+#[test]
+fn a_wrong_value_points_to_the_help_of_its_command() {
+    let output = Scratch::new().run(["work", "list", "--limit", "0", "--json"]);
+    assert_eq!(output.refused(blackboard::Code::Usage)["hint"], "run `blackboard work list --help`");
+}
+
+#[test]
+fn options_that_would_mean_nothing_are_refused() {
+    let scratch = Scratch::new();
+    for call in [
+        &["work", "claim", "item", "--description", "x"][..],
+        &["work", "claim", "item", "--priority", "P1"],
+        &["work", "claim", "--next", "--title", "x"],
+        &["work", "claim", "item", "--next"],
+        &["work", "create", "item", "--id", "item", "--title", "x"],
+        &["work", "list", "--all", "--status", "blocked"],
+        &["agent", "heartbeat", "--milestone"],
+        &["agent", "register", "--name", "x", "--shell", "--json"],
+        &["agent", "register", "--name", "x", "--pid", "0"],
+        &["work", "status", ""],
+        &["project", "status", ""],
+    ] {
+        assert_eq!(scratch.run(call).code, 2, "{call:?}");
+    }
+}

@@ -102,6 +102,7 @@ impl Agents<'_> {
         let field = |text: &Option<String>| -> Result<Option<String>> {
             Ok(text.as_deref().map(|text| rules.field(text)).transpose()?.filter(|text| !text.is_empty()))
         };
+        rules.check_unaltered(beat.metadata.iter().map(Metadata::as_str))?;
         Ok(Beat { progress: field(&beat.progress)?, work: field(&beat.work)?, ..beat.clone() })
     }
 }

@@ -100,6 +100,7 @@ impl Agents<'_> {
     fn cleaned(self, request: &Register) -> Result<Register> {
         let rules = &self.board.settings().text;
         let field = |text: &Option<String>| text.as_deref().map(|text| rules.field(text)).transpose();
+        rules.check_unaltered(request.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = request.clone();
         cleaned.name = field(&request.name)?;
         cleaned.project = field(&request.project)?.filter(|project| !project.is_empty());
@@ -152,17 +153,17 @@ fn decide(
     }
     if let Some(parent) = parent {
         agent.parent_id = Some(parent.session_id.clone());
-        agent.shares_process |=
-            parent.pid.is_some() && parent.pid == request.pid && parent.process.as_ref() == process;
         agent.project = agent.project.or_else(|| parent.project.clone());
     }
-    agent.shares_process |= request.shares_process;
     agent.project = request.project.clone().or(agent.project);
     agent.current_work = request.work.clone().or(agent.current_work);
     agent.metadata = request.metadata.clone().or(agent.metadata);
     if request.pid.is_some() {
         agent.pid = request.pid;
         agent.process = process.cloned();
+        let with_parent =
+            parent.is_some_and(|parent| parent.pid == request.pid && parent.process.as_ref() == process);
+        agent.shares_process = request.shares_process || with_parent;
     }
     agent.status = AgentStatus::Active;
     agent.last_seen_at = now;
@@ -202,10 +203,10 @@ fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
             (EventType::AgentRecovered, format!("Agent \"{}\" recovered", agent.agent_name))
         }
         Some(AgentStatus::Active | AgentStatus::Idle) => {
-            let same = before.is_some_and(|before| {
-                (&before.agent_name, &before.project, &before.current_work, before.status, &before.metadata)
-                    == (&agent.agent_name, &agent.project, &agent.current_work, agent.status, &agent.metadata)
-            });
+            // Signs of life are nobody else's business; everything else is.
+            let (last_seen_at, last_beat_at) = (agent.last_seen_at, agent.last_beat_at);
+            let same =
+                before.is_some_and(|before| Agent { last_seen_at, last_beat_at, ..before.clone() } == *agent);
             if same {
                 return None;
             }
@@ -235,5 +236,42 @@ fn newcomer(session: &str, now: Timestamp) -> Agent {
         joined: Revision::ZERO,
         process: None,
         shares_process: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_agent;
+
+    #[test]
+    fn others_are_told_what_is_new_about_a_session() {
+        let told = |before: Option<AgentStatus>, change: fn(&mut Agent)| {
+            let before = before.map(|status| Agent { status, ..an_agent("a") });
+            let mut after = an_agent("a");
+            change(&mut after);
+            announcement(before.as_ref(), &after).map(|event| event.event_type)
+        };
+        let nothing = |_: &mut Agent| {};
+        assert_eq!(told(None, nothing), Some(EventType::AgentRegistered));
+        assert_eq!(told(Some(AgentStatus::Completed), nothing), Some(EventType::AgentRegistered));
+        assert_eq!(told(Some(AgentStatus::Stale), nothing), Some(EventType::AgentRecovered));
+        assert_eq!(told(Some(AgentStatus::Idle), nothing), Some(EventType::AgentUpdated));
+        assert_eq!(told(Some(AgentStatus::Active), nothing), None);
+        let changes: [fn(&mut Agent); 5] = [
+            |agent| agent.agent_name.push('!'),
+            |agent| agent.project = Some("p".to_owned()),
+            |agent| agent.current_work = Some("w".to_owned()),
+            |agent| agent.pid = Some(1),
+            |agent| agent.parent_id = Some("b".to_owned()),
+        ];
+        for change in changes {
+            assert_eq!(told(Some(AgentStatus::Active), change), Some(EventType::AgentUpdated));
+        }
+        let life = |agent: &mut Agent| {
+            agent.last_seen_at = agent.last_seen_at.plus(std::time::Duration::from_secs(9));
+            agent.last_beat_at = agent.last_seen_at;
+        };
+        assert_eq!(told(Some(AgentStatus::Active), life), None);
     }
 }

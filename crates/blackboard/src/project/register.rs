@@ -73,6 +73,8 @@ impl Projects<'_> {
                 return Err(Error::invalid(format!("the {what} of a project has 1 to 4096 bytes")));
             }
         }
+        let addresses = request.path.iter().chain(&request.repo).map(String::as_str);
+        rules.check_unaltered(addresses.chain(request.metadata.iter().map(Metadata::as_str)))?;
         let key = Key::Project(request.id.clone());
         self.board.commit("project register", &[Wanted::Row(key.clone())], |tx| {
             let before = tx.row::<Project>(&key)?;

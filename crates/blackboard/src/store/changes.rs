@@ -17,9 +17,10 @@ pub struct Changes {
     pub events: Vec<NewEvent>,
     /// Heartbeats to append.
     pub heartbeats: Vec<Heartbeat>,
-    /// Retention: removes the log up to and including this revision.
+    /// Retention: removes the log up to and including this revision. The newest event has to stay, because ids go on
+    /// behind it.
     pub trim_events: Option<Revision>,
-    /// Retention: removes at most this many heartbeats that are older than the time.
+    /// Retention: removes the first heartbeats, at most this many, up to one that is not older than the time.
     pub trim_heartbeats: Option<(Timestamp, usize)>,
     /// Retention: removes at most so many heartbeats of these sessions. An agent can go with the last of them.
     pub forget_heartbeats_of: Vec<(String, u64)>,

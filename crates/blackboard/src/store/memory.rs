@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
-use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time};
+use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time, last_older};
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Code, Fault, Refusal, Result};
@@ -175,16 +175,10 @@ impl State {
             self.events.retain(|event| event.id > until);
             self.floor = self.floor.max(until);
         }
-        let kept = self.heartbeats.len();
-        if let Some((before, limit)) = changes.trim_heartbeats {
-            let mut left = limit;
-            self.heartbeats.retain(|heartbeat| {
-                let goes = left > 0 && heartbeat.timestamp < before;
-                left -= usize::from(goes);
-                !goes
-            });
-        }
-        let trimmed_heartbeats = kept - self.heartbeats.len();
+        let trimmed_heartbeats = changes.trim_heartbeats.map_or(0, |(before, limit)| {
+            self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()
+        });
+        self.heartbeats.drain(..trimmed_heartbeats);
         for (session, mut left) in changes.forget_heartbeats_of {
             self.heartbeats.retain(|heartbeat| {
                 let goes = left > 0 && heartbeat.session_id == session;
@@ -268,6 +262,10 @@ impl Tx for Reader<'_> {
         Ok(self.state.rows_of(range, limit).into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
+    fn any(&self, range: &Range) -> Result<bool> {
+        Ok(!self.state.rows_of(range, 1).is_empty())
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         Ok(self.state.rows_of(range, usize::MAX).len() as u64)
     }
@@ -277,8 +275,11 @@ impl Tx for Reader<'_> {
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        let older = self.state.events.partition_point(|event| event.timestamp < moment);
-        Ok(older.checked_sub(1).map_or(self.state.floor, |last| self.state.events[last].id))
+        let lowest = self.state.floor.next();
+        last_older(lowest, self.state.revision(), |id| {
+            let place = usize::try_from(id.since(lowest)).unwrap_or(usize::MAX);
+            Ok(self.state.events.get(place).is_some_and(|event| event.timestamp < moment))
+        })
     }
 
     fn floor(&self) -> Result<Revision> {
@@ -352,6 +353,10 @@ impl Tx for Recorder<'_> {
 
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         self.reading(|reader| reader.hint(range, limit))
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        self.reading(|reader| reader.any(range))
     }
 
     fn count(&self, range: &Range) -> Result<u64> {

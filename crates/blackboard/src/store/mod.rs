@@ -114,6 +114,9 @@ pub trait Tx {
     /// The first `limit` rows of a range, which may be outdated by the time of the commit.
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
 
+    /// Whether a range has a row at all. Not validated: the cheapest look there is.
+    fn any(&self, range: &Range) -> Result<bool>;
+
     /// How many rows a range has. Not validated.
     fn count(&self, range: &Range) -> Result<u64>;
 
@@ -121,7 +124,8 @@ pub trait Tx {
     /// the limit; it is empty only if nothing follows.
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>>;
 
-    /// The last revision whose event is older than `moment`; [`Revision::ZERO`] if there is none.
+    /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except
+    /// where a clock was set right that had been more than a day ahead: then this is the end of some older part.
     fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
 
     /// The last revision that was pruned: the log starts behind it.
@@ -165,9 +169,41 @@ fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     }
 }
 
+/// The last of the ids from `lowest` to `highest` that is older, or the one before `lowest`. It is found by halving,
+/// the same way in every engine, so that they agree even where times don't rise with ids.
+fn last_older(
+    lowest: Revision,
+    highest: Revision,
+    mut is_older: impl FnMut(Revision) -> Result<bool>,
+) -> Result<Revision> {
+    let (mut low, mut high) = (lowest.get(), highest.get() + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_older(Revision::new(middle))? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(Revision::new(low - 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_older_id_is_found_wherever_it_is() {
+        let revision = Revision::new;
+        for last in 4..=9 {
+            let found = last_older(revision(5), revision(9), |id| Ok(id <= revision(last))).unwrap();
+            assert_eq!(found, revision(last));
+        }
+        assert_eq!(
+            last_older(revision(1), revision(0), |_| panic!("nothing is there")).unwrap(),
+            revision(0)
+        );
+    }
 
     #[test]
     fn event_times_never_go_back_unless_the_last_one_is_a_day_ahead() {

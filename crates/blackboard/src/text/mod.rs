@@ -83,6 +83,11 @@ impl TextRules {
         Ok(clean)
     }
 
+    /// Looks through what is stored as it came (metadata, paths, addresses) for a credential.
+    pub(crate) fn check_unaltered<'text>(&self, texts: impl IntoIterator<Item = &'text str>) -> Result<()> {
+        texts.into_iter().try_for_each(|text| self.refuse_secret(text))
+    }
+
     fn refuse_secret(&self, text: &str) -> Result<()> {
         if self.allow_secret_looking {
             return Ok(());

@@ -204,12 +204,12 @@ pub(super) fn refuse_cycle(tx: &dyn Tx, item: &str, blocker: &str) -> Result<()>
 }
 
 fn cycle(item: &str, blocker: &str) -> Error {
-    let message = if item == blocker {
-        format!("work item {item} can't wait for itself")
-    } else {
-        format!("work item {blocker} waits for {item} already")
-    };
-    Refusal::new(Code::DependencyCycle, message)
+    if item == blocker {
+        return Refusal::new(Code::DependencyCycle, format!("work item {item} can't wait for itself"))
+            .hint("name another one with --blocked-by")
+            .into();
+    }
+    Refusal::new(Code::DependencyCycle, format!("work item {blocker} waits for {item} already"))
         .hint("neither could ever be done: remove the other dependency first with work unblock")
         .into()
 }

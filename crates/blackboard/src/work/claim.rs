@@ -21,7 +21,7 @@ pub struct Claim {
     pub id: String,
     /// The session that wants it.
     pub session: String,
-    /// What to create if there is no such item.
+    /// What to create if there is no such item. Its id is the one that is claimed, whatever it says.
     pub create: Option<Create>,
 }
 
@@ -83,7 +83,8 @@ impl Work<'_> {
     /// ```
     pub fn claim(&self, claim: &Claim) -> Result<Claimed> {
         let rules = &self.board.settings().text;
-        let create = claim.create.as_ref().map(|create| create.cleaned(rules)).transpose()?;
+        let create = claim.create.as_ref().map(|create| Create { id: claim.id.clone(), ..create.clone() });
+        let create = create.map(|create| create.cleaned(rules)).transpose()?;
         crate::text::check_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
@@ -93,7 +94,7 @@ impl Work<'_> {
             let mut changes = Changes::new();
             let (item, created) = match (tx.row::<WorkItem>(&key)?, &create) {
                 (Some(item), _) => (item, false),
-                (None, Some(create)) => (new_item(tx, create, &mut changes)?.0, true),
+                (None, Some(create)) => (new_item(tx, create, &mut changes)?.item, true),
                 (None, None) => return Err(not_found(&claim.id)),
             };
             let claimed = self.take(tx, agent, item, created, &mut changes)?;
@@ -238,4 +239,40 @@ fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
     // A hint may be outdated, and nobody is refused on its ground: the queue itself says that nothing is there.
     let queue = tx.rows::<WorkItem>(&Range::work_queue(Status::Available))?;
     Ok(queue.into_iter().find(fits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentStatus;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn who_gets_an_item_depends_on_both() {
+        use AgentStatus::{Active, Completed, Idle, Stale};
+        let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
+            let agent = Agent { status: agent, ..an_agent("me") };
+            let item = WorkItem { status: item, claimed_by: holder.map(str::to_owned), ..an_item("x") };
+            let mut changes = Changes::new();
+            let decided = decide(agent, item, &[], false, Timestamp::EPOCH, &mut changes);
+            decided.map(|(_, claimed)| (claimed.claimed, changes.events.len())).map_err(|error| error.code())
+        };
+        let (taken, held) = (Ok((true, 1)), Ok((false, 0)));
+        for (agent, item, holder, expected) in [
+            (Active, Status::Available, None, taken),
+            (Idle, Status::Available, None, taken),
+            (Stale, Status::Available, None, Err(Code::SessionStale)),
+            (Completed, Status::Available, None, Err(Code::SessionEnded)),
+            (Active, Status::Claimed, Some("me"), held),
+            (Active, Status::Claimed, Some("other"), Err(Code::AlreadyClaimed)),
+            (Stale, Status::Claimed, Some("me"), Err(Code::SessionStale)),
+            (Active, Status::Blocked, None, Err(Code::WorkBlocked)),
+            (Active, Status::Blocked, Some("me"), held),
+            (Active, Status::Blocked, Some("other"), Err(Code::WorkBlocked)),
+            (Active, Status::Completed, Some("me"), Err(Code::AlreadyCompleted)),
+            (Active, Status::Completed, Some("other"), Err(Code::AlreadyCompleted)),
+        ] {
+            assert_eq!(outcomes(agent, item, holder), expected, "{agent} agent, {item} item of {holder:?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Dependency, Priority, Status, Work, WorkItem, block};
+use super::{Dependency, Priority, Status, Work, WorkItem, block, open_blockers};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
@@ -51,6 +51,8 @@ pub struct Created {
     pub item: WorkItem,
     /// Whether it was created by this call. It was not if the same item existed already.
     pub created: bool,
+    /// Everything that it waits for.
+    pub open_blockers: Vec<String>,
     /// What it waits for that does not exist yet.
     pub missing_blockers: Vec<String>,
 }
@@ -75,13 +77,14 @@ impl Work<'_> {
         let create = create.cleaned(&self.board.settings().text)?;
         self.board.commit("work create", &create.wanted(), |tx| {
             if let Some(item) = tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))? {
-                return already_there(&create, item).map(|created| (Changes::new(), created));
+                let open_blockers = open_blockers(tx, &item.item_id)?;
+                return already_there(&create, item, open_blockers).map(|created| (Changes::new(), created));
             }
             let mut changes = Changes::new();
-            let (item, missing_blockers) = new_item(tx, &create, &mut changes)?;
+            let NewItem { item, open_blockers, missing_blockers } = new_item(tx, &create, &mut changes)?;
             changes.put(item.clone());
             self.board.agents().saw_session(tx, create.session.as_deref(), &mut changes)?;
-            Ok((changes, Created { item, created: true, missing_blockers }))
+            Ok((changes, Created { item, created: true, open_blockers, missing_blockers }))
         })
     }
 }
@@ -101,6 +104,7 @@ impl Create {
         for blocker in &self.blocked_by {
             check_id("blocking work item", blocker)?;
         }
+        rules.check_unaltered(self.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = self.clone();
         cleaned.title = rules.field(&self.title)?;
         if cleaned.title.is_empty() {
@@ -115,12 +119,15 @@ impl Create {
     }
 }
 
+/// An item that is about to be created.
+pub(super) struct NewItem {
+    pub(super) item: WorkItem,
+    open_blockers: Vec<String>,
+    missing_blockers: Vec<String>,
+}
+
 /// The item that a cleaned request asks for, with the events and dependencies that come with it. The caller puts it.
-pub(super) fn new_item(
-    tx: &dyn Tx,
-    create: &Create,
-    changes: &mut Changes,
-) -> Result<(WorkItem, Vec<String>)> {
+pub(super) fn new_item(tx: &dyn Tx, create: &Create, changes: &mut Changes) -> Result<NewItem> {
     if let Some(project) = &create.project {
         crate::project::existing(tx, project)?;
     }
@@ -158,7 +165,7 @@ pub(super) fn new_item(
         item.blocked_by = Some(first.clone());
         item.revision = changes.event(block::blocked_event(&item, &open, None, create.session.as_deref()));
     }
-    Ok((item, missing))
+    Ok(NewItem { item, open_blockers: open, missing_blockers: missing })
 }
 
 fn blank(create: &Create, now: Timestamp) -> WorkItem {
@@ -184,7 +191,7 @@ fn blank(create: &Create, now: Timestamp) -> WorkItem {
 }
 
 /// The answer to a request for an item that exists: fine if it is the same one.
-fn already_there(create: &Create, item: WorkItem) -> Result<Created> {
+fn already_there(create: &Create, item: WorkItem, open_blockers: Vec<String>) -> Result<Created> {
     let asked = blank(create, item.created_at);
     let what_differs = [
         ("title", item.title != asked.title),
@@ -198,7 +205,7 @@ fn already_there(create: &Create, item: WorkItem) -> Result<Created> {
     let differing: Vec<_> =
         what_differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
     if differing.is_empty() {
-        return Ok(Created { item, created: false, missing_blockers: Vec::new() });
+        return Ok(Created { item, created: false, open_blockers, missing_blockers: Vec::new() });
     }
     Err(Refusal::new(
         Code::AlreadyExists,

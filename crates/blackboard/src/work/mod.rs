@@ -266,3 +266,33 @@ pub(crate) fn is_open(tx: &dyn Tx, item: &str) -> Result<bool> {
     let item = tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
     Ok(item.is_none_or(|item| item.status != Status::Completed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_item;
+
+    #[test]
+    fn holding_an_item_takes_the_right_session_and_the_right_fence() {
+        for (status, holder, fence, expected) in [
+            (Status::Claimed, Some("me"), None, Ok(())),
+            (Status::Claimed, Some("me"), Some(7), Ok(())),
+            (Status::Claimed, Some("me"), Some(6), Err(Code::StaleFence)),
+            (Status::Claimed, Some("me"), Some(8), Err(Code::StaleFence)),
+            (Status::Blocked, Some("me"), Some(7), Ok(())),
+            (Status::Claimed, Some("other"), Some(7), Err(Code::NotHolder)),
+            (Status::Available, None, None, Err(Code::NotHolder)),
+            (Status::Available, None, Some(7), Err(Code::NotHolder)),
+            (Status::Completed, Some("me"), Some(7), Err(Code::AlreadyCompleted)),
+        ] {
+            let item = WorkItem {
+                status,
+                claimed_by: holder.map(str::to_owned),
+                fence: holder.map(|_| Revision::new(7)),
+                ..an_item("x")
+            };
+            let outcome = item.must_be_held_by("me", fence.map(Revision::new)).map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{status} item of {holder:?} at fence {fence:?}");
+        }
+    }
+}

@@ -71,7 +71,7 @@ impl Work<'_> {
             let item = existing(tx, &release.id)?;
             let mut changes = Changes::new();
             let released_by = agent.agent_name.clone();
-            if item.status != Status::Completed && item.claimed_by.is_none() && release.fence.is_none() {
+            if item.status != Status::Completed && item.claimed_by.is_none() {
                 return Ok((changes, Released { item, released: false, held_seconds: 0, released_by }));
             }
             item.must_be_held_by(&release.session, release.fence)?;

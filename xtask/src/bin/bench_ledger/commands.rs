@@ -47,16 +47,19 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
 
     let [nothing, list, list_floor, heartbeat, heartbeat_floor, claim, claim_floor, version, help] =
         &programs;
-    let line = |what: &str, limit, program: &Program<'_>, other: &Program<'_>, also: &Program<'_>| {
-        let raw = format!("{}, {}, {}", program.tell(), other.tell(), also.tell());
-        Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), raw)
-    };
+    let line =
+        |what: &str, limit, program: &Program<'_>, other: &Program<'_>, floor: Option<&Program<'_>>| {
+            let told: Vec<_> =
+                [Some(program), Some(other), floor].into_iter().flatten().map(Program::tell).collect();
+            Line::new(what, Bar::AtMost(limit), Unit::Ratio, &program.ratios(other), told.join(", "))
+        };
+    let listed = "`agent list --json`, 50 agents, against `/bin/true`";
     Ok(vec![
-        line("`agent list --json`, 50 agents, against `/bin/true`", 2.3, list, nothing, list_floor),
-        line("`agent heartbeat` against `/bin/true`", 3.0, heartbeat, nothing, heartbeat_floor),
-        line("`work claim` against `/bin/true`", 3.5, claim, nothing, claim_floor),
-        line("`work claim` against the floor", 1.35, claim, claim_floor, nothing),
-        line("`--version` against `/bin/true`", 1.2, version, nothing, claim_floor),
-        line("`--help` against `/bin/true`", 3.0, help, nothing, claim_floor),
+        line(listed, 2.3, list, nothing, Some(list_floor)),
+        line("`agent heartbeat` against `/bin/true`", 3.0, heartbeat, nothing, Some(heartbeat_floor)),
+        line("`work claim` against `/bin/true`", 3.5, claim, nothing, None),
+        line("`work claim` against the floor", 1.35, claim, claim_floor, None),
+        line("`--version` against `/bin/true`", 1.2, version, nothing, None),
+        line("`--help` against `/bin/true`", 3.0, help, nothing, None),
     ])
 }

@@ -75,8 +75,8 @@ impl Unit {
         }
     }
 
-    fn tell(self, value: f64) -> String {
-        let name = match self {
+    fn name(self) -> &'static str {
+        match self {
             Unit::Ratio => "×",
             Unit::Count => "",
             Unit::Microseconds => " µs",
@@ -84,8 +84,11 @@ impl Unit {
             Unit::Seconds => " s",
             Unit::Bytes => " bytes",
             Unit::Megabytes => " MB",
-        };
-        format!("{}{name}", self.number(value))
+        }
+    }
+
+    fn tell(self, value: f64) -> String {
+        format!("{}{}", self.number(value), self.name())
     }
 }
 
@@ -116,7 +119,7 @@ impl Report {
             json!({
                 "what": line.what, "bar": bar, "limit": limit, "verdict": self.verdict(line),
                 "median": line.value.median, "lowest": line.value.lowest, "highest": line.value.highest,
-                "unit": line.unit.tell(0.0).trim_start_matches(['0', '.']).trim(), "raw": line.raw,
+                "unit": line.unit.name().trim(), "raw": line.raw,
             })
         };
         json!({"load": self.load, "quick": self.quick, "lines": self.lines.iter().map(line).collect::<Vec<_>>()})

@@ -37,7 +37,7 @@ pub struct List {
     #[arg(long)]
     priority: Option<Priority>,
 
-    /// What this session holds
+    /// What one's own session holds, or that of --session
     #[arg(long)]
     mine: bool,
 
@@ -51,7 +51,7 @@ pub struct List {
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, claimed_by) = if self.mine {
+        let (board, claimed_by) = if self.mine || self.session.session.is_some() {
             let (board, session) = context.reading_as(self.session.session.as_deref())?;
             (board, Some(session.ok_or_else(|| context.no_session())?))
         } else {

@@ -1,6 +1,19 @@
+use crate::scratch::Scratch;
+use crate::shapes::{AGENT, is_object};
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("agent deregister");
+}
+
+#[test]
+fn programs_get_what_ended_and_what_was_released() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);
+    let ended = scratch.json(["agent", "deregister", "ivy"]);
+    is_object(&ended, AGENT);
+    assert_eq!((ended["status"].as_str(), ended["released"][0].as_str()), (Some("completed"), Some("item")));
+    assert_eq!(scratch.json(["agent", "deregister", "ivy"])["already_ended"], true);
 }

@@ -1,6 +1,18 @@
+use crate::scratch::Scratch;
+use crate::shapes::{PROJECT, is_list};
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("project list");
+}
+
+#[test]
+fn programs_get_a_list_of_projects() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    scratch.json(["agent", "register", "--name", "Ivy", "--project", "pai"]);
+    let projects = scratch.json(["project", "list"]);
+    is_list(&projects, PROJECT);
+    assert_eq!(projects["items"][0]["active_agents"], 1);
 }

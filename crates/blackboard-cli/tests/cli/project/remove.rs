@@ -1,6 +1,18 @@
+use crate::scratch::Scratch;
+use crate::shapes::{PROJECT, is_object};
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("project remove");
+}
+
+#[test]
+fn programs_get_what_was_removed() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    scratch.json(["work", "create", "item", "--title", "Item", "--project", "pai"]);
+    let removed = scratch.json(["project", "remove", "pai", "--force"]);
+    is_object(&removed, PROJECT);
+    assert_eq!(removed["detached_items"], serde_json::json!(["item"]));
 }

@@ -1,6 +1,28 @@
+use crate::scratch::Scratch;
+use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("work claim");
+}
+
+#[test]
+fn programs_get_the_fence_of_the_claim() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    let call = ["work", "claim", "item", "--title", "Item", "--session", "ivy"];
+    let claimed = scratch.json(call);
+    is_object(&claimed, WORK_ITEM);
+    assert_eq!((claimed["claimed"].as_bool(), claimed["already_held"].as_bool()), (Some(true), Some(false)));
+    assert!(claimed["fence"].as_i64().is_some_and(|fence| fence > 0));
+    let again = scratch.json(call);
+    assert_eq!((again["claimed"].as_bool(), again["already_held"].as_bool()), (Some(false), Some(true)));
+    assert_eq!((&again["fence"], &again["since"]), (&claimed["fence"], &claimed["claimed_at"]));
+    // Who is too late learns who has it.
+    let refusal = scratch.run(["work", "claim", "item", "--session", "oak", "--json"]);
+    let refusal = refusal.refused(blackboard::Code::AlreadyClaimed);
+    assert_eq!((&refusal["held_by"], &refusal["fence"]), (&claimed["claimed_by"], &claimed["fence"]));
+    assert_eq!((refusal["held_by_name"].as_str(), &refusal["since"]), (Some("Ivy"), &claimed["claimed_at"]));
 }

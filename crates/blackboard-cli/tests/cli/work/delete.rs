@@ -1,6 +1,18 @@
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
     transcript::check("work delete");
+}
+
+#[test]
+fn programs_get_what_was_deleted() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    scratch.json(["work", "create", "later", "--title", "Later", "--blocked-by", "item"]);
+    let deleted = scratch.json(["work", "delete", "item", "--force"]);
+    is_object(&deleted, &["item_id", "title", "previous_status"]);
+    assert_eq!(deleted["unblocked"], serde_json::json!(["later"]));
 }

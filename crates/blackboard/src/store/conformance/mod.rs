@@ -242,7 +242,7 @@ fn metadata(event: &Event) -> serde_json::Value {
 }
 
 /// A row as an engine stores it.
-fn an_agent(session: &str) -> Agent {
+pub(crate) fn an_agent(session: &str) -> Agent {
     Agent {
         session_id: session.to_owned(),
         agent_name: "Somebody".to_owned(),
@@ -265,7 +265,7 @@ fn an_agent(session: &str) -> Agent {
 }
 
 /// A row as an engine stores it.
-fn an_item(id: &str) -> WorkItem {
+pub(crate) fn an_item(id: &str) -> WorkItem {
     WorkItem {
         item_id: id.to_owned(),
         project_id: None,

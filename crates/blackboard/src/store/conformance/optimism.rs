@@ -202,6 +202,10 @@ impl Tx for MeddlingTx<'_> {
         rows
     }
 
+    fn any(&self, range: &Range) -> Result<bool> {
+        self.tx.any(range)
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         self.tx.count(range)
     }

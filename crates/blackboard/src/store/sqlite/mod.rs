@@ -1,7 +1,7 @@
 //! The SQLite engine: a board in one file.
 //!
 //! A commit runs under `BEGIN IMMEDIATE`, so what it reads can't change under it and it never runs twice. Readers
-//! read the write-ahead log and wait for nobody. One writer of this process works at a time; the [`queue`] decides
+//! read the write-ahead log and wait for nobody. One writer of this process works at a time; the queue decides
 //! between processes.
 //!
 //! | File | What it is about |
@@ -239,3 +239,6 @@ impl Store for Sqlite {
         self.put_back(connection);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,10 +70,11 @@ pub(super) fn connect(
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
     configure(&connection, options).map_err(fault)?;
+    // Before any statement runs on tables that somebody else may have made.
+    schema::check(&connection, path)?;
     if let schema::Age::Older = schema::age(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
-    schema::check(&connection, path)?;
     Ok(connection)
 }
 
@@ -175,10 +176,18 @@ fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<()> {
     if mode & 0o077 != 0 {
         return unsafe_file(
             &format!("can be read or written by others (mode {mode:04o})"),
-            format!("chmod 600 {}", path.display()),
+            format!("chmod 600 {}", shell_word(path)),
         );
     }
     Ok(())
+}
+
+/// A path as one word of a shell, whatever is in it.
+#[cfg(unix)]
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(not(unix))]
@@ -240,7 +249,7 @@ fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            Refusal::new(Code::ReadOnly, format!("{shown} can't be {what}: this user may not write there"))
+            Refusal::new(Code::ReadOnly, format!("{shown} can't be {what}: this user has no permission"))
                 .hint("a board needs a directory of one's own; --db or BLACKBOARD_DB names another place")
                 .into()
         }

@@ -113,13 +113,17 @@ struct Known {
 
 impl Known {
     fn contains(&mut self, sql: &str) -> bool {
-        for (number, migration) in MIGRATIONS.iter().enumerate().skip(self.migration) {
-            let from = if number == self.migration { self.position } else { 0 };
-            if let Some(found) = migration.sql[from..].find(sql) {
-                *self = Known { migration: number, position: from + found + sql.len() };
-                return true;
+        self.is_next(sql) || MIGRATIONS.iter().any(|migration| migration.sql.contains(sql))
+    }
+
+    fn is_next(&mut self, sql: &str) -> bool {
+        while let Some(migration) = MIGRATIONS.get(self.migration) {
+            if let Some(found) = migration.sql[self.position..].find("\nCREATE ") {
+                self.position += found + 1;
+                return migration.sql[self.position..].starts_with(sql);
             }
+            *self = Known { migration: self.migration + 1, position: 0 };
         }
-        MIGRATIONS.iter().any(|migration| migration.sql.contains(sql))
+        false
     }
 }

@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time};
+use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time, last_older};
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
 const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
@@ -24,9 +24,10 @@ pub(super) struct Transaction<'a> {
     connection: &'a Connection,
     path: &'a Path,
     now: Timestamp,
-    /// Every row that was read by its key or in a range: an update writes only the columns that differ, so that it
-    /// leaves alone the indexes of those that don't.
+    /// Every row that a writer has read by its key or in a range: an update writes only the columns that differ, so that
+    /// it leaves alone the indexes of those that don't.
     read: RefCell<HashMap<Key, Option<Row>>>,
+    writes: bool,
     last_event: Cell<Option<(Revision, Option<Timestamp>)>>,
     open: Cell<bool>,
 }
@@ -42,7 +43,7 @@ impl<'a> Transaction<'a> {
             .prepare_cached("BEGIN")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| faults::translate(path, error))?;
-        Ok(Transaction::begun(connection, path, now))
+        Ok(Transaction::begun(connection, path, now, false))
     }
 
     /// Takes over a write transaction that the queue has begun.
@@ -51,19 +52,20 @@ impl<'a> Transaction<'a> {
         path: &'a Path,
         now: Timestamp,
     ) -> Result<Transaction<'a>> {
-        let transaction = Transaction::begun(connection, path, now);
+        let transaction = Transaction::begun(connection, path, now, true);
         match schema::age(connection, path)? {
             schema::Age::Current => Ok(transaction),
             schema::Age::Older => Err(faults::corrupt(path, "its schema became older while it was open")),
         }
     }
 
-    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Transaction<'a> {
+    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp, writes: bool) -> Transaction<'a> {
         Transaction {
             connection,
             path,
             now,
             read: RefCell::default(),
+            writes,
             last_event: Cell::new(None),
             open: Cell::new(true),
         }
@@ -199,35 +201,13 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Heartbeats are appended in the order of time, so the old ones are those with the lowest ids.
     fn trim_heartbeats(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        const BATCH_END: &str = "SELECT id FROM heartbeats ORDER BY id LIMIT 1 OFFSET ?1";
-        let Some(old) = self.last_id_before("heartbeats", before)? else { return Ok(0) };
-        let offset = i64::try_from(limit.saturating_sub(1)).unwrap_or(i64::MAX);
-        let end = self.query_one(BATCH_END, params![offset], |row| row.get(0))?.unwrap_or(old);
-        self.execute("DELETE FROM heartbeats WHERE id <= ?1", params![old.min(end)])
-    }
-
-    /// The last id whose time is before `moment`, found by halving: ids and times rise together.
-    fn last_id_before(&self, log: &str, moment: Timestamp) -> Result<Option<i64>> {
-        let bounds = format!("SELECT min(id), max(id) FROM {log}");
-        let bounds = self.query_one(&bounds, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some((Some(lowest), Some(highest))): Option<(Option<i64>, Option<i64>)> = bounds else {
-            return Ok(None);
-        };
-        let is_older = format!("SELECT id, timestamp < ?2 FROM {log} WHERE id >= ?1 ORDER BY id LIMIT 1");
-        let moment = moment.to_string();
-        let (mut low, mut high) = (lowest, highest + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let found: Option<(i64, bool)> =
-                self.query_one(&is_older, params![middle, moment], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            match found {
-                Some((id, true)) => low = id + 1,
-                _ => high = middle,
-            }
-        }
-        Ok((low > lowest).then_some(low - 1))
+        // Of the first ones, those in front of the first that is not old.
+        const TRIM: &str = "WITH first AS (SELECT id, timestamp FROM heartbeats ORDER BY id LIMIT ?2)
+            DELETE FROM heartbeats WHERE id <= (SELECT max(id) FROM first)
+            AND id < ifnull((SELECT min(id) FROM first WHERE timestamp >= ?1), 9223372036854775807)";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.execute(TRIM, params![before.to_string(), limit])
     }
 
     /// The id of the last event, and its time.
@@ -247,19 +227,12 @@ impl<'a> Transaction<'a> {
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
-        let plan = columns::plan_of(range);
-        let sql = format!(
-            "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-            plan.table.columns.join(", "),
-            plan.table.name,
-            condition(&plan),
-            plan.order
-        );
-        let mut statement = self.prepare(&sql)?;
+        let table = columns::plan_of(range).table;
+        let mut statement = self.prepare(&range_query(range))?;
         let mut rows = statement.query(bounds(range, limit)).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::row_from(plan.table, row)?);
+            found.push(columns::row_from(table, row)?);
         }
         Ok(found)
     }
@@ -292,6 +265,18 @@ impl Drop for Transaction<'_> {
             let _ = self.execute("ROLLBACK", []);
         }
     }
+}
+
+/// The statement that reads a range: `?1` is its partition, `?2` and `?3` are its bounds, `?4` is the limit.
+pub(super) fn range_query(range: &Range) -> String {
+    let plan = columns::plan_of(range);
+    format!(
+        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
+        plan.table.columns.join(", "),
+        plan.table.name,
+        condition(&plan),
+        plan.order
+    )
 }
 
 fn key_condition(table: &Table) -> String {
@@ -340,15 +325,21 @@ impl Tx for Transaction<'_> {
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let rows = self.rows_of(range, -1)?;
-        let mut read = self.read.borrow_mut();
-        for row in &rows {
-            read.insert(row.key(), Some(row.clone()));
+        if self.writes {
+            let rows = rows.iter().map(|row| (row.key(), Some(row.clone())));
+            self.read.borrow_mut().extend(rows);
         }
         Ok(rows)
     }
 
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        let plan = columns::plan_of(range);
+        let sql = format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.table.name, condition(&plan));
+        Ok(self.query_one(&sql, bounds(range, 1), |_| Ok(()))?.is_some())
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
@@ -383,10 +374,12 @@ impl Tx for Transaction<'_> {
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        match self.last_id_before("events", moment)? {
-            Some(id) => Ok(Revision::new(id)),
-            None => self.floor(),
-        }
+        const IS_OLDER: &str = "SELECT timestamp < ?2 FROM events WHERE id = ?1";
+        let moment = moment.to_string();
+        last_older(self.floor()?.next(), self.revision()?, |id| {
+            let older = self.query_one(IS_OLDER, params![id.get(), moment], |row| row.get(0))?;
+            Ok(older.unwrap_or(false))
+        })
     }
 
     fn floor(&self) -> Result<Revision> {

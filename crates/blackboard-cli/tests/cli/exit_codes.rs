@@ -1,0 +1,89 @@
+//! `docs/exit-codes.md` says what `error.rs` says.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use blackboard::Code;
+
+use crate::scratch::Scratch;
+
+/// What each exit code means; the help text says the same.
+const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "done"),
+    (1, "a fault: something is broken"),
+    (2, "wrong usage"),
+    (3, "not found"),
+    (4, "refused: someone else has it, or the version or fence is stale"),
+    (5, "not permitted"),
+    (6, "timed out"),
+];
+
+#[test]
+fn the_page_of_exit_codes_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/exit-codes.md");
+    let page = page();
+    if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, page).unwrap();
+    } else {
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            stored == page,
+            "docs/exit-codes.md differs: see tests/cli/transcript.rs for how to write it anew"
+        );
+    }
+}
+
+#[test]
+fn the_help_text_knows_the_same_exit_codes() {
+    let help = Scratch::new().run(["--help"]).success().stdout;
+    for (exit_code, meaning) in EXIT_CODES {
+        assert!(help.contains(&format!("\n  {exit_code}  {meaning}\n")), "{exit_code} is missing: {help}");
+    }
+    for code in Code::ALL {
+        assert!(EXIT_CODES.iter().any(|(exit_code, _)| *exit_code == code.exit_code()), "{code}");
+    }
+}
+
+fn page() -> String {
+    let mut page = String::from(INTRODUCTION);
+    for (exit_code, meaning) in EXIT_CODES {
+        writeln!(page, "| {exit_code} | {meaning} |").unwrap();
+    }
+    page.push_str(CODES);
+    for code in Code::ALL {
+        writeln!(page, "| `{code}` | {} | {} |", code.exit_code(), code.meaning()).unwrap();
+    }
+    page
+}
+
+const INTRODUCTION: &str = "\
+# Exit codes
+
+<!-- Made from `error.rs` by a test; see crates/blackboard-cli/tests/cli/exit_codes.rs. -->
+
+Every command ends with one of these, and a script can go by them alone:
+
+| Exit code | Meaning |
+|---|---|
+";
+
+const CODES: &str = "
+A reader that goes away in the middle (`blackboard … | head -1`) is no failure: the command ends with 0.
+
+Without `--json` an error stands on stderr, as what happened (`error:`), why (`cause:`, if something is broken) and what to do
+(`hint:`), and nothing on stdout. With `--json` it is one object on stdout:
+
+```json
+{\"ok\": false, \"error\": \"work item fix-tests is claimed by Ivy (…) since …\", \"code\": \"already_claimed\",
+ \"hint\": \"take another one: blackboard work claim --next\", \"held_by\": \"…\", \"held_by_name\": \"Ivy\", \"since\": \"…\", \"fence\": 5,
+ \"timestamp\": \"…\"}
+```
+
+`error` and `hint` are sentences for people and may change; programs go by `code`. What else an object carries depends on its
+code: `held_by`, `held_by_name`, `since` and `fence` say who has something, `causes` what the operating system said.
+
+## Codes
+
+| Code | Exit code | Meaning |
+|---|---|---|
+";

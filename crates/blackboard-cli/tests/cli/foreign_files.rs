@@ -1,0 +1,112 @@
+//! What stands at the board's path and is no board of this version is refused, byte for byte untouched.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use blackboard::Code;
+use rusqlite::Connection;
+
+use crate::refusals::CALLS;
+use crate::scratch::Scratch;
+
+/// Puts a file at the default path, runs every command, and looks whether anything has moved.
+#[track_caller]
+fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
+    let scratch = Scratch::new();
+    let directory = scratch.path().join(".pai/blackboard");
+    fs::create_dir_all(&directory).unwrap();
+    put(&scratch.database());
+    for entry in fs::read_dir(&directory).unwrap() {
+        fs::set_permissions(entry.unwrap().path(), Permissions::from_mode(0o600)).unwrap();
+    }
+    let before = scratch.contents();
+    for (command, arguments) in CALLS {
+        // Without `--db` it makes a board of its own.
+        let database = scratch.database();
+        let named = ["--db", database.to_str().unwrap()];
+        let named = if *command == "init" { &named[..] } else { &[] };
+        let words = command.split(' ').chain(arguments.iter().copied()).chain(named.iter().copied());
+        let refusal = scratch.run(words.chain(["--json"])).refused(code);
+        assert!(refusal["hint"].as_str().unwrap().contains(hint), "{command}: {refusal}");
+        assert!(scratch.contents() == before, "{command} touched what is not its own");
+    }
+}
+
+/// As the reference implementation makes it at the same default path.
+const REFERENCE_SCHEMA: &str = "
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE agents (session_id TEXT PRIMARY KEY, agent_name TEXT NOT NULL, status TEXT NOT NULL);
+    CREATE TABLE projects (project_id TEXT PRIMARY KEY, display_name TEXT NOT NULL);
+    CREATE TABLE work_items (item_id TEXT PRIMARY KEY, title TEXT NOT NULL, status TEXT NOT NULL);
+    CREATE TABLE heartbeats (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL);
+    CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, summary TEXT NOT NULL);
+    CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL, description TEXT);
+    INSERT INTO schema_version VALUES (1, '2026-02-03T15:30:00Z', 'Initial local blackboard schema');
+    INSERT INTO agents VALUES ('abc-1234-def', 'Ivy', 'active');";
+
+#[test]
+fn a_database_of_the_reference_implementation_is_left_alone() {
+    let closed = |path: &Path| Connection::open(path).unwrap().execute_batch(REFERENCE_SCHEMA).unwrap();
+    refused_untouched(closed, Code::ForeignDatabase, "BLACKBOARD_HOME");
+}
+
+#[test]
+fn a_write_ahead_log_of_another_program_is_left_alone() {
+    // As a crash leaves it: what was written last is in the log, which opening the database would fold back.
+    let crashed = |path: &Path| {
+        let made = path.with_extension("made");
+        let connection = Connection::open(&made).unwrap();
+        connection.execute_batch(REFERENCE_SCHEMA).unwrap();
+        for ending in ["", "-wal", "-shm"] {
+            let (from, to) = (format!("{}{ending}", made.display()), format!("{}{ending}", path.display()));
+            fs::copy(from, to).unwrap();
+        }
+        assert!(fs::metadata(format!("{}-wal", path.display())).unwrap().len() > 0);
+        drop(connection);
+        fs::remove_file(made).unwrap();
+    };
+    refused_untouched(crashed, Code::ForeignDatabase, "BLACKBOARD_HOME");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    for content in [&b""[..], b"x", b"SQLite format 3\0", &b"# Notes\n".repeat(1000)] {
+        refused_untouched(|path| fs::write(path, content).unwrap(), Code::ForeignDatabase, "BLACKBOARD_HOME");
+    }
+}
+
+/// A complete board of this version at `path`.
+fn board(path: &Path) -> Connection {
+    let scratch = Scratch::new();
+    scratch.run(["--db", path.to_str().unwrap(), "agent", "register", "--name", "Ivy"]).success();
+    Connection::open(path).unwrap()
+}
+
+#[test]
+fn a_board_of_a_newer_version_is_left_alone() {
+    let newer = |path: &Path| board(path).execute_batch("PRAGMA user_version = 2").unwrap();
+    refused_untouched(newer, Code::NewerSchema, "update blackboard");
+}
+
+#[test]
+fn a_board_with_somebody_elses_statements_in_it_is_not_used() {
+    for statement in [
+        "CREATE TRIGGER mine AFTER INSERT ON events BEGIN DELETE FROM agents; END",
+        "CREATE VIEW mine AS SELECT * FROM agents",
+        "CREATE TABLE mine (x)",
+        "CREATE INDEX mine ON agents(upper(agent_name))",
+    ] {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("cloned.db");
+        board(&path).execute_batch(statement).unwrap();
+        let before = fs::read(&path).unwrap();
+        for (command, arguments) in CALLS {
+            let words = command.split(' ').chain(arguments.iter().copied());
+            let refusal =
+                scratch.run(words.chain(["--db", "cloned.db", "--json"])).refused(Code::ForeignDatabase);
+            assert!(refusal["error"].as_str().unwrap().contains("\"mine\""), "{refusal}");
+        }
+        assert!(fs::read(&path).unwrap() == before);
+    }
+}

@@ -1,0 +1,320 @@
+//! Text from elsewhere neither forges what a reader sees, nor breaks JSON, nor harms the board.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use blackboard::Code;
+
+use crate::refusals::CALLS;
+use crate::scratch::{Output, Scratch};
+
+/// What tries to be more than text. Each carries a row that must never stand at the beginning of a line.
+const HOSTILE: &[&str] = &[
+    "\u{1b}[2J\u{1b}[31mred\u{1b}[0m",
+    "\u{1b}]0;title\u{7}\u{1b}]8;;https://evil.example\u{1b}\\link",
+    "first\nFORGED row\r\nFORGED row",
+    "first\rFORGED row\u{8}\u{7f}",
+    "first\u{85}FORGED\u{2028}FORGED\u{2029}FORGED",
+    "\u{202e}desrever\u{202c} \u{2066}isolated\u{2069} \u{200f}",
+    "\u{9b}31mred\u{9d}0;title\u{9c}",
+    "zero\u{200b}width\u{feff}\u{e0041}",
+    "'; DROP TABLE agents; --",
+    "\" OR 1=1; ATTACH DATABASE '/tmp/x' AS x; --",
+    "{\"ok\": true}\"},\\",
+    "%s%n${HOME}$(touch forged)`touch forged`",
+];
+
+/// A text without NUL, which no argument can have, that means nothing to a terminal.
+#[track_caller]
+fn is_harmless(shown: &str, context: &str) {
+    let harmful = |character: char| {
+        (character.is_control() && character != '\n')
+            || matches!(character,
+                '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+                | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    assert_eq!(shown.find(harmful), None, "{context}: {shown:?}");
+    assert!(!shown.lines().any(|line| line.trim_start().starts_with("FORGED")), "{context}: {shown}");
+}
+
+/// A board where every text is this one.
+fn board_of(text: &str) -> Scratch {
+    let scratch = Scratch::new();
+    let metadata = serde_json::json!({ "text": text }).to_string();
+    let id = "item";
+    for call in [
+        &["agent", "register", "--session-hint", "ivy", "--name", text, "--project", text, "--work", text][..],
+        &["agent", "register", "--session-hint", "ivy", "--name", text, "--metadata", &metadata],
+        &[
+            "project",
+            "register",
+            "pai",
+            "--name",
+            text,
+            "--path",
+            text,
+            "--repo",
+            text,
+            "--metadata",
+            &metadata,
+        ],
+        &[
+            "work",
+            "create",
+            "first",
+            "--title",
+            text,
+            "--description",
+            text,
+            "--source-ref",
+            text,
+            "--project",
+            "pai",
+        ],
+        &["work", "claim", id, "--title", text, "--metadata", &metadata, "--session", "ivy"],
+        &["agent", "heartbeat", "--session", "ivy", "--progress", text, "--work", text, "--op", "op"],
+        &["work", "block", "first", "--blocked-by", id, "--reason", text],
+        &["work", "complete", id, "--summary", text, "--session", "ivy"],
+    ] {
+        let output = scratch.run(call).success();
+        is_harmless(&output.stdout, &format!("{call:?}"));
+        assert_eq!(output.stderr, "");
+    }
+    scratch
+}
+
+#[test]
+fn stored_text_is_only_text_wherever_it_is_shown() {
+    for text in HOSTILE {
+        let scratch = board_of(text);
+        for call in [
+            &["agent", "list"][..],
+            &["agent", "show", "ivy"],
+            &["project", "list"],
+            &["project", "status", "pai"],
+            &["work", "list", "--all"],
+            &["work", "status", "first"],
+            &["work", "status", "item"],
+            &["observe", "--since", "1h"],
+            &["status"],
+            &["sweep", "--threshold", "0", "--dry-run"],
+            &["agent", "deregister", "ivy"],
+        ] {
+            let output = scratch.run(call).success();
+            is_harmless(&output.stdout, &format!("{call:?} of {text:?}"));
+            assert_eq!(output.stderr, "", "{call:?}");
+            scratch.run(call.iter().chain(&["--json"])).success().json();
+        }
+        scratch.run(["export"]).success().json();
+        assert_eq!(
+            scratch.json(["project", "list"])["items"][0]["local_path"],
+            *text,
+            "paths are not altered"
+        );
+        assert!(!scratch.path().join("forged").exists());
+    }
+}
+
+#[test]
+fn code_and_comparisons_survive() {
+    let code = "if a < b && c > d { Vec<String> }";
+    let scratch = Scratch::new();
+    let agent = scratch.json(["agent", "register", "--name", code, "--work", code, "--session-hint", "ivy"]);
+    assert_eq!((agent["agent_name"].as_str(), agent["current_work"].as_str()), (Some(code), Some(code)));
+    let item = scratch.json(["work", "create", "item", "--title", code, "--description", code]);
+    assert_eq!((item["title"].as_str(), item["description"].as_str()), (Some(code), Some(code)));
+    let beat = scratch.json(["agent", "heartbeat", "--session", "ivy", "--progress", code]);
+    assert_eq!(beat["progress"], code);
+    let seen = scratch.run(["observe", "--since", "1h"]).success().stdout;
+    assert!(seen.contains(&format!("Agent \"{code}\": {code}")), "{seen}");
+}
+
+#[test]
+fn the_largest_argument_there_can_be_is_cut_and_not_choked_on() {
+    // The kernel takes no argument of more than 128 KiB; many of them make a megabyte.
+    let long = "x y ".repeat(32 * 1024 - 1);
+    let scratch = Scratch::new();
+    let agent = scratch.json(
+        [
+            ["agent", "register", "--session-hint", "ivy", "--name", &long],
+            ["--project", &long, "--work", &long, "--metadata", "{}"],
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        agent["agent_name"].as_str().unwrap().chars().count(),
+        499,
+        "a cut leaves no blank at the end"
+    );
+    let item = scratch.json([
+        "work",
+        "create",
+        "item",
+        "--title",
+        &long,
+        "--description",
+        &long,
+        "--source-ref",
+        &long,
+    ]);
+    assert_eq!(item["description"].as_str().unwrap().chars().count(), 64_000);
+    scratch.json(["agent", "heartbeat", "--session", "ivy", "--progress", &long, "--work", &long]);
+    for call in [
+        &["work", "create", &long, "--title", "x"][..],
+        &["work", "create", "x", "--title", "x", "--source", &long],
+        &["work", "create", "x", "--title", "x", "--blocked-by", &long],
+        &["project", "register", &long, "--name", "x"],
+        &["project", "register", "x", "--name", "x", "--path", &long],
+        &["agent", "register", "--name", "x", "--session-hint", &long],
+        &["agent", "heartbeat", "--session", &long],
+        &["agent", "heartbeat", "--session", "ivy", "--op", &long],
+        &["observe", "--since", &long],
+        &["observe", "--filter", &long],
+    ] {
+        let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::InvalidValue);
+        let length = refusal["error"].as_str().unwrap().len();
+        assert!(length < 1000 || call.contains(&"--filter"), "{:?} is answered with {length} bytes", call[0]);
+    }
+    for call in [&["work", "status", &long][..], &["project", "status", &long]] {
+        assert_eq!(scratch.run(call).code, 3);
+    }
+}
+
+#[test]
+fn an_id_that_could_be_mistaken_for_another_is_refused() {
+    let scratch = Scratch::new();
+    for id in ["a\nb", "a\u{1b}[0m", "a\u{202e}b", "a\u{200b}", " a", "a ", "\t", "a\u{2028}b"] {
+        for call in [
+            &["work", "create", id, "--title", "x"][..],
+            &["project", "register", id, "--name", "x"],
+            &["agent", "register", "--name", "x", "--session-hint", id],
+            &["agent", "show", id],
+        ] {
+            let output = scratch.run(call);
+            assert_eq!(output.code, 2, "{call:?}");
+            is_harmless(&output.stderr, &format!("{call:?}"));
+        }
+        for call in [&["work", "status", id][..], &["project", "status", id], &["work", "reset", id]] {
+            let output = scratch.run(call);
+            assert!(matches!(output.code, 2 | 3), "{call:?}");
+            is_harmless(&output.stderr, &format!("{call:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_mistake_with_hostile_words_in_it_forges_nothing() {
+    let scratch = Scratch::new();
+    for text in HOSTILE {
+        for call in [
+            &[*text][..],
+            &["work", text],
+            &["work", "list", "--status", text],
+            &["status", text],
+            &["observe", "--filter", text],
+        ] {
+            for force in ["0", "1"] {
+                let output = scratch.command(call).env("CLICOLOR_FORCE", force).output().unwrap();
+                let output = Output::of(output);
+                assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
+                let own = without_own_colours(&output.stderr);
+                is_harmless(&own, &format!("{call:?}"));
+            }
+            scratch.run(call.iter().chain(&["--json"])).json();
+        }
+    }
+}
+
+/// Removes the sequences in which the program colours its own words, which no hostile text has.
+fn without_own_colours(text: &str) -> String {
+    let mut text = text.to_owned();
+    for code in ["0", "1", "2", "4", "31", "32", "33", "36"] {
+        text = text.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    text
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
+    let scratch = Scratch::new();
+    let bytes = OsStr::from_bytes(b"x\xff\xfe");
+    for (command, arguments) in CALLS {
+        let help = scratch.run(command.split(' ').chain(["--help"])).success().stdout;
+        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+        for option in options.filter(|option| option.contains('<')) {
+            let option = format!("--{}", option.split(' ').next().unwrap());
+            if matches!(option.as_str(), "--db" | "--output") {
+                continue;
+            }
+            let words = command.split(' ').chain(arguments.iter().copied()).map(OsString::from);
+            let output = scratch.run(words.chain([option.clone().into(), bytes.to_owned()]));
+            assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{command} {option}");
+            assert!(output.stderr.starts_with("error: "), "{output:?}");
+        }
+    }
+    // A path is bytes; the answer shows them as far as they are text.
+    let on_bytes = ["--db".as_ref(), bytes, "status".as_ref(), "--json".as_ref()];
+    let status = scratch.run(on_bytes).success().json();
+    assert!(status["database"].as_str().unwrap().ends_with("x\u{fffd}\u{fffd}"), "{status}");
+    let register =
+        ["--db".as_ref(), bytes, "agent".as_ref(), "register".as_ref(), "--name".as_ref(), "x".as_ref()];
+    scratch.run(register).success();
+    assert!(scratch.path().join(bytes).exists());
+    let export = ["export".as_ref(), "--output".as_ref(), OsStr::from_bytes(b"y\xff")];
+    scratch.run(export).success();
+    assert!(scratch.path().join(OsStr::from_bytes(b"y\xff")).exists());
+    let export = ["export".as_ref(), "--json".as_ref(), "--output".as_ref(), OsStr::from_bytes(b"y\xff")];
+    scratch.run(export).success().json();
+}
+
+#[test]
+fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
+    let scratch = Scratch::new();
+    for name in ["BLACKBOARD_SESSION_ID", "BLACKBOARD_PID"] {
+        let mut command = scratch.command(["agent", "register", "--name", "x"]);
+        if name == "BLACKBOARD_SESSION_ID" {
+            command = scratch.command(["agent", "heartbeat"]);
+        }
+        let output = Output::of(command.env(name, OsStr::from_bytes(b"\xff")).output().unwrap());
+        assert_eq!(output.code, 2, "{output:?}");
+    }
+    for name in ["BLACKBOARD_STALE_THRESHOLD", "COLUMNS", "NO_COLOR"] {
+        let output = scratch.command(["status"]).env(name, OsStr::from_bytes(b"\xff")).output().unwrap();
+        Output::of(output).success();
+    }
+}
+
+#[test]
+fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let metadata = format!("{{\"token\": \"{token}\"}}");
+    let address = format!("https://{token}@github.com/owner/repo");
+    let scratch = Scratch::new();
+    scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
+    scratch.run(["work", "create", "item", "--title", "Item"]).success();
+    for call in [
+        &["agent", "register", "--name", &token][..],
+        &["agent", "register", "--name", "x", "--work", &token],
+        &["agent", "register", "--name", "x", "--metadata", &metadata],
+        &["agent", "heartbeat", "--session", "ivy", "--progress", &token],
+        &["agent", "heartbeat", "--session", "ivy", "--metadata", &metadata],
+        &["project", "register", "new", "--name", &token],
+        &["project", "register", "new", "--name", "New", "--repo", &address],
+        &["project", "register", "new", "--name", "New", "--metadata", &metadata],
+        &["work", "create", "new", "--title", &token],
+        &["work", "create", "new", "--title", "x", "--description", &token],
+        &["work", "create", "new", "--title", "x", "--source-ref", &address],
+        &["work", "create", "new", "--title", "x", "--metadata", &metadata],
+        &["work", "claim", "new", "--title", &token, "--session", "ivy"],
+        &["work", "block", "item", "--blocked-by", "x", "--reason", &token],
+    ] {
+        let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::SecretLooking);
+        assert!(refusal["hint"].as_str().unwrap().contains("--allow-secret-looking"), "{refusal}");
+        assert!(!refusal.to_string().contains(&token), "the answer repeats it");
+    }
+    let exported = scratch.run(["export"]).success().stdout;
+    assert!(!exported.contains(&token));
+    let insisting = ["--allow-secret-looking", "work", "create", "new", "--title", &token];
+    scratch.run(insisting).success();
+    assert_eq!(scratch.json(["work", "status", "new"])["title"], token);
+}

@@ -1,0 +1,95 @@
+//! Where the board is: the option before the environment before the project before the home.
+
+use std::fs;
+use std::path::Path;
+
+use crate::scratch::{Output, Scratch};
+
+/// The board that a call from `directory` uses.
+fn database(scratch: &Scratch, directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+    let mut command = scratch.command(["status", "--json"].iter().chain(arguments));
+    let output = command.current_dir(directory).envs(variables.iter().copied()).output().unwrap();
+    Output::of(output).success().json()["database"].as_str().unwrap().to_owned()
+}
+
+fn git(directory: &Path, line: &str) {
+    let mut command = std::process::Command::new("git");
+    command.current_dir(directory).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("HOME", directory).args(["-c", "user.name=Ivy", "-c", "user.email=ivy@example.org"]);
+    let output = command.args(line.split(' ')).output().unwrap();
+    assert!(output.status.success(), "git {line}: {output:?}");
+}
+
+#[test]
+fn the_option_goes_before_the_environment_before_the_project_before_the_home() {
+    let scratch = Scratch::new();
+    let project = scratch.path().join("project");
+    fs::create_dir_all(project.join(".blackboard")).unwrap();
+    let all = [("BLACKBOARD_DB", "from-environment.db"), ("BLACKBOARD_HOME", "/somewhere/home")];
+    let inside = |name: &str| project.join(name).to_str().unwrap().to_owned();
+    assert_eq!(database(&scratch, &project, &all, &["--db", "from-option.db"]), inside("from-option.db"));
+    assert_eq!(database(&scratch, &project, &all, &[]), inside("from-environment.db"));
+    assert_eq!(database(&scratch, &project, &all[1..], &[]), inside(".blackboard/local.db"));
+    assert_eq!(database(&scratch, scratch.path(), &all[1..], &[]), "/somewhere/home/local.db");
+    assert_eq!(database(&scratch, scratch.path(), &[], &[]), scratch.database().to_str().unwrap());
+}
+
+#[test]
+fn a_directory_stands_for_the_board_in_it() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path().join("boards")).unwrap();
+    let expected = scratch.path().join("boards/local.db");
+    for text in ["boards", "boards/", "./boards/local.db"] {
+        assert_eq!(database(&scratch, scratch.path(), &[], &["--db", text]), expected.to_str().unwrap());
+    }
+}
+
+#[test]
+fn all_worktrees_and_sub_directories_of_a_repository_share_one_board() {
+    let scratch = Scratch::new();
+    let main = scratch.path().join("main");
+    fs::create_dir_all(main.join("deep/down")).unwrap();
+    for line in ["init -q", "commit -q --allow-empty -m first", "worktree add -q ../second -b second"] {
+        git(&main, line);
+    }
+    let second = scratch.path().join("second");
+    fs::create_dir_all(second.join("deep/down")).unwrap();
+    let mut init = scratch.command(["init"]);
+    Output::of(init.current_dir(second.join("deep")).output().unwrap()).success();
+
+    let expected = fs::canonicalize(&main).unwrap().join(".blackboard/local.db");
+    for directory in [&main, &main.join("deep/down"), &second, &second.join("deep/down")] {
+        assert_eq!(database(&scratch, directory, &[], &[]), expected.to_str().unwrap());
+    }
+    let mut register = scratch.command(["agent", "register", "--name", "Ivy"]);
+    Output::of(register.current_dir(&main).output().unwrap()).success();
+    let mut list = scratch.command(["agent", "list", "--json"]);
+    let listed = Output::of(list.current_dir(second.join("deep/down")).output().unwrap()).success().json();
+    assert_eq!(listed["items"][0]["agent_name"], "Ivy");
+    // Git sees nothing of it, in either worktree.
+    for directory in [&main, &second] {
+        let status =
+            std::process::Command::new("git").current_dir(directory).args(["status", "--short"]).output();
+        assert_eq!(String::from_utf8(status.unwrap().stdout).unwrap(), "");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_to_be_trusted_is_passed_over_with_a_warning() {
+    let scratch = Scratch::new();
+    let project = scratch.path().join("project");
+    fs::create_dir_all(&project).unwrap();
+    std::os::unix::fs::symlink("/tmp", project.join(".blackboard")).unwrap();
+    let mut status = scratch.command(["status", "--json"]);
+    let output = Output::of(status.current_dir(&project).output().unwrap()).success();
+    assert_eq!(output.json()["database"], scratch.database().to_str().unwrap());
+    assert!(output.stderr.starts_with("warning: skipped "), "{output:?}");
+}
+
+#[test]
+fn without_any_home_the_caller_is_told_what_to_set() {
+    let scratch = Scratch::new();
+    let output = Output::of(scratch.command(["status", "--json"]).env_remove("HOME").output().unwrap());
+    let refusal = output.refused(blackboard::Code::Usage);
+    assert!(refusal["hint"].as_str().unwrap().contains("BLACKBOARD_HOME"), "{refusal}");
+}

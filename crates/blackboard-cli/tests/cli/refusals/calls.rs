@@ -1,0 +1,249 @@
+//! Which command can end with which code, and the call that shows it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use blackboard::Code;
+
+use super::stage::{Stage, TWINS_PREFIX};
+use crate::scratch::{Scratch, commands};
+
+/// The codes that a command can end with, from what its help says it takes and from what it does.
+pub fn can_end_with(command: &str) -> BTreeSet<Code> {
+    let mut codes = BTreeSet::from([Code::Usage]);
+    if matches!(command, "completions" | "version") {
+        return codes;
+    }
+    // Whatever opens a board.
+    codes.extend([
+        Code::Io,
+        Code::Corrupt,
+        Code::ForeignDatabase,
+        Code::NewerSchema,
+        Code::InvalidValue,
+        Code::UnsafePermissions,
+        Code::ReadOnly,
+    ]);
+    if !READING.contains(&command) {
+        codes.insert(Code::Busy);
+    }
+    let help = Scratch::new().run(command.split(' ').chain(["--help"])).success().stdout;
+    if help.contains("--session <ID>") || help.contains("--parent <SESSION>") {
+        codes.extend([Code::AgentNotFound, Code::AmbiguousSession]);
+    }
+    codes.extend(match command {
+        "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded][..],
+        "agent heartbeat" => &[Code::NoSession, Code::SessionEnded, Code::WorkNotFound, Code::SecretLooking],
+        "agent show" | "agent deregister" | "work list" => &[Code::NoSession],
+        "work create" => {
+            &[Code::ProjectNotFound, Code::AlreadyExists, Code::DependencyCycle, Code::SecretLooking]
+        }
+        "work claim" => &[
+            Code::NoSession,
+            Code::ProjectNotFound,
+            Code::WorkNotFound,
+            Code::NothingAvailable,
+            Code::AlreadyClaimed,
+            Code::AlreadyCompleted,
+            Code::WorkBlocked,
+            Code::DependencyCycle,
+            Code::SessionStale,
+            Code::SessionEnded,
+            Code::SecretLooking,
+        ],
+        "work release" => {
+            &[Code::NoSession, Code::WorkNotFound, Code::AlreadyCompleted, Code::NotHolder, Code::StaleFence]
+        }
+        "work complete" => &[
+            Code::NoSession,
+            Code::WorkNotFound,
+            Code::AlreadyCompleted,
+            Code::WorkBlocked,
+            Code::NotHolder,
+            Code::StaleFence,
+            Code::SecretLooking,
+        ],
+        "work block" => {
+            &[Code::WorkNotFound, Code::AlreadyCompleted, Code::DependencyCycle, Code::SecretLooking]
+        }
+        "work unblock" | "work reset" | "work status" => &[Code::WorkNotFound],
+        "work delete" => &[Code::WorkNotFound, Code::InUse],
+        "project register" => &[Code::SecretLooking],
+        "project status" => &[Code::ProjectNotFound],
+        "project remove" => &[Code::ProjectNotFound, Code::InUse],
+        "observe" => &[Code::CursorAhead],
+        _ => &[],
+    });
+    codes
+}
+
+/// Commands that never wait for the lock.
+pub const READING: &[&str] = &[
+    "agent list",
+    "agent show",
+    "work list",
+    "work status",
+    "observe",
+    "status",
+    "project list",
+    "project status",
+    "export",
+];
+
+/// A call of each command that would succeed on the stage, so that only what is added to it goes wrong.
+pub const CALLS: &[(&str, &[&str])] = &[
+    ("agent register", &["--name", "Elm"]),
+    ("agent heartbeat", &["--session", "ivy"]),
+    ("agent list", &[]),
+    ("agent show", &["ivy"]),
+    ("agent deregister", &["oak"]),
+    ("work create", &["new", "--title", "New"]),
+    ("work claim", &["open", "--session", "ivy"]),
+    ("work release", &["held", "--session", "ivy"]),
+    ("work complete", &["held", "--session", "ivy"]),
+    ("work block", &["open", "--blocked-by", "held"]),
+    ("work unblock", &["waiting"]),
+    ("work list", &[]),
+    ("work status", &["open"]),
+    ("observe", &["--session", "ivy"]),
+    ("status", &[]),
+    ("init", &[]),
+    ("project register", &["other", "--name", "Other"]),
+    ("project list", &[]),
+    ("project status", &["pai"]),
+    ("project remove", &["empty"]),
+    ("work reset", &["held"]),
+    ("work delete", &["open"]),
+    ("sweep", &["--threshold", "0"]),
+    ("export", &[]),
+];
+
+/// Stands for a credential in the calls below; a real one would be taken for a leak.
+const SECRET: &str = "a credential";
+
+/// Calls that end with codes which depend on what they ask for.
+const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
+    ("agent register", Code::SecretLooking, &["--name", SECRET]),
+    ("agent register", Code::SessionStale, &["--parent", "pale"]),
+    ("agent register", Code::SessionEnded, &["--parent", "gone"]),
+    ("agent register", Code::AgentNotFound, &["--parent", "nobody"]),
+    ("agent register", Code::AmbiguousSession, &["--parent", TWINS_PREFIX]),
+    ("agent heartbeat", Code::SessionEnded, &["--session", "gone"]),
+    ("agent heartbeat", Code::WorkNotFound, &["--session", "ivy", "--work-item", "none"]),
+    ("agent heartbeat", Code::SecretLooking, &["--session", "ivy", "--progress", SECRET]),
+    ("agent heartbeat", Code::NoSession, &[]),
+    ("agent show", Code::NoSession, &[]),
+    ("agent deregister", Code::NoSession, &[]),
+    ("work list", Code::NoSession, &["--mine"]),
+    ("work create", Code::ProjectNotFound, &["new", "--title", "New", "--project", "none"]),
+    ("work create", Code::AlreadyExists, &["open", "--title", "Another"]),
+    ("work create", Code::DependencyCycle, &["new", "--title", "New", "--blocked-by", "new"]),
+    ("work create", Code::SecretLooking, &["new", "--title", SECRET]),
+    ("work claim", Code::NoSession, &["open"]),
+    ("work claim", Code::WorkNotFound, &["none", "--session", "ivy"]),
+    ("work claim", Code::ProjectNotFound, &["--next", "--project", "none", "--session", "ivy"]),
+    ("work claim", Code::NothingAvailable, &["--next", "--project", "empty", "--session", "ivy"]),
+    ("work claim", Code::AlreadyClaimed, &["held", "--session", "oak"]),
+    ("work claim", Code::AlreadyCompleted, &["done", "--session", "ivy"]),
+    ("work claim", Code::WorkBlocked, &["waiting", "--session", "ivy"]),
+    (
+        "work claim",
+        Code::DependencyCycle,
+        &["new", "--title", "New", "--blocked-by", "new", "--session", "ivy"],
+    ),
+    ("work claim", Code::SessionStale, &["open", "--session", "pale"]),
+    ("work claim", Code::SessionEnded, &["open", "--session", "gone"]),
+    ("work claim", Code::SecretLooking, &["new", "--title", SECRET, "--session", "ivy"]),
+    ("work release", Code::NoSession, &["held"]),
+    ("work complete", Code::NoSession, &["held"]),
+    ("work release", Code::WorkNotFound, &["none", "--session", "ivy"]),
+    ("work complete", Code::WorkNotFound, &["none", "--session", "ivy"]),
+    ("work release", Code::AlreadyCompleted, &["done", "--session", "oak"]),
+    ("work complete", Code::AlreadyCompleted, &["done", "--session", "oak"]),
+    ("work release", Code::NotHolder, &["held", "--session", "oak"]),
+    ("work complete", Code::NotHolder, &["held", "--session", "oak"]),
+    ("work release", Code::StaleFence, &["held", "--fence", "1", "--session", "ivy"]),
+    ("work complete", Code::StaleFence, &["held", "--fence", "1", "--session", "ivy"]),
+    ("work complete", Code::WorkBlocked, &["stuck", "--session", "ivy"]),
+    ("work complete", Code::SecretLooking, &["held", "--session", "ivy", "--summary", SECRET]),
+    ("work block", Code::WorkNotFound, &["none", "--blocked-by", "open"]),
+    ("work block", Code::AlreadyCompleted, &["done", "--blocked-by", "open"]),
+    ("work block", Code::DependencyCycle, &["open", "--blocked-by", "waiting"]),
+    ("work block", Code::SecretLooking, &["open", "--blocked-by", "held", "--reason", SECRET]),
+    ("work unblock", Code::WorkNotFound, &["none"]),
+    ("work reset", Code::WorkNotFound, &["none"]),
+    ("work status", Code::WorkNotFound, &["none"]),
+    ("work delete", Code::WorkNotFound, &["none"]),
+    ("work delete", Code::InUse, &["held"]),
+    ("project register", Code::SecretLooking, &["new", "--name", SECRET]),
+    ("project status", Code::ProjectNotFound, &["none"]),
+    ("project remove", Code::ProjectNotFound, &["none"]),
+    ("project remove", Code::InUse, &["pai"]),
+    ("observe", Code::CursorAhead, &["--session", "pale"]),
+    ("init", Code::Busy, &["--db", "new.db"]),
+];
+
+/// The arguments with which a command ends with a code.
+pub fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> {
+    let with = |arguments: &[&str]| -> Vec<String> {
+        let arguments = arguments.iter().map(|text| text.replace(SECRET, &secret()));
+        command.split(' ').map(str::to_owned).chain(arguments).collect()
+    };
+    if code == Code::Usage {
+        return Some(with(&["--no-such-option"]));
+    }
+    let known = PROVOCATIONS.iter().find(|(path, provoked, _)| (*path, *provoked) == (command, code));
+    if let Some((_, _, arguments)) = known {
+        return Some(with(arguments));
+    }
+    let valid = with(CALLS.iter().find(|(path, _)| *path == command)?.1);
+    let on = |database: PathBuf| {
+        let database = ["--db".to_owned(), database.to_str().unwrap().to_owned()];
+        Some(valid.iter().cloned().chain(database).collect())
+    };
+    match code {
+        // No file system takes names that long.
+        Code::Io => on(stage.scratch.path().join("x".repeat(300))),
+        Code::Corrupt => on(stage.damaged()),
+        Code::ForeignDatabase => on(stage.text_file()),
+        Code::NewerSchema => on(stage.newer()),
+        Code::UnsafePermissions => on(stage.readable_by_all()),
+        Code::ReadOnly => on(stage.locked_away()),
+        Code::InvalidValue => on(PathBuf::from("ftp://board")),
+        Code::Busy if !READING.contains(&command) => Some(valid),
+        Code::AgentNotFound if takes_a_session(command) => Some(on_behalf_of("nobody", valid)),
+        Code::AmbiguousSession if takes_a_session(command) => Some(on_behalf_of(TWINS_PREFIX, valid)),
+        _ => None,
+    }
+}
+
+/// The same call for another session.
+fn on_behalf_of(session: &str, mut call: Vec<String>) -> Vec<String> {
+    match call.iter().position(|argument| argument == "ivy" || argument == "oak") {
+        Some(named) => session.clone_into(&mut call[named]),
+        None => call.extend(["--session".to_owned(), session.to_owned()]),
+    }
+    call
+}
+
+fn takes_a_session(command: &str) -> bool {
+    let help = Scratch::new().run(command.split(' ').chain(["--help"])).success().stdout;
+    help.contains("--session <ID>")
+}
+
+/// A credential of a well-known form, put together so that no scanner takes this file for a leak.
+fn secret() -> String {
+    format!("ghp_{}", "a1B2c3D4e5F6".repeat(3))
+}
+
+#[test]
+fn every_command_that_opens_a_board_has_a_call() {
+    let called: BTreeSet<&str> = CALLS.iter().map(|(command, _)| *command).collect();
+    for command in commands() {
+        let opens = !matches!(command.as_str(), "completions" | "version");
+        assert_eq!(called.contains(command.as_str()), opens, "{command}");
+    }
+    for (command, ..) in PROVOCATIONS {
+        assert!(called.contains(command), "{command} does not exist");
+    }
+}

@@ -1,0 +1,115 @@
+//! Every command × every code that it can end with, each provoked with the real program.
+//!
+//! The commands come from the help text and the codes from `Code::ALL`, so that neither a new command nor a new code
+//! is forgotten: [`calls::can_end_with`] says which pairs there are, [`calls::provoke`] has the call for each of them, and a pair
+//! without a call, a call without a pair, or a code without a command fails.
+
+mod calls;
+mod stage;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::process::Child;
+
+use blackboard::Code;
+use rusqlite::Connection;
+
+pub use self::calls::{CALLS, READING};
+use self::calls::{can_end_with, provoke};
+use self::stage::Stage;
+use crate::scratch::{Output, commands};
+
+/// Codes that no command of the program can be brought to end with, and why.
+const NOT_PROVOKED: &[(Code, &str)] = &[
+    (Code::DiskFull, "needs a file system without room, which `cargo xtask torture` makes"),
+    (Code::Internal, "would be a bug of this program"),
+    (Code::Conflict, "SQLite runs one writer at a time; only optimistic engines lose against others"),
+];
+
+/// The words in which a lower layer would speak, and those of a crash.
+const FORBIDDEN: &[&str] =
+    &["panicked", "backtrace", "RUST_", "constraint", "SQLITE", "UNIQUE", "SELECT", "INSERT", "rusqlite"];
+
+#[test]
+fn every_refusal_of_every_command_is_told_in_two_ways() {
+    let stage = Stage::new();
+    let mut covered = BTreeSet::new();
+    for command in commands() {
+        let possible = can_end_with(&command);
+        for &code in Code::ALL {
+            match (possible.contains(&code), provoke(&stage, &command, code)) {
+                (true, Some(call)) => {
+                    covered.insert(code);
+                    // They wait for five seconds each, so they wait together, in a test of their own.
+                    if code != Code::Busy {
+                        check(&stage, &call, code);
+                    }
+                }
+                (true, None) => panic!("`{command}` can end with {code}, but nothing provokes it"),
+                (false, Some(call)) => {
+                    panic!("{call:?} provokes {code}, which `{command}` is not known to end with")
+                }
+                (false, None) => {}
+            }
+        }
+    }
+    for &code in Code::ALL {
+        let excused = NOT_PROVOKED.iter().any(|(excused, _)| *excused == code);
+        assert_eq!(
+            covered.contains(&code),
+            !excused,
+            "{code}: either a command ends with it, or it is excused"
+        );
+    }
+}
+
+#[test]
+fn whoever_waits_too_long_for_the_lock_is_told() {
+    let stage = Stage::new();
+    stage.let_somebody_die();
+    let lock = Connection::open(stage.scratch.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let queue = File::create(stage.scratch.path().join("new.db-lock")).unwrap();
+    queue.lock().unwrap();
+    let waiting: Vec<(Vec<String>, bool, Child)> = commands()
+        .into_iter()
+        .filter_map(|command| provoke(&stage, &command, Code::Busy))
+        .flat_map(|call| [(call.clone(), false), (call, true)])
+        .map(|(call, json)| (stage.start(&call, json), call, json))
+        .map(|(child, call, json)| (call, json, child))
+        .collect();
+    assert!(waiting.len() > 20);
+    for (call, json, child) in waiting {
+        check_output(&call, json, &Output::of(child.wait_with_output().unwrap()), Code::Busy);
+    }
+}
+
+fn check(stage: &Stage, call: &[String], code: Code) {
+    for json in [false, true] {
+        let output = Output::of(stage.start(call, json).wait_with_output().unwrap());
+        check_output(call, json, &output, code);
+    }
+}
+
+fn check_output(call: &[String], json: bool, output: &Output, code: Code) {
+    let context = format!("{} ({code}, json: {json}): {output:?}", call.join(" "));
+    assert_eq!(output.code, i32::from(code.exit_code()), "{context}");
+    for word in FORBIDDEN {
+        assert!(!output.stderr.contains(word) && !output.stdout.contains(word), "{word} in {context}");
+    }
+    if !json {
+        assert_eq!(output.stdout, "", "{context}");
+        assert!(output.stderr.starts_with("error: "), "{context}");
+        return;
+    }
+    assert_eq!(output.stderr, "", "{context}");
+    let answer = output.json();
+    assert_eq!(answer["ok"], false, "{context}");
+    assert_eq!(answer["code"], code.as_str(), "{context}");
+    assert!(answer["error"].as_str().is_some_and(|text| !text.is_empty()), "{context}");
+    assert!(answer["timestamp"].as_str().is_some_and(|text| text.ends_with('Z')), "{context}");
+    assert!(
+        answer.get("hint").is_none_or(|hint| hint.as_str().is_some_and(|hint| !hint.is_empty())),
+        "{context}"
+    );
+}

@@ -1,0 +1,146 @@
+//! A board on which every refusal can be had.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::OnceLock;
+
+use rusqlite::Connection;
+
+use crate::scratch::{Scratch, dead_process};
+
+/// Two hints whose sessions begin with the same six characters.
+const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
+pub const TWINS_PREFIX: &str = "f4b24f";
+
+/// A board on which everything can go wrong that depends on what is there.
+pub struct Stage {
+    pub scratch: Scratch,
+    damaged: OnceLock<PathBuf>,
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        let scratch = Scratch::new();
+        let dead = dead_process().to_string();
+        for call in [
+            &["agent", "register", "--name", "Pale", "--session-hint", "pale", "--pid", &dead][..],
+            &["agent", "register", "--name", "Ivy", "--session-hint", "ivy"],
+            &["agent", "register", "--name", "Oak", "--session-hint", "oak"],
+            &["agent", "register", "--name", "Gone", "--session-hint", "gone"],
+            &["agent", "register", "--name", "Twin", "--session-hint", TWINS[0]],
+            &["agent", "register", "--name", "Twin", "--session-hint", TWINS[1]],
+            &["agent", "deregister", "gone"],
+            &["project", "register", "pai", "--name", "PAI"],
+            &["project", "register", "empty", "--name", "Empty"],
+            &["work", "create", "open", "--title", "Open", "--project", "pai"],
+            &["work", "create", "waiting", "--title", "Waiting", "--blocked-by", "open"],
+            &["work", "claim", "held", "--title", "Held", "--session", "ivy"],
+            &["work", "claim", "stuck", "--title", "Stuck", "--session", "ivy"],
+            &["work", "block", "stuck", "--blocked-by", "open"],
+            &["work", "claim", "done", "--title", "Done", "--session", "ivy"],
+            &["work", "complete", "done", "--session", "ivy"],
+            &["observe", "--session", "pale"],
+            &["sweep", "--threshold", "0"],
+        ] {
+            scratch.run(call).success();
+        }
+        // As if the reader had come from another board.
+        let database = Connection::open(scratch.database()).unwrap();
+        database.execute("UPDATE cursors SET revision = 1000", []).unwrap();
+        Stage { scratch, damaged: OnceLock::new() }
+    }
+
+    /// Starts the program, without the privileges with which no file is locked away.
+    pub fn start(&self, call: &[String], json: bool) -> Child {
+        let mut command = self.scratch.command(call);
+        if json {
+            command.arg("--json");
+        }
+        if call.last().is_some_and(|last| last.ends_with("locked-away/local.db")) && is_root() {
+            command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// A sweep without anything to do does not ask for the lock.
+    pub fn let_somebody_die(&self) {
+        let dead = dead_process().to_string();
+        self.scratch.run(["agent", "register", "--name", "Ash", "--pid", &dead]).success();
+    }
+
+    /// A copy of the board, complete in one file.
+    pub fn copy(&self, name: &str) -> PathBuf {
+        let copy = self.scratch.path().join(name);
+        if !copy.exists() {
+            let original = Connection::open(self.scratch.database()).unwrap();
+            original.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            fs::copy(self.scratch.database(), &copy).unwrap();
+            fs::set_permissions(&copy, Permissions::from_mode(0o600)).unwrap();
+        }
+        copy
+    }
+
+    /// Everything behind the first page is noise.
+    pub fn damaged(&self) -> PathBuf {
+        let make = || {
+            let file = self.copy("damaged.db");
+            let mut bytes = fs::read(&file).unwrap();
+            bytes[4096..].fill(0xa5);
+            fs::write(&file, bytes).unwrap();
+            file
+        };
+        self.damaged.get_or_init(make).clone()
+    }
+
+    pub fn text_file(&self) -> PathBuf {
+        let file = self.scratch.path().join("notes.txt");
+        fs::write(&file, "These are my notes, and no board.\n".repeat(100)).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        file
+    }
+
+    pub fn newer(&self) -> PathBuf {
+        let file = self.copy("newer.db");
+        Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+        file
+    }
+
+    pub fn readable_by_all(&self) -> PathBuf {
+        let file = self.copy("open.db");
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        file
+    }
+
+    /// A database of one's own that one may neither read nor write.
+    pub fn locked_away(&self) -> PathBuf {
+        let directory = self.scratch.path().join("locked-away");
+        fs::create_dir_all(&directory).unwrap();
+        let file = self.copy("locked-away/local.db");
+        fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
+        if is_root() {
+            fs::set_permissions(self.scratch.path(), Permissions::from_mode(0o711)).unwrap();
+            for path in [&directory, &file] {
+                std::os::unix::fs::chown(path, Some(NOBODY), None).unwrap();
+            }
+        }
+        file
+    }
+}
+
+/// A user without privileges.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn the_twins_are_twins() {
+    for hint in TWINS {
+        assert!(blackboard::id::session_of_hint(hint).starts_with(TWINS_PREFIX));
+    }
+}

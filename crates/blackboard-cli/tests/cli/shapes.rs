@@ -1,0 +1,69 @@
+//! The shapes of JSON answers that other programs are written against.
+
+use serde_json::Value;
+
+/// An agent, as the proposal for a local blackboard defines it.
+pub const AGENT: &[&str] = &[
+    "session_id",
+    "agent_name",
+    "pid",
+    "parent_id",
+    "project",
+    "current_work",
+    "status",
+    "started_at",
+    "last_seen_at",
+];
+
+/// A work item, the same.
+pub const WORK_ITEM: &[&str] = &[
+    "item_id",
+    "project_id",
+    "title",
+    "description",
+    "source",
+    "source_ref",
+    "status",
+    "priority",
+    "claimed_by",
+    "claimed_at",
+    "completed_at",
+    "blocked_by",
+    "created_at",
+];
+
+/// An event, the same.
+pub const EVENT: &[&str] =
+    &["id", "timestamp", "event_type", "actor_id", "target_id", "target_type", "summary"];
+
+/// A project, by the columns of its table.
+pub const PROJECT: &[&str] =
+    &["project_id", "display_name", "local_path", "remote_repo", "registered_at", "metadata"];
+
+/// Checks `{ok, …fields, timestamp}`: all the fields are there, null or not.
+#[track_caller]
+pub fn is_object(answer: &Value, fields: &[&str]) {
+    assert_eq!(answer["ok"], true, "{answer}");
+    assert!(answer["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{answer}");
+    has_fields(answer, fields);
+}
+
+/// Checks `{ok, count, items, timestamp}`.
+#[track_caller]
+pub fn is_list(answer: &Value, fields: &[&str]) {
+    is_object(answer, &["count", "items"]);
+    let items = answer["items"].as_array().unwrap();
+    assert_eq!(answer["count"], items.len(), "{answer}");
+    for item in items {
+        has_fields(item, fields);
+    }
+}
+
+#[track_caller]
+fn has_fields(object: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(object.get(field).is_some(), "{field} is missing: {object}");
+    }
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    assert!(metadata.is_null() || metadata.is_object(), "metadata is no text: {object}");
+}

@@ -1,0 +1,207 @@
+//! What only SQLite can get wrong inside: its plans, its connections, its commits, its migrations.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::Board;
+use crate::agent::Register;
+use crate::clock::FixedClock;
+use crate::error::Code;
+use crate::store::{Index, Key, Range};
+use crate::work::{Claim, Create, Status};
+
+struct Scratch {
+    directory: TempDir,
+    clock: Arc<FixedClock>,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        let clock = FixedClock::at("2026-02-03T15:30:00Z").unwrap();
+        Scratch { directory: tempfile::tempdir().unwrap(), clock: Arc::new(clock) }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("local.db")
+    }
+
+    fn open(&self) -> Result<Sqlite> {
+        Sqlite::open(&self.path(), self.clock.clone(), &SqliteOptions::default())
+    }
+
+    fn board(&self) -> (Arc<Sqlite>, Board) {
+        let store = Arc::new(self.open().unwrap());
+        (store.clone(), Board::on(store, self.clock.clone()))
+    }
+}
+
+fn plan(connection: &Connection, sql: &str, parameters: usize) -> String {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    assert_eq!(statement.parameter_count(), parameters, "{sql}");
+    let nothing = vec![rusqlite::types::Null; parameters];
+    let lines =
+        statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>(3)).unwrap();
+    lines.map(std::result::Result::unwrap).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn what_commands_do_all_the_time_is_found_by_an_index() {
+    let scratch = Scratch::new();
+    let store = scratch.open().unwrap();
+    let connection = store.take().unwrap();
+    let moment = scratch.clock.now();
+    for (range, index) in [
+        (Range::live_agents(), "agents_live"),
+        (Range::live_agents_seen_before(moment), "agents_live"),
+        (Range::work_queue(Status::Available), "work_items_queue"),
+        (Range::claimed_by("session"), "work_items_claimed"),
+        (Range::completed_since(moment), "work_items_completed"),
+        (Range::delegates_of("session"), "agents_parent"),
+        (Range::agents_with_prefix("prefix"), "sqlite_autoindex_agents_1"),
+        (Range::blockers_of("item"), "PRIMARY KEY"),
+        (Range::dependents_of("item"), "work_dependencies_blocked_by"),
+        (Range::cursors_of("session"), "PRIMARY KEY"),
+    ] {
+        let plan = plan(&connection, &txn::range_query(&range), 4);
+        assert!(plan.starts_with("SEARCH") && plan.contains(index), "{:?}: {plan}", range.index);
+        if range.index == Index::WorkQueue {
+            assert!(
+                !plan.contains("B-TREE FOR ORDER BY"),
+                "the head of the queue is found without sorting: {plan}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_fails_leaves_nothing() {
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    board.work().create(&Create::new("x", "X")).unwrap();
+    let before = board.export().unwrap();
+    // The next commit is turned back by SQLite itself, after every statement has run.
+    let mut connection = store.take().unwrap();
+    connection.commit_hook(Some(|| true)).unwrap();
+    store.put_back(connection);
+    let failed = board.work().claim(&Claim::of("x", &session)).unwrap_err();
+    assert_eq!(failed.code(), Code::Internal);
+    assert_eq!(board.export().unwrap(), before);
+    // The connection that failed is not used again.
+    let claimed = board.work().claim(&Claim::of("x", &session)).unwrap();
+    assert_eq!(claimed.item.fence, Some(before.revision.next()));
+}
+
+#[test]
+fn a_refusal_keeps_its_connection() {
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    assert_eq!(store.lock_idle().len(), 1);
+    assert!(board.work().claim(&Claim::of("x", "nobody")).is_err());
+    assert_eq!(store.lock_idle().len(), 1);
+    board.work().create(&Create::new("x", "X")).unwrap();
+}
+
+#[test]
+fn the_write_ahead_log_is_folded_back_once_it_is_long() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let wal = queue::beside(&scratch.path(), "-wal");
+    let length = || std::fs::metadata(&wal).unwrap().len();
+    let mut longest = 0;
+    for number in 0..600 {
+        board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
+        longest = longest.max(length());
+        board.settle();
+    }
+    assert!(longest < 2 * 1024 * 1024, "{longest} bytes");
+    assert!(length() < 300 * 4200, "{} bytes are left", length());
+    assert_eq!(board.export().unwrap().work_items.len(), 600);
+}
+
+#[test]
+fn a_reader_does_not_keep_the_log_from_being_used() {
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    board.work().create(&Create::new("x", "X")).unwrap();
+    store
+        .read(&[], &mut |tx| {
+            // A write and a checkpoint go on while somebody reads, who sees what he saw.
+            let before = tx.revision()?;
+            board.work().create(&Create::new("y", "Y")).unwrap();
+            board.settle();
+            assert_eq!(tx.revision()?, before);
+            assert!(tx.get(&Key::WorkItem("y".to_owned()))?.is_none());
+            Ok(())
+        })
+        .unwrap();
+    assert!(board.work().status("y").is_ok());
+}
+
+/// A board of this program whose schema is older than the first: nothing has run on it.
+fn unmigrated(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(&format!("PRAGMA application_id = {}; VACUUM", schema::APPLICATION_ID)).unwrap();
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    connection.close().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+#[test]
+fn of_many_that_open_an_older_board_one_migrates() {
+    let scratch = Scratch::new();
+    unmigrated(&scratch.path());
+    let start = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (scratch, start) = (&scratch, &start);
+            scope.spawn(move || {
+                start.wait();
+                let board = scratch.board().1;
+                board.work().create(&Create::new(&format!("item-{number}"), "X")).unwrap();
+            });
+        }
+    });
+    let board = scratch.board().1;
+    assert_eq!(board.export().unwrap().work_items.len(), 8);
+    let versions: u32 = Connection::open(scratch.path())
+        .unwrap()
+        .query_row("SELECT count(*) FROM schema_version", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(versions, SCHEMA_VERSION);
+}
+
+#[test]
+fn a_migration_waits_for_whoever_writes() {
+    let scratch = Scratch::new();
+    unmigrated(&scratch.path());
+    let writer = Connection::open(scratch.path()).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| scratch.open().map(drop));
+        // Whoever opens the board now is either not there yet, or waits for this transaction.
+        std::thread::sleep(Duration::from_millis(50));
+        writer.execute_batch("ROLLBACK").unwrap();
+        opening.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_schema_that_became_newer_is_not_written_to() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    board.work().create(&Create::new("x", "X")).unwrap();
+    let newer = Connection::open(scratch.path()).unwrap();
+    newer.execute_batch(&format!("PRAGMA user_version = {}", SCHEMA_VERSION + 1)).unwrap();
+    let refused = board.work().create(&Create::new("y", "Y")).unwrap_err();
+    assert_eq!(refused.code(), Code::NewerSchema);
+    let items: u32 = newer.query_row("SELECT count(*) FROM work_items", [], |row| row.get(0)).unwrap();
+    assert_eq!(items, 1);
+}

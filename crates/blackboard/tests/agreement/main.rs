@@ -1,0 +1,53 @@
+//! Every engine gives the same answers.
+//!
+//! Random sequences of verbs, with few names so that they meet, run on memory, on memory that loses every first run,
+//! and on SQLite. After each step the answers have to be equal, at the end the whole board and its log. On the way
+//! the board has to make sense: see `invariants.rs`.
+//!
+//! `PROPTEST_CASES=2000 cargo test -p blackboard --test agreement` looks longer.
+
+#![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod invariants;
+mod step;
+mod world;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::step::{Step, step};
+use crate::world::World;
+
+/// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
+const CASES: u32 = 96;
+
+#[test]
+fn all_engines_give_the_same_answers() {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let steps = prop::collection::vec(step(), 1..120);
+    TestRunner::new(config).run(&steps, |steps| agree(&steps)).unwrap();
+}
+
+fn agree(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut memory = World::memory();
+    let mut others = [("memory running twice", World::memory_running_twice()), ("SQLite", World::sqlite())];
+    let mut before = memory.board.export().unwrap();
+    for (number, step) in steps.iter().enumerate() {
+        let expected = memory.take(step);
+        for (name, other) in &mut others {
+            prop_assert_eq!(&other.take(step), &expected, "step {} on {}: {:?}", number, name, step);
+        }
+        let after = memory.board.export().unwrap();
+        if let Err(broken) = invariants::check(step, &before, &after) {
+            return Err(TestCaseError::fail(format!("step {number}, {step:?}: {broken}")));
+        }
+        before = after;
+    }
+    for (name, other) in &others {
+        prop_assert_eq!(&other.board.export().unwrap(), &before, "the board on {}", name);
+        prop_assert_eq!(other.log(), memory.log(), "the log on {}", name);
+    }
+    invariants::check_log(&memory.log()).map_err(TestCaseError::fail)
+}

@@ -1,0 +1,149 @@
+//! What can happen on a board: every verb, the passing of time, and the fate of processes.
+
+use blackboard::agent::AgentStatus;
+use proptest::option;
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Register { who: u8, project: Option<u8>, parent: Option<u8>, pid: Option<u32>, shares_process: bool },
+    Beat { who: u8, progress: bool, item: Option<u8>, status: Option<AgentStatus>, operation: Option<u8> },
+    Deregister { who: u8 },
+    Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
+    Claim { item: u8, who: u8, title: Option<u8> },
+    ClaimNext { who: u8, project: Option<u8>, priority: Option<u8> },
+    Release { item: u8, who: u8, fence: Fence },
+    Complete { item: u8, who: u8, fence: Fence },
+    Block { item: u8, blockers: Vec<u8> },
+    Unblock { item: u8, blockers: Vec<u8> },
+    Reset { item: u8 },
+    Delete { item: u8, force: bool },
+    RegisterProject { project: u8, name: u8 },
+    RemoveProject { project: u8, force: bool },
+    Sweep { threshold: Option<u64>, dry_run: bool, caller: Option<u8> },
+    SweepInPassing { caller: Option<u8> },
+    Prune,
+    Observe { who: u8, reader: u8, limit: usize },
+    Look { who: u8, item: u8 },
+    Fate(Fate),
+}
+
+/// What happens to a board without its doing.
+#[derive(Clone, Debug)]
+pub enum Fate {
+    Pass { seconds: u64 },
+    SetClock { seconds: i64 },
+    StartProcess { pid: u32 },
+    EndProcess { pid: u32 },
+    Reboot,
+}
+
+/// Which fence a caller thinks to have.
+#[derive(Clone, Debug)]
+pub enum Fence {
+    None,
+    Last,
+    Number(i64),
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => agents(),
+        20 => work(),
+        4 => projects(),
+        6 => sweeping(),
+        5 => looking(),
+        8 => fate().prop_map(Step::Fate),
+    ]
+}
+
+fn who() -> std::ops::Range<u8> {
+    0..4
+}
+
+fn item() -> std::ops::Range<u8> {
+    0..5
+}
+
+fn pid() -> std::ops::Range<u32> {
+    10..13
+}
+
+fn agents() -> impl Strategy<Value = Step> {
+    let status = prop_oneof![Just(AgentStatus::Active), Just(AgentStatus::Idle), Just(AgentStatus::Stale)];
+    prop_oneof![
+        4 => (who(), option::of(0..2_u8), option::weighted(0.3, who()), option::of(pid()), prop::bool::weighted(0.1))
+            .prop_map(|(who, project, parent, pid, shares_process)| {
+                Step::Register { who, project, parent, pid, shares_process }
+            }),
+        4 => (who(), any::<bool>(), option::weighted(0.3, item()), option::weighted(0.3, status), option::weighted(0.3, 0..3_u8))
+            .prop_map(|(who, progress, item, status, operation)| {
+                Step::Beat { who, progress, item, status, operation }
+            }),
+        1 => who().prop_map(|who| Step::Deregister { who }),
+    ]
+}
+
+fn fence() -> impl Strategy<Value = Fence> {
+    prop_oneof![
+        3 => Just(Fence::None),
+        2 => Just(Fence::Last),
+        1 => (0..20_i64).prop_map(Fence::Number),
+    ]
+}
+
+fn work() -> impl Strategy<Value = Step> {
+    let blockers = || prop::collection::vec(item(), 0..3);
+    prop_oneof![
+        4 => (item(), 0..2_u8, 0..3_u8, option::weighted(0.3, 0..2_u8), blockers())
+            .prop_map(|(item, title, priority, project, blockers)| {
+                Step::Create { item, title, priority, project, blockers }
+            }),
+        5 => (item(), who(), option::weighted(0.3, 0..2_u8))
+            .prop_map(|(item, who, title)| Step::Claim { item, who, title }),
+        3 => (who(), option::weighted(0.2, 0..2_u8), option::weighted(0.2, 0..3_u8))
+            .prop_map(|(who, project, priority)| Step::ClaimNext { who, project, priority }),
+        2 => (item(), who(), fence()).prop_map(|(item, who, fence)| Step::Release { item, who, fence }),
+        3 => (item(), who(), fence()).prop_map(|(item, who, fence)| Step::Complete { item, who, fence }),
+        2 => (item(), blockers()).prop_map(|(item, blockers)| Step::Block { item, blockers }),
+        1 => (item(), blockers()).prop_map(|(item, blockers)| Step::Unblock { item, blockers }),
+        1 => item().prop_map(|item| Step::Reset { item }),
+        1 => (item(), any::<bool>()).prop_map(|(item, force)| Step::Delete { item, force }),
+    ]
+}
+
+fn projects() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..2_u8, 0..2_u8).prop_map(|(project, name)| Step::RegisterProject { project, name }),
+        1 => (0..2_u8, any::<bool>()).prop_map(|(project, force)| Step::RemoveProject { project, force }),
+    ]
+}
+
+fn sweeping() -> impl Strategy<Value = Step> {
+    let threshold = option::weighted(0.2, prop_oneof![Just(0), Just(60), Just(10_000)]);
+    prop_oneof![
+        2 => (threshold, prop::bool::weighted(0.2), option::of(who()))
+            .prop_map(|(threshold, dry_run, caller)| Step::Sweep { threshold, dry_run, caller }),
+        2 => option::of(who()).prop_map(|caller| Step::SweepInPassing { caller }),
+        2 => Just(Step::Prune),
+    ]
+}
+
+fn looking() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => (who(), 0..2_u8, 0..4_usize).prop_map(|(who, reader, limit)| Step::Observe { who, reader, limit }),
+        1 => (who(), item()).prop_map(|(who, item)| Step::Look { who, item }),
+    ]
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    let seconds = prop::sample::select(vec![1, 59, 61, 301, 1801, 3601, 86_401, 8 * 86_400, 31 * 86_400]);
+    let set = prop::sample::select(vec![-3 * 86_400, -3600, -20, 20, 3600, 3 * 86_400]);
+    prop_oneof![
+        6 => seconds.prop_map(|seconds| Fate::Pass { seconds }),
+        1 => set.prop_map(|seconds| Fate::SetClock { seconds }),
+        2 => pid().prop_map(|pid| Fate::StartProcess { pid }),
+        2 => pid().prop_map(|pid| Fate::EndProcess { pid }),
+        1 => Just(Fate::Reboot),
+    ]
+}

@@ -1,0 +1,254 @@
+//! One board with its own clock and processes, on which a sequence of steps runs.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::agent::{AgentFilter, AgentStatus, Beat, Register};
+use blackboard::clock::{Clock, FixedClock};
+use blackboard::event::{Event, Since};
+use blackboard::id::{CountingIds, session_of_hint};
+use blackboard::process::FakeProcesses;
+use blackboard::project::RegisterProject;
+use blackboard::store::sqlite::{Sqlite, SqliteOptions};
+use blackboard::store::{Memory, Store};
+use blackboard::sweep::Sweep;
+use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Release, Status, WorkFilter};
+use blackboard::{Board, Result, Revision};
+use tempfile::TempDir;
+
+use crate::step::{Fate, Fence, Step};
+
+pub struct World {
+    pub board: Board,
+    clock: Arc<FixedClock>,
+    processes: Arc<FakeProcesses>,
+    /// The last fence that each item was claimed under.
+    fences: HashMap<u8, Revision>,
+    _directory: Option<TempDir>,
+}
+
+impl World {
+    pub fn memory() -> World {
+        World::on(|clock| (Arc::new(Memory::new(clock)), None))
+    }
+
+    pub fn memory_running_twice() -> World {
+        World::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
+    }
+
+    pub fn sqlite() -> World {
+        World::on(|clock| {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("local.db");
+            (Arc::new(Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap()), Some(directory))
+        })
+    }
+
+    fn on(engine: impl FnOnce(Arc<dyn Clock>) -> (Arc<dyn Store>, Option<TempDir>)) -> World {
+        let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+        let processes = Arc::new(FakeProcesses::default());
+        let (store, directory) = engine(clock.clone());
+        let board = Board::on(store, clock.clone())
+            .with_processes(processes.clone())
+            .with_ids(Arc::new(CountingIds::default()));
+        World { board, clock, processes, fences: HashMap::new(), _directory: directory }
+    }
+
+    /// The whole log.
+    pub fn log(&self) -> Vec<Event> {
+        let observation = self.board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
+        let batch = self.board.events().next(&observation, observation.after, usize::MAX).unwrap();
+        batch.map(|batch| batch.events).unwrap_or_default()
+    }
+
+    /// Takes a step, and returns its answer or refusal as text with everything in it.
+    pub fn take(&mut self, step: &Step) -> String {
+        match self.try_take(step) {
+            Ok(answer) => answer,
+            Err(error) => format!("{}: {error} {:?} {:?}", error.code(), error.hint(), error.details()),
+        }
+    }
+
+    fn try_take(&mut self, step: &Step) -> Result<String> {
+        let board = self.board.clone();
+        match step {
+            Step::Register { who, project, parent, pid, shares_process } => {
+                let request = Register {
+                    session_hint: Some(hint(*who)),
+                    project: project.map(|project| format!("p{project}")),
+                    parent: parent.map(session),
+                    pid: *pid,
+                    shares_process: *shares_process,
+                    ..Register::named(&format!("Agent {who}"))
+                };
+                board.agents().register(&request).map(shown)
+            }
+            Step::Beat { who, progress, item: about, status, operation } => {
+                let beat = Beat {
+                    progress: progress.then(|| "Half done".to_owned()),
+                    work_item: about.map(item),
+                    status: *status,
+                    operation: operation.map(|number| format!("op{number}")),
+                    ..Beat::of(&session(*who))
+                };
+                board.agents().heartbeat(&beat).map(shown)
+            }
+            Step::Deregister { who } => board.agents().deregister(&session(*who)).map(shown),
+            Step::Create { item: id, title, priority, project, blockers } => {
+                board.work().create(&create(*id, *title, *priority, *project, blockers)).map(shown)
+            }
+            Step::Claim { item: id, who, title } => {
+                let claim = Claim {
+                    create: title.map(|title| create(*id, title, 1, None, &[])),
+                    ..Claim::of(&item(*id), &session(*who))
+                };
+                let claimed = board.work().claim(&claim)?;
+                self.fences.extend(claimed.item.fence.map(|fence| (*id, fence)));
+                Ok(shown(claimed))
+            }
+            Step::ClaimNext { who, project, priority: only } => {
+                let next = ClaimNext {
+                    session: session(*who),
+                    project: project.map(|project| format!("p{project}")),
+                    priority: only.map(priority),
+                };
+                board.work().claim_next(&next).map(shown)
+            }
+            Step::Release { item: id, who, fence } => {
+                let release =
+                    Release { fence: self.fence(*id, fence), ..Release::of(&item(*id), &session(*who)) };
+                board.work().release(&release).map(shown)
+            }
+            Step::Complete { item: id, who, fence } => {
+                let fence = self.fence(*id, fence);
+                board
+                    .work()
+                    .complete(&Complete { fence, ..Complete::of(&item(*id), &session(*who)) })
+                    .map(shown)
+            }
+            Step::Block { item: id, blockers } => {
+                let block = Block { id: item(*id), blocked_by: items(blockers), ..Block::default() };
+                board.work().block(&block).map(shown)
+            }
+            Step::Unblock { item: id, blockers } => {
+                board.work().unblock(&item(*id), &items(blockers), None).map(shown)
+            }
+            Step::Reset { item: id } => board.work().reset(&item(*id), None).map(shown),
+            Step::Delete { item: id, force } => board.work().delete(&item(*id), *force, None).map(shown),
+            Step::RegisterProject { project, name } => {
+                let request = RegisterProject::new(&format!("p{project}"), &format!("Name {name}"));
+                board.projects().register(&request).map(shown)
+            }
+            Step::RemoveProject { project, force } => {
+                board.projects().remove(&format!("p{project}"), *force, None).map(shown)
+            }
+            Step::Sweep { threshold, dry_run, caller } => {
+                let sweep = Sweep {
+                    threshold: threshold.map(Duration::from_secs),
+                    dry_run: *dry_run,
+                    caller: caller.map(session),
+                };
+                board.sweep(&sweep).map(shown)
+            }
+            Step::SweepInPassing { caller } => {
+                Ok(shown(board.sweep_in_passing(caller.map(session).as_deref())))
+            }
+            Step::Prune => board.prune().map(shown),
+            Step::Observe { who, reader, limit } => {
+                self.observe(&session(*who), &format!("reader{reader}"), *limit)
+            }
+            Step::Look { who, item: id } => self.look(*who, *id),
+            Step::Fate(fate) => {
+                self.befall(fate);
+                Ok(String::new())
+            }
+        }
+    }
+
+    fn befall(&self, fate: &Fate) {
+        match fate {
+            Fate::Pass { seconds } => self.clock.advance(Duration::from_secs(*seconds)),
+            Fate::SetClock { seconds } => {
+                let by = Duration::from_secs(seconds.unsigned_abs());
+                let now = self.clock.now();
+                self.clock.set(if *seconds < 0 { now.minus(by) } else { now.plus(by) });
+            }
+            Fate::StartProcess { pid } => drop(self.processes.start(*pid)),
+            Fate::EndProcess { pid } => self.processes.end(*pid),
+            Fate::Reboot => self.processes.reboot(),
+        }
+    }
+
+    fn fence(&self, id: u8, fence: &Fence) -> Option<Revision> {
+        match fence {
+            Fence::None => None,
+            Fence::Last => self.fences.get(&id).copied(),
+            Fence::Number(number) => Some(Revision::new(*number)),
+        }
+    }
+
+    /// Reads one batch, and moves the cursor behind it.
+    fn observe(&self, session: &str, reader: &str, limit: usize) -> Result<String> {
+        let since = Since::Cursor { session: session.to_owned(), reader: reader.to_owned() };
+        let observation = self.board.events().observe(&since, &[])?;
+        let batch = self.board.events().next(&observation, observation.after, limit)?;
+        if let Some(batch) = &batch {
+            self.board.events().advance(session, reader, batch.last)?;
+        }
+        Ok(shown((observation, batch)))
+    }
+
+    /// Everything that only reads.
+    fn look(&self, who: u8, id: u8) -> Result<String> {
+        let board = &self.board;
+        let mut status = board.status()?;
+        // The one thing in which engines differ.
+        status.database_size_bytes = 0;
+        let all = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
+        let mine = WorkFilter {
+            statuses: Status::ALL.to_vec(),
+            claimed_by: Some(session(who)),
+            ..WorkFilter::default()
+        };
+        let lists = (board.agents().list(&all)?, board.projects().list()?, board.work().list(&mine)?);
+        let open = board.work().list(&WorkFilter::default())?;
+        let project = board.projects().status("p0").map_err(|error| error.code());
+        let agent = board.agents().show(&session(who)).map_err(|error| error.code());
+        Ok(shown((status, lists, open, project, agent, board.work().status(&item(id))?)))
+    }
+}
+
+fn create(id: u8, title: u8, how_soon: u8, project: Option<u8>, blockers: &[u8]) -> Create {
+    Create {
+        priority: Some(priority(how_soon)),
+        project: project.map(|project| format!("p{project}")),
+        blocked_by: items(blockers),
+        ..Create::new(&item(id), &format!("Title {title}"))
+    }
+}
+
+fn priority(number: u8) -> blackboard::work::Priority {
+    blackboard::work::Priority::ALL[usize::from(number)]
+}
+
+fn hint(who: u8) -> String {
+    format!("terminal-{who}")
+}
+
+fn session(who: u8) -> String {
+    session_of_hint(&hint(who))
+}
+
+fn item(id: u8) -> String {
+    format!("w{id}")
+}
+
+fn items(ids: &[u8]) -> Vec<String> {
+    ids.iter().map(|&id| item(id)).collect()
+}
+
+fn shown(answer: impl Debug) -> String {
+    format!("{answer:?}")
+}

@@ -1,0 +1,217 @@
+//! Old data keeps opening: a database file of every schema that was released, with data in it.
+//!
+//! `fixtures/schema-N.db` was written by the version of this program whose schema was N, by the code below:
+//!
+//! ```text
+//! BLACKBOARD_WRITE_FIXTURE=1 cargo test -p blackboard --test old_boards
+//! ```
+//!
+//! That writes the file of the current schema alone, and only if it is not there: a file that was released never
+//! changes again. After a new migration, run it once and check the new file in.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::agent::{AgentStatus, Beat, Register};
+use blackboard::clock::FixedClock;
+use blackboard::event::Since;
+use blackboard::id::CountingIds;
+use blackboard::process::FakeProcesses;
+use blackboard::project::RegisterProject;
+use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
+use blackboard::sweep::Sweep;
+use blackboard::work::{Block, Claim, Complete, Create, Priority, Status};
+use blackboard::{Board, Metadata, Revision};
+use rusqlite::Connection;
+
+const SESSIONS: [&str; 4] = [
+    "00000000-0000-0000-0000-000000000001",
+    "00000000-0000-0000-0000-000000000002",
+    "00000000-0000-0000-0000-000000000003",
+    "00000000-0000-0000-0000-000000000004",
+];
+
+fn fixture(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/schema-{version}.db"))
+}
+
+struct Opened {
+    board: Board,
+    clock: Arc<FixedClock>,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+/// A board at a path of its own, from the file of an old version or empty.
+fn opened(version: Option<u32>) -> Opened {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("local.db");
+    if let Some(version) = version {
+        fs::write(&path, fs::read(fixture(version)).unwrap()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let store = Sqlite::open(&path, clock.clone(), &SqliteOptions::default()).unwrap();
+    let processes = Arc::new(FakeProcesses::default());
+    processes.start(4711);
+    let board = Board::on(Arc::new(store), clock.clone())
+        .with_processes(processes)
+        .with_ids(Arc::new(CountingIds::default()));
+    Opened { board, clock, path, _directory: directory }
+}
+
+/// Something in every table, and in every state.
+fn fill(board: &Board, clock: &FixedClock) {
+    let pass = |seconds| clock.advance(Duration::from_secs(seconds));
+    board
+        .projects()
+        .register(&RegisterProject {
+            path: Some("/src/pai".to_owned()),
+            repo: Some("owner/pai".to_owned()),
+            ..RegisterProject::new("pai", "PAI Collab")
+        })
+        .unwrap();
+    let ivy = Register {
+        project: Some("pai".to_owned()),
+        work: Some("Design the schema".to_owned()),
+        pid: Some(4711),
+        metadata: Some(Metadata::parse(r#"{"model": "large"}"#).unwrap()),
+        ..Register::named("Ivy")
+    };
+    let [ivy_id, delegate, done, lost] = SESSIONS;
+    board.agents().register(&ivy).unwrap();
+    let delegate_of_ivy =
+        Register { parent: Some(ivy_id.to_owned()), pid: Some(4711), ..Register::default() };
+    assert_eq!(board.agents().register(&delegate_of_ivy).unwrap().agent.session_id, delegate);
+    board.agents().register(&Register::named("Done")).unwrap();
+    board.agents().register(&Register::named("Lost")).unwrap();
+    board
+        .work()
+        .create(&Create {
+            description: Some("Tables,\nindexes".to_owned()),
+            project: Some("pai".to_owned()),
+            source: Some("github".to_owned()),
+            source_ref: Some("https://github.com/owner/pai/issues/78".to_owned()),
+            priority: Some(Priority::P1),
+            metadata: Some(Metadata::parse(r#"{"size": 3}"#).unwrap()),
+            ..Create::new("gh:owner/pai#78", "Design SQL schema")
+        })
+        .unwrap();
+    for id in ["finished", "dropped", "free"] {
+        board.work().create(&Create::new(id, &format!("Title of {id}"))).unwrap();
+    }
+    let waiting = Create {
+        blocked_by: vec!["gh:owner/pai#78".to_owned(), "later".to_owned()],
+        ..Create::new("waiting", "Waits")
+    };
+    board.work().create(&waiting).unwrap();
+    pass(10);
+    board.work().claim(&Claim::of("gh:owner/pai#78", ivy_id)).unwrap();
+    board.work().claim(&Claim::of("finished", done)).unwrap();
+    board.work().claim(&Claim::of("dropped", lost)).unwrap();
+    let block = Block { id: "dropped".to_owned(), blocked_by: vec!["free".to_owned()], ..Block::default() };
+    board.work().block(&block).unwrap();
+    board.work().complete(&Complete::of("finished", done)).unwrap();
+    board.agents().deregister(done).unwrap();
+    board.events().advance(ivy_id, "observe", Revision::new(7)).unwrap();
+    pass(301);
+    let beat = Beat {
+        progress: Some("Schema done".to_owned()),
+        work_item: Some("gh:owner/pai#78".to_owned()),
+        operation: Some("op-1".to_owned()),
+        ..Beat::of(ivy_id)
+    };
+    board.agents().heartbeat(&beat).unwrap();
+    board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(delegate) }).unwrap();
+    board.sweep(&Sweep::default()).unwrap();
+    board.prune().unwrap();
+}
+
+#[test]
+fn a_board_of_every_schema_opens_and_shows_what_was_in_it() {
+    if std::env::var_os("BLACKBOARD_WRITE_FIXTURE").is_some() && !fixture(SCHEMA_VERSION).exists() {
+        let Opened { board, clock, path, _directory } = opened(None);
+        fill(&board, &clock);
+        drop(board);
+        let connection = Connection::open(&path).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        drop(connection);
+        fs::copy(&path, fixture(SCHEMA_VERSION)).unwrap();
+    }
+    for version in 1..=SCHEMA_VERSION {
+        shows_what_was_in_it(version);
+    }
+}
+
+fn shows_what_was_in_it(version: u32) {
+    let Opened { board, path, _directory, .. } = opened(Some(version));
+    let [ivy, delegate, done, lost] = SESSIONS;
+    let show = |session: &str| board.agents().show(session).unwrap();
+    for (session, name, status) in [
+        (ivy, "Ivy", AgentStatus::Active),
+        (delegate, "Ivy (delegate)", AgentStatus::Idle),
+        (done, "Done", AgentStatus::Completed),
+        (lost, "Lost", AgentStatus::Stale),
+    ] {
+        let agent = show(session).agent;
+        assert_eq!((agent.agent_name.as_str(), agent.status), (name, status), "schema {version}");
+    }
+    let agent = show(ivy).agent;
+    assert_eq!((agent.pid, agent.project.as_deref()), (Some(4711), Some("pai")));
+    assert_eq!(agent.current_work.as_deref(), Some("Design SQL schema"));
+    assert_eq!(agent.metadata.unwrap().as_str(), r#"{"model": "large"}"#);
+    assert_eq!(show(delegate).parent_name.as_deref(), Some("Ivy"));
+    assert!(show(delegate).agent.shares_process);
+
+    let work = |id: &str| board.work().status(id).unwrap();
+    for (id, status, holder) in [
+        ("gh:owner/pai#78", Status::Claimed, Some("Ivy")),
+        ("finished", Status::Completed, Some("Done")),
+        ("dropped", Status::Blocked, None),
+        ("free", Status::Available, None),
+        ("waiting", Status::Blocked, None),
+    ] {
+        let item = work(id).item;
+        assert_eq!(
+            (item.status, item.claimed_by_name.as_deref()),
+            (status, holder),
+            "{id}, schema {version}"
+        );
+    }
+    let item = work("gh:owner/pai#78");
+    assert_eq!((item.item.priority, item.item.source.as_str()), (Priority::P1, "github"));
+    assert_eq!(item.item.description.as_deref(), Some("Tables,\nindexes"));
+    assert_eq!(item.dependents, ["waiting"]);
+    assert_eq!(work("waiting").open_blockers, ["gh:owner/pai#78", "later"]);
+    assert_eq!(board.projects().status("pai").unwrap().project.remote_repo.as_deref(), Some("owner/pai"));
+
+    let since = Since::Cursor { session: ivy.to_owned(), reader: "observe".to_owned() };
+    let observation = board.events().observe(&since, &[]).unwrap();
+    assert_eq!((observation.after, observation.until), (Revision::new(7), Revision::new(21)));
+    let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;
+    assert_eq!(events.len(), 21);
+    assert_eq!(events[0].summary, "Project \"PAI Collab\" registered");
+    let newest = "Released 1 work item(s) from stale agent \"Lost\": Title of dropped";
+    assert_eq!(events[20].summary, newest);
+
+    // It goes on from there: the operation is remembered, and what is new gets the next id.
+    let again = Beat { operation: Some("op-1".to_owned()), ..Beat::of(ivy) };
+    assert_eq!(board.agents().heartbeat(&again).unwrap().progress.as_deref(), Some("Schema done"));
+    let fence = item.item.fence;
+    let completed =
+        board.work().complete(&Complete { fence, ..Complete::of("gh:owner/pai#78", ivy) }).unwrap();
+    assert_eq!(completed.item.revision, Revision::new(22));
+    drop(board);
+    let connection = Connection::open(&path).unwrap();
+    let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(check, "ok");
+    let migrated: u32 =
+        connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(migrated, SCHEMA_VERSION);
+}
