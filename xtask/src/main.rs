@@ -13,6 +13,7 @@ mod install;
 mod instructions;
 mod release;
 mod test;
+mod torture;
 mod tour;
 
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ usage: cargo xtask <task>
   install [--root DIR]   build the static release binary, install it, and show it at work
   tour [BINARY]          a short session of two agents with a real board
   test [--all]           everything that has to hold before a change lands
+  torture [NAME]         the tests with real processes at their full size
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
   bench instructions     count the instructions of the hot commands: --check, --write, --profile
   cli-docs               write docs/cli.md from the help texts";
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         "install" => install::run(&arguments),
         "tour" => tour::run(&arguments),
         "test" => test::run(&arguments),
+        "torture" => torture::run(&arguments),
         "bench" => bench::run(&arguments),
         _ => {
             eprintln!("{USAGE}");

@@ -18,6 +18,7 @@ mod liveness;
 mod machine;
 mod mutations;
 mod pipes;
+mod queue;
 mod readers;
 mod retention;
 mod scale;

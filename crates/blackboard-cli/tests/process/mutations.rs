@@ -63,6 +63,7 @@ fn mutations_of_bytes() {
     let originals = originals();
     let mutations = size(60, 500);
     let mut chance = Chance::new(1);
+    let mut useless = 0;
     for number in 1..=mutations {
         let Original { database, log } = &originals[number % 2];
         let (mut database, mut log) = (database.clone(), log.clone());
@@ -77,10 +78,12 @@ fn mutations_of_bytes() {
             refused &= !is_answered(&board, call, &format!("mutation {number}, {what}"));
         }
         if refused {
+            useless += 1;
             assert_eq!(fs::read(board.database()).unwrap(), database, "{what}: the file was changed");
         }
-        progress("mutations", number, mutations);
+        progress("mutations, files", number, mutations);
     }
+    println!("mutations: {mutations} files, {useless} of no use, no panic, no hang, each kept");
 }
 
 /// Changes something, and says what.
@@ -158,25 +161,10 @@ fn what_is_no_board_at_all_is_refused_and_left_alone() {
 #[test]
 fn what_is_no_plain_file_of_ones_own_is_refused() {
     let bytes = &originals()[0].database;
-    let fifo = |path: &Path| {
-        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap().success());
-    };
-    let linked = |path: &Path, link: &dyn Fn(&Path, &Path)| {
-        let real = path.with_file_name("real.db");
-        write_private(&real, bytes);
-        link(&real, path);
-    };
-    let cases: [(&str, &dyn Fn(&Path)); 5] = [
-        ("a FIFO", &|path| fifo(path)),
-        ("a directory", &|path| fs::create_dir(path).unwrap()),
-        ("a symbolic link", &|path| linked(path, &|real, path| symlink(real, path).unwrap())),
-        ("a hard link", &|path| linked(path, &|real, path| fs::hard_link(real, path).unwrap())),
-        ("a link that leads nowhere", &|path| symlink("nowhere", path).unwrap()),
-    ];
-    for (what, make) in cases {
+    for what in ["FIFO", "directory", "symbolic link", "hard link", "link that leads nowhere"] {
         let board = TestBoard::new();
         fs::create_dir(board.database().parent().unwrap()).unwrap();
-        make(board.database());
+        put_in_its_place(what, board.database(), bytes);
         for call in CALLS {
             // By its directory, because a directory as a board means the database in it.
             let directory = board.database().parent().unwrap();
@@ -187,6 +175,23 @@ fn what_is_no_plain_file_of_ones_own_is_refused() {
         }
         let real = board.database().with_file_name("real.db");
         assert!(!real.exists() || fs::read(&real).unwrap() == *bytes, "{what}");
+    }
+}
+
+fn put_in_its_place(what: &str, path: &Path, bytes: &[u8]) {
+    let real = path.with_file_name("real.db");
+    match what {
+        "FIFO" => make_fifo(path),
+        "directory" => fs::create_dir(path).unwrap(),
+        "symbolic link" => {
+            write_private(&real, bytes);
+            symlink(real, path).unwrap();
+        }
+        "hard link" => {
+            write_private(&real, bytes);
+            fs::hard_link(real, path).unwrap();
+        }
+        _ => symlink("nowhere", path).unwrap(),
     }
 }
 
@@ -202,9 +207,9 @@ fn companions_that_are_no_files_are_survived() {
             let path = board.beside(companion);
             match kind {
                 "directory" => fs::create_dir(&path).unwrap(),
-                "fifo" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "fifo" => make_fifo(&path),
                 "symlink" => symlink(board.path().join("elsewhere"), &path).unwrap(),
-                _ => write_private(&path, &[0xa5; 40_000]),
+                _ => write_private(&path, &vec![0xa5; 40_000]),
             }
             for call in CALLS {
                 is_answered(&board, call, &format!("{companion} is a {kind}"));
@@ -246,6 +251,11 @@ fn write_private(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn make_fifo(path: &Path) {
+    let made = Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap();
+    assert!(made.success());
 }
 
 fn other_program() -> Vec<u8> {

@@ -50,12 +50,12 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
         // A sweep that saw the heartbeat leaves the agent alone, one that did not came before it.
         assert_eq!(beat["recovered"] == true, sweep["staleAgents"][0].is_object(), "{sweep} {beat}");
         assert_eq!(board.status_of(&session), "active", "round {round}");
-        let lost = if beat["recovered"] == true { 1 } else { 0 };
+        let lost = usize::from(beat["recovered"] == true);
         assert_eq!(beat["lost"].as_array().unwrap().len(), lost);
         recovered += lost;
-        progress("sweep against heartbeat, rounds", round, rounds);
+        progress("sweep-race, rounds", round, rounds);
     }
-    println!("sweep against heartbeat: {rounds} rounds, the sweep came first in {recovered}");
+    println!("sweep-race: {rounds} rounds, the sweep came first in {recovered}");
     assert_eq!((board.count_of("agent_stale"), board.count_of("agent_recovered")), (recovered, recovered));
     board.assert_sound();
 }

@@ -29,7 +29,8 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
             "a board needs a directory that this user may write to; --db or BLACKBOARD_DB names another one",
         )
         .into(),
-        Some(ErrorCode::SystemIoFailure) => {
+        // Locks that fail for good, not because somebody holds them, are a matter of the file system as well.
+        Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
             Fault::new(Code::Io, format!("the operating system failed to read or write {shown}"))
                 .hint("see the cause; a network or overlay file system may not support SQLite's locks")
                 .because(error)

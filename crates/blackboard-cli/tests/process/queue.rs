@@ -1,0 +1,77 @@
+//! The queue in front of the writer lock: who dies in it holds up nobody.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::crowd::{at_once, end_of, kill, wait_until};
+use crate::scale::{Chance, progress, size};
+use crate::test_board::TestBoard;
+
+#[test]
+fn members_of_the_queue_that_are_killed_hold_up_nobody() {
+    let (rounds, members) = (size(2, 40), size(40, 120));
+    let mut finished = 0;
+    for round in 1..=rounds {
+        let board = TestBoard::new();
+        board.session("Ivy");
+        let holder = board.sql();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut children: Vec<_> = (0..members)
+            .map(|index| {
+                Some(board.start(["work", "create", &format!("item-{index}"), "--title", "Work", "--json"]))
+            })
+            .collect();
+        // One is at the head and tries, the others wait for it.
+        wait_until("a queue", || (waiting_for(&board) > 0).then_some(()));
+        let mut chance = Chance::new(round);
+        let mut killed = Vec::new();
+        for turn in 0..members / 3 {
+            if turn == members / 6 {
+                holder.execute_batch("ROLLBACK").unwrap();
+            }
+            if let Some(child) = children[chance.below(members)].take() {
+                kill(child.id());
+                killed.push(child);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        for child in killed {
+            end_of(child);
+        }
+        for (index, child) in children.into_iter().enumerate() {
+            let Some(child) = child else { continue };
+            let ended = end_of(child);
+            assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+            let created = format!("SELECT count(*) FROM work_items WHERE item_id = 'item-{index}'");
+            assert_eq!(board.number(&created), 1);
+            finished += 1;
+        }
+        board.assert_sound();
+        progress("queue, rounds", round, rounds);
+    }
+    println!("queue: {rounds} rounds of {members}, every 5 ms one killed, {finished} finished, none failed");
+}
+
+#[test]
+fn a_hundred_writers_at_once_all_get_their_turn() {
+    let writers = size(100, 500);
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    let answers =
+        at_once(writers, |_| board.run(["agent", "heartbeat", "--session", &session, "--progress", "on"]));
+    for answer in answers {
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    }
+    assert_eq!(board.count_of("heartbeat_received"), writers);
+    board.assert_sound();
+    println!("queue: {writers} writers at once, none failed");
+}
+
+/// How many processes wait in the queue of a board, as the kernel sees it.
+fn waiting_for(board: &TestBoard) -> usize {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(sidecar) = std::fs::symlink_metadata(board.beside("-lock")) else { return 0 };
+    let file = format!(":{} ", sidecar.ino());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().filter(|line| line.contains("->") && line.contains("FLOCK") && line.contains(&file)).count()
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask torture`: the tests with real processes at their full size, against the release build.
+//!
+//! They are the tests that CI runs at a small size: only `BLACKBOARD_TEST_SCALE` differs, so that there is one
+//! definition of what has to hold. A test tells its figures in a line that starts with the name of its torment.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// What there is to endure: its name here, the module of its tests, and what it is.
+const TORMENTS: &[(&str, &str, &str)] = &[
+    ("crash-claims", "crash_claims::", "200 processes claim 50 times each, 30 % of them are killed"),
+    ("unknown-outcome", "unknown_outcome::", "killed at any moment, repeated until answered: happened once"),
+    ("disk-full", "disk_full::", "no room, then room again"),
+    ("mutations", "mutations::", "500 files that are not what they were"),
+    ("wal", "wal::", "the log after 10,000 commands"),
+    ("syscalls", "system_calls::", "the n-th system call fails"),
+    ("queue", "queue::", "members of the writer queue are killed every 5 ms"),
+    ("sweep-race", "sweep_race::", "10,000 rounds of sweep against heartbeat"),
+];
+
+/// Larger than what brings any test to its full size.
+const SCALE: &str = "1000";
+
+/// Runs one torment, or all of them.
+pub fn run(arguments: &[String]) -> Result {
+    let wanted = match arguments {
+        [] => "all",
+        [name] => name.as_str(),
+        _ => return Err(usage().into()),
+    };
+    let torments: Vec<_> = TORMENTS.iter().filter(|(name, ..)| wanted == "all" || wanted == *name).collect();
+    if torments.is_empty() {
+        return Err(usage().into());
+    }
+    if !tests().arg("--no-run").status()?.success() {
+        return Err("the tests could not be built".into());
+    }
+    let mut outcomes = Vec::new();
+    for (name, module, about) in torments {
+        println!("\n== {name}: {about}");
+        outcomes.push(endure(name, module)?);
+    }
+    println!("\n{:<16} {:<8} {:>8}  figures", "torment", "verdict", "time");
+    for outcome in &outcomes {
+        let verdict = if outcome.passed { "ok" } else { "FAILED" };
+        let figures = outcome.figures.join("; ");
+        println!("{:<16} {verdict:<8} {:>6} s  {figures}", outcome.name, outcome.time.as_secs());
+    }
+    let failed: Vec<_> =
+        outcomes.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.name).collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("not endured: {}", failed.join(", ")).into()) }
+}
+
+struct Outcome {
+    name: &'static str,
+    passed: bool,
+    time: Duration,
+    figures: Vec<String>,
+}
+
+/// Runs the tests of one module, shows what they say, and keeps their figures and what they skipped.
+fn endure(name: &'static str, module: &str) -> Result<Outcome> {
+    let start = Instant::now();
+    let mut tests = tests();
+    tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
+    let mut child = tests.stdout(Stdio::piped()).spawn()?;
+    let mut figures = Vec::new();
+    let own = format!("{name}: ");
+    for line in BufReader::new(child.stdout.take().ok_or("the tests have no output")?).lines() {
+        let line = line?;
+        println!("{line}");
+        if let Some(figure) = line.strip_prefix(&own) {
+            figures.push(figure.to_owned());
+        } else if line.starts_with("skipped: ") {
+            figures.push(line);
+        }
+    }
+    let passed = child.wait()?.success();
+    Ok(Outcome { name, passed, time: start.elapsed(), figures })
+}
+
+fn tests() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--quiet", "--release", "--package", "blackboard-cli", "--test", "process"]);
+    cargo
+}
+
+fn usage() -> String {
+    let names: Vec<_> = TORMENTS.iter().map(|(name, ..)| *name).collect();
+    format!("usage: cargo xtask torture [{}|all]", names.join("|"))
+}
