@@ -4,6 +4,9 @@
 //! once, and if somebody is at work, queues for a lock on a sidecar file, which the kernel gives in turn and takes
 //! back when a process dies. Only the holder of that lock polls SQLite's. SQLite's lock stays the truth: a fault in
 //! the queue costs fairness and nothing else. Without contention it costs nothing.
+//!
+//! The time limit is about a lock that does not move. On a machine that is overloaded a long queue takes longer than
+//! that, but as long as others commit, waiting makes sense.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -19,6 +22,9 @@ use crate::store::Patience;
 
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+
+/// How many time limits a writer waits at most, however busy the others are.
+const LIMITS: u32 = 12;
 
 /// How often the holder of the lock is looked for before it stays unnamed.
 #[cfg(target_os = "linux")]
@@ -59,13 +65,13 @@ impl Queue {
         if patience == Patience::Never || self.leaves_waiting_to_sqlite(patience) {
             return Err(faults::busy(&self.database, None));
         }
-        let deadline = Instant::now() + self.limit;
-        let Some(_head) = self.enter(deadline) else {
+        let mut wait = Wait::new(self.limit, || last_commit(connection));
+        let Some(_head) = self.enter(&mut wait) else {
             return Err(faults::busy(&self.database, lock_holder(&self.database)));
         };
         let mut pause = POLL.0;
         while !self.try_begin(connection)? {
-            if Instant::now() >= deadline {
+            if wait.left().is_none() {
                 return Err(faults::busy(&self.database, lock_holder(&self.database)));
             }
             thread::sleep(pause);
@@ -80,7 +86,7 @@ impl Queue {
 
     /// Waits for the head of the queue, alone, for as long as `limit` allows. Creating a database happens here.
     pub(super) fn enter_alone(&self) -> Option<Head> {
-        self.enter(Instant::now() + self.limit)
+        self.enter(&mut Wait::new(self.limit, || None))
     }
 
     /// Where the sidecar file lies.
@@ -96,9 +102,9 @@ impl Queue {
         }
     }
 
-    /// The lock on the sidecar file, by `deadline`. Where the file can't be had, everybody is at the head: the
-    /// database's own lock decides.
-    fn enter(&self, deadline: Instant) -> Option<Head> {
+    /// The lock on the sidecar file, before the wait is over. Where the file can't be had, everybody is at the head:
+    /// the database's own lock decides.
+    fn enter(&self, wait: &mut Wait<impl FnMut() -> Option<i64>>) -> Option<Head> {
         let file = open_sidecar(&self.sidecar()).or_else(|_| File::open("/dev/null")).ok()?;
         if file.try_lock().is_ok() {
             return Some(Head { _lock: file });
@@ -111,13 +117,54 @@ impl Queue {
                 let _ = sender.send(file);
             }
         });
-        let file = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()?;
-        Some(Head { _lock: file })
+        loop {
+            match receiver.recv_timeout(wait.left()?) {
+                Ok(file) => return Some(Head { _lock: file }),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     fn fault(&self, error: rusqlite::Error) -> crate::Error {
         faults::translate(&self.database, error)
     }
+}
+
+/// How long somebody waits: until nothing has happened for `limit`, or for [`LIMITS`] of it.
+struct Wait<F> {
+    limit: Duration,
+    progress: F,
+    seen: Option<i64>,
+    until: Instant,
+    at_most_until: Instant,
+}
+
+impl<F: FnMut() -> Option<i64>> Wait<F> {
+    /// `progress` changes when somebody else got something done.
+    fn new(limit: Duration, mut progress: F) -> Wait<F> {
+        let now = Instant::now();
+        Wait { limit, seen: progress(), progress, until: now + limit, at_most_until: now + limit * LIMITS }
+    }
+
+    /// How much longer to wait; `None` when it is over.
+    fn left(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if now >= self.until {
+            let seen = (self.progress)();
+            if seen == self.seen || now >= self.at_most_until {
+                return None;
+            }
+            self.seen = seen;
+            self.until = now + self.limit;
+        }
+        Some(self.until - now)
+    }
+}
+
+/// A number that changes when another connection commits. Reading it waits for nobody.
+fn last_commit(connection: &Connection) -> Option<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0)).ok()
 }
 
 /// The file beside the database with this ending.
@@ -166,6 +213,29 @@ fn writer_pid(locks: &str, inode: u64) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::{LIMITS, Wait};
+
+    #[test]
+    fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {
+        let commits = Cell::new(Some(1));
+        let mut wait = Wait::new(Duration::ZERO, || commits.get());
+        assert_eq!(wait.left(), None, "nobody has committed");
+
+        let mut wait = Wait::new(Duration::from_hours(1), || commits.get());
+        assert!(wait.left().is_some(), "the limit is not over");
+        wait.until -= Duration::from_hours(2);
+        commits.set(Some(2));
+        assert!(wait.left().is_some_and(|left| left > Duration::from_mins(59)), "somebody has committed");
+        wait.until -= Duration::from_hours(2);
+        assert_eq!(wait.left(), None, "nobody has since then");
+        commits.set(Some(3));
+        wait.at_most_until -= Duration::from_hours(1) * LIMITS;
+        assert_eq!(wait.left(), None, "there is an end to everything");
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn the_writer_is_found_in_the_kernels_table() {
