@@ -397,10 +397,10 @@ pub(super) fn event_from(row: &rusqlite::Row<'_>) -> Result<Event> {
     Ok(Event {
         id: cells.revision(0)?,
         timestamp: cells.name(1)?,
-        event_type: EventType::from_name(&cells.text(2)?),
+        event_type: EventType::from_name(cells.str(2)?),
         actor_id: cells.optional_text(3)?,
         target_id: cells.optional_text(4)?,
-        target_type: cells.optional_text(5)?.and_then(|name| TargetType::from_name(&name)),
+        target_type: cells.optional_str(5)?.and_then(TargetType::from_name),
         summary: cells.text(6)?,
         metadata: cells.metadata(7)?,
         commit_id: cells.revision(8)?,
@@ -446,17 +446,26 @@ impl Cells<'_, '_> {
         }
     }
 
+    /// The text where it is, for what becomes something else.
+    fn str(&self, index: usize) -> Result<&str> {
+        let cell = self.row.get_ref(index).map_err(|error| self.damaged(index, error))?;
+        cell.as_str().map_err(|error| self.damaged(index, error))
+    }
+
+    fn optional_str(&self, index: usize) -> Result<Option<&str>> {
+        match self.row.get_ref(index).map_err(|error| self.damaged(index, error))? {
+            ValueRef::Null => Ok(None),
+            _ => self.str(index).map(Some),
+        }
+    }
+
     fn name<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<T> {
-        let text = self.row.get_ref(index).map_err(|error| self.damaged(index, error))?;
-        let text = text.as_str().map_err(|error| self.damaged(index, error))?;
-        text.parse().map_err(|error: Error| self.damaged(index, error))
+        self.str(index)?.parse().map_err(|error: Error| self.damaged(index, error))
     }
 
     fn optional_name<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<Option<T>> {
-        match self.row.get_ref(index).map_err(|error| self.damaged(index, error))? {
-            rusqlite::types::ValueRef::Null => Ok(None),
-            _ => self.name(index).map(Some),
-        }
+        let Some(text) = self.optional_str(index)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|error: Error| self.damaged(index, error))
     }
 
     fn metadata(&self, index: usize) -> Result<Option<Metadata>> {

@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 use crate::status::Room;
 
 /// How many frames the write-ahead log may have before it is folded back.
-const FRAMES_KEPT: u32 = 200;
+const FRAMES_KEPT: u32 = 100;
 
 /// How many connections are kept for later.
 const CONNECTIONS_KEPT: usize = 4;
