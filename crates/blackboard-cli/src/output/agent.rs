@@ -92,15 +92,23 @@ impl Render for RecordedHeartbeat {
 }
 
 /// The answer of `agent list`.
-pub struct AgentList(pub Vec<ListedAgent>);
+pub struct AgentList {
+    /// Who was found.
+    pub agents: Vec<ListedAgent>,
+    /// Whether those that have ended were left out because nobody asked for them.
+    pub hides_ended: bool,
+}
 
 impl Render for AgentList {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.0)
+        answer.list(&self.agents)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
+        if self.agents.is_empty() && self.hides_ended {
+            return screen.line(format_args!("No live agents. --all shows those that have ended too."));
+        }
+        if self.agents.is_empty() {
             return screen.line(format_args!("No agents."));
         }
         let mut table = Table::new([
@@ -110,8 +118,9 @@ impl Render for AgentList {
             Column::fixed("status"),
             Column::fixed("last seen"),
             Column::fixed("pid"),
+            Column::wrapping("work"),
         ]);
-        for ListedAgent { agent, depth } in &self.0 {
+        for ListedAgent { agent, depth } in &self.agents {
             let indent = match depth {
                 0 => String::new(),
                 depth => format!("{}└ ", "  ".repeat(depth - 1)),
@@ -123,6 +132,7 @@ impl Render for AgentList {
                 Cell::word(agent.status.as_str()),
                 Cell::new(time::ago(screen.now().since(agent.last_seen_at))),
                 Cell::optional(agent.pid.map(|pid| pid.to_string())),
+                Cell::optional(agent.current_work.as_ref()),
             ]);
         }
         screen.table(&table)

@@ -50,15 +50,23 @@ render_object! {
 }
 
 /// The answer of `work list`.
-pub struct WorkList(pub Vec<WorkItem>);
+pub struct WorkList {
+    /// What was found.
+    pub items: Vec<WorkItem>,
+    /// Whether completed items were left out because nobody asked for them.
+    pub hides_completed: bool,
+}
 
 impl Render for WorkList {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.0)
+        answer.list(&self.items)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
+        if self.items.is_empty() && self.hides_completed {
+            return screen.line(format_args!("No open work items. --all shows completed ones too."));
+        }
+        if self.items.is_empty() {
             return screen.line(format_args!("No work items."));
         }
         let mut table = Table::new([
@@ -70,7 +78,7 @@ impl Render for WorkList {
             Column::wrapping("claimed by"),
             Column::fixed("age"),
         ]);
-        for item in &self.0 {
+        for item in &self.items {
             table.row([
                 Cell::new(&item.item_id),
                 Cell::new(&item.title),

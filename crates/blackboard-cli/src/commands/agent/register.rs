@@ -1,7 +1,7 @@
 //! `blackboard agent register`
 
+use blackboard::Result;
 use blackboard::agent::Register as Registration;
-use blackboard::{Metadata, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::metadata;
@@ -24,7 +24,7 @@ use crate::output::agent::{ExportLine, RegisteredAgent};
 pub struct Register {
     /// What the agent calls itself; a delegate is "PARENT (delegate)" unless it says otherwise [default: agent.name of
     /// the configuration]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     name: Option<String>,
 
     /// Where it works; a delegate inherits it
@@ -32,7 +32,7 @@ pub struct Register {
     project: Option<String>,
 
     /// What it works on
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 
     /// The session that it works for
@@ -48,8 +48,8 @@ pub struct Register {
     pid: Option<u32>,
 
     /// A JSON object to store with it
-    #[arg(long, value_name = "JSON", value_parser = metadata)]
-    metadata: Option<Metadata>,
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
 
     /// Print a line for eval that exports BLACKBOARD_SESSION_ID
     #[arg(long, conflicts_with = "json")]
@@ -73,7 +73,7 @@ impl Run for Register {
             session_hint: self.session_hint,
             pid,
             shares_process: false,
-            metadata: self.metadata,
+            metadata: metadata(self.metadata)?,
         })?;
         context.sweep(&board, Some(&registered.agent.session_id));
         Ok(if self.shell {
