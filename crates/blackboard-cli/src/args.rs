@@ -91,11 +91,17 @@ pub fn repeatable(arguments: &[OsString]) -> Vec<OsString> {
 
 /// Whether a call that could not be understood wanted JSON.
 pub fn asks_for_json(arguments: &[OsString]) -> bool {
-    arguments
-        .iter()
-        .map(OsString::as_os_str)
-        .take_while(|argument| *argument != OsStr::new("--"))
-        .any(|argument| argument == "--json")
+    has_switch(arguments, "--json")
+}
+
+/// Whether a call that could not be understood wanted a line for `eval`.
+pub fn asks_for_shell(arguments: &[OsString]) -> bool {
+    has_switch(arguments, "--shell") && !asks_for_json(arguments)
+}
+
+fn has_switch(arguments: &[OsString], switch: &str) -> bool {
+    let before_values = arguments.iter().take_while(|argument| *argument != OsStr::new("--"));
+    before_values.into_iter().any(|argument| argument == switch)
 }
 
 /// How many letters of a word are enough to recognise it.

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             let invocation = args::find(&arguments);
             let path = invocation.path();
             let error = parse(invocation, &arguments).err().unwrap_or(error);
-            exit::usage(&error, path, args::asks_for_json(&arguments))
+            exit::usage(&error, path, &arguments)
         }
     }
 }

@@ -76,8 +76,8 @@ pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
 }
 
 /// The JSON object of an option. Not a parser of clap's, which would repeat all of it if something is wrong.
-pub fn metadata(text: Option<String>) -> Result<Option<Metadata>> {
-    text.as_deref().map(Metadata::parse).transpose()
+pub fn metadata(text: Option<&str>) -> Result<Option<Metadata>> {
+    text.map(Metadata::parse).transpose()
 }
 
 /// The statuses of what a list shows: every one with `--all`, else those that are named, else the usual ones.

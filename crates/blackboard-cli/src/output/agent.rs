@@ -1,7 +1,9 @@
 //! Agents, for people and programs.
 
+use std::cell;
 use std::time::Duration;
 
+use blackboard::Error;
 use blackboard::agent::{Deregistered, Heartbeaten, ListedAgent, Registered, ShownAgent};
 use serde::Serialize;
 
@@ -61,6 +63,26 @@ impl Render for ExportLine {
         screen.line(format_args!("export BLACKBOARD_SESSION_ID={}", self.session_id))
     }
 }
+
+/// The answer of `agent register --shell` when it failed: `eval` goes by what it runs, not by the exit code of what
+/// printed it, and a script under `set -e` must not go on without a session.
+pub struct FailingLine(pub cell::Cell<Option<Error>>);
+
+impl Render for FailingLine {
+    fn json(&self, _answer: &mut Answer<'_>) -> Result {
+        self.0.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("{FAILS_IN_A_SHELL}"))?;
+        // What is not flushed is dropped when an answer fails.
+        screen.writer().flush()?;
+        self.0.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// A line for `eval` that fails and does nothing else.
+pub const FAILS_IN_A_SHELL: &str = "false";
 
 /// The answer of `agent heartbeat`.
 pub struct RecordedHeartbeat(pub Heartbeaten);

@@ -94,16 +94,6 @@ fn bytes_that_are_no_text_are_a_mistake_and_no_crash() {
 }
 
 #[test]
-fn whoever_takes_the_session_from_the_environment_is_told_so() {
-    let scratch = Scratch::new();
-    let mut command = scratch.command(["agent", "heartbeat"]);
-    let output =
-        crate::scratch::Output::of(command.env("BLACKBOARD_SESSION_ID", "forgotten").output().unwrap());
-    assert_eq!(output.code, 3);
-    assert!(output.stderr.contains("BLACKBOARD_SESSION_ID names it"), "{output:?}");
-}
-
-#[test]
 fn a_wrong_value_points_to_the_help_of_its_command() {
     let output = Scratch::new().run(["work", "list", "--limit", "0", "--json"]);
     assert_eq!(output.refused(blackboard::Code::Usage)["hint"], "run `blackboard work list --help`");

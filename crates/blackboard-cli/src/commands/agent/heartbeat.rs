@@ -65,7 +65,7 @@ impl Run for Heartbeat {
             work: self.work,
             work_item: self.work_item,
             status: self.status,
-            metadata: metadata(self.metadata)?,
+            metadata: metadata(self.metadata.as_deref())?,
             operation: self.op,
         })?;
         Ok(Outcome::new(RecordedHeartbeat(beat)))

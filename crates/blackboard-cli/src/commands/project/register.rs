@@ -50,7 +50,7 @@ impl Run for Register {
             name: self.name,
             path: self.path,
             repo: self.repo,
-            metadata: metadata(self.metadata)?,
+            metadata: metadata(self.metadata.as_deref())?,
             session,
         })?;
         Ok(Outcome::new(RegisteredProject(registered)))

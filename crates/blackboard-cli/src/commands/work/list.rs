@@ -52,8 +52,8 @@ pub struct List {
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, claimed_by) = if self.mine || self.session.session.is_some() {
-            let (board, session) = context.reading_as(self.session.session.as_deref())?;
-            (board, Some(session.ok_or_else(|| context.no_session())?))
+            let (board, session) = context.reading_own(self.session.session.as_deref())?;
+            (board, Some(session))
         } else {
             (context.reading()?, None)
         };

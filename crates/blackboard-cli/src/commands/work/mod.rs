@@ -60,7 +60,7 @@ impl NewItemOptions {
             source_ref: self.source_ref,
             priority,
             blocked_by: self.blocked_by,
-            metadata: metadata(self.metadata)?,
+            metadata: metadata(self.metadata.as_deref())?,
             session,
         })
     }
