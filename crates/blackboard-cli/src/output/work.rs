@@ -6,7 +6,7 @@ use blackboard::work::{
     Blocked, Claimed, Completed, Created, Deleted, Released, Reset, Unblocked, WorkHistory, WorkItem,
 };
 
-use super::{Cell, Column, Result, Screen, Table, escape, time};
+use super::{Cell, Column, Result, Screen, Table, escape, event, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
@@ -254,8 +254,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         screen.gap()?;
         screen.heading("History:")?;
         for event in &details.history {
-            let (timestamp, event_type) = (event.timestamp, &event.event_type);
-            screen.line(format_args!("  {timestamp}  {event_type:<20} {}", escape(&event.summary)))?;
+            screen.line(format_args!("  {}  {}", event.timestamp, event::described(event)))?;
         }
     }
     Ok(())

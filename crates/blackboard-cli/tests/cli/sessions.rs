@@ -142,3 +142,22 @@ fn whoever_creates_a_board_in_passing_is_told_where() {
     let init = Scratch::new().run(["init"]).success();
     assert!(init.stderr.is_empty() && init.stdout.starts_with("Created board: "), "{init:?}");
 }
+
+#[test]
+fn a_name_that_is_not_found_comes_with_a_way_to_find_it() {
+    let scratch = board();
+    let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
+    let beginning = &session.as_str().unwrap()[..5];
+    for (call, hint) in [
+        (
+            &["agent", "show", beginning][..],
+            "give at least 6 characters of the id: blackboard agent list --all",
+        ),
+        (&["agent", "show", "nobody"], "see who is here: blackboard agent list --all"),
+        (&["project", "remove", "nope"], "see which ones are: blackboard project list"),
+        (&["project", "status", "nope"], "see which ones are: blackboard project list"),
+    ] {
+        let output = scratch.run(call.iter().chain(&["--json"]));
+        assert_eq!((output.code, output.json()["hint"].as_str()), (3, Some(hint)), "{call:?}");
+    }
+}
