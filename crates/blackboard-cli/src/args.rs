@@ -21,7 +21,8 @@ pub struct Globals {
     pub json: bool,
 
     /// Store text even if it looks like a credential
-    #[arg(long, global = true, help_heading = HEADING, hide_short_help = true, overrides_with = "allow_secret_looking")]
+    #[arg(long, global = true, help_heading = HEADING, hide_short_help = true)]
+    #[arg(overrides_with = "allow_secret_looking")]
     pub allow_secret_looking: bool,
 }
 
@@ -100,8 +101,8 @@ pub fn asks_for_shell(arguments: &[OsString]) -> bool {
 }
 
 fn has_switch(arguments: &[OsString], switch: &str) -> bool {
-    let before_values = arguments.iter().take_while(|argument| *argument != OsStr::new("--"));
-    before_values.into_iter().any(|argument| argument == switch)
+    let mut before_values = arguments.iter().take_while(|argument| *argument != OsStr::new("--"));
+    before_values.any(|argument| argument == switch)
 }
 
 /// How many letters of a word are enough to recognise it.

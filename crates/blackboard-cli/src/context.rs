@@ -88,7 +88,8 @@ impl Context {
             Err(error)
                 if session.is_none() && matches!(error.code(), Code::AgentNotFound | Code::NoSession) =>
             {
-                warn(&format!("{error}; this is done without a session"));
+                let hint = error.hint().unwrap_or_default();
+                warn(&format!("{error}; this is done without a session ({hint})"));
                 None
             }
             found => found?,

@@ -60,8 +60,8 @@ fn what_an_operator_may_do_is_done_without_the_session_of_another_board() {
     for call in FOR_OPERATORS_TOO {
         let mut command = scratch.command(call.iter());
         let said = output(command.env("BLACKBOARD_SESSION_ID", "forgotten")).success().stderr;
-        let expected =
-            "warning: there is no session forgotten on this board; this is done without a session\n";
+        let expected = "warning: there is no session forgotten on this board; this is done without a session \
+                        (BLACKBOARD_SESSION_ID names it: register again on this board, or unset it)\n";
         assert_eq!(said, expected, "{call:?}");
         // One that is named with an option has to exist.
         let named = scratch.run(call.iter().chain(&["--session", "forgotten", "--json"]));

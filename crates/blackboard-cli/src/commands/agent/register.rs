@@ -1,8 +1,8 @@
 //! `blackboard agent register`
 
-use blackboard::Result;
 use std::cell::Cell;
 
+use blackboard::Result;
 use blackboard::agent::{Register as Registration, Registered};
 
 use crate::commands::Run;
