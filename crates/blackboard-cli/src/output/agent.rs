@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blackboard::agent::{Deregistered, Heartbeaten, ListedAgent, Registered, ShownAgent};
+use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent};
 use serde::Serialize;
 
 use super::{Cell, Column, Screen, Table, escape, time};
@@ -63,7 +63,7 @@ impl Render for ExportLine {
 }
 
 /// The answer of `agent heartbeat`.
-pub struct RecordedHeartbeat(pub Heartbeaten);
+pub struct RecordedHeartbeat(pub HeartbeatRecorded);
 
 impl Render for RecordedHeartbeat {
     fn json(&self, answer: &mut Answer<'_>) -> Result {

@@ -10,7 +10,7 @@ pub enum Step {
     Beat { who: u8, progress: bool, item: Option<u8>, status: Option<AgentStatus>, operation: Option<u8> },
     Deregister { who: u8 },
     Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
-    Claim { item: u8, who: u8, title: Option<u8> },
+    Claim { item: u8, who: u8, title: Option<u8>, blockers: Vec<u8> },
     ClaimNext { who: u8, project: Option<u8>, priority: Option<u8> },
     Release { item: u8, who: u8, fence: Fence },
     Complete { item: u8, who: u8, fence: Fence },
@@ -38,7 +38,7 @@ pub enum Fate {
     Reboot,
 }
 
-/// Which fence a caller thinks to have.
+/// Which fence a caller believes to have.
 #[derive(Clone, Debug)]
 pub enum Fence {
     None,
@@ -99,8 +99,8 @@ fn work() -> impl Strategy<Value = Step> {
             .prop_map(|(item, title, priority, project, blockers)| {
                 Step::Create { item, title, priority, project, blockers }
             }),
-        5 => (item(), who(), option::weighted(0.3, 0..2_u8))
-            .prop_map(|(item, who, title)| Step::Claim { item, who, title }),
+        5 => (item(), who(), option::weighted(0.3, 0..2_u8), blockers())
+            .prop_map(|(item, who, title, blockers)| Step::Claim { item, who, title, blockers }),
         3 => (who(), option::weighted(0.2, 0..2_u8), option::weighted(0.2, 0..3_u8))
             .prop_map(|(who, project, priority)| Step::ClaimNext { who, project, priority }),
         2 => (item(), who(), fence()).prop_map(|(item, who, fence)| Step::Release { item, who, fence }),

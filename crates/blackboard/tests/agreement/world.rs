@@ -99,9 +99,9 @@ impl World {
             Step::Create { item: id, title, priority, project, blockers } => {
                 board.work().create(&create(*id, *title, *priority, *project, blockers)).map(shown)
             }
-            Step::Claim { item: id, who, title } => {
+            Step::Claim { item: id, who, title, blockers } => {
                 let claim = Claim {
-                    create: title.map(|title| create(*id, title, 1, None, &[])),
+                    create: title.map(|title| create(*id, title, 1, None, blockers)),
                     ..Claim::of(&item(*id), &session(*who))
                 };
                 let claimed = board.work().claim(&claim)?;
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Reads one batch, and moves the cursor behind it.
+    /// Reads one batch, and moves the cursor after it.
     fn observe(&self, session: &str, reader: &str, limit: usize) -> Result<String> {
         let since = Since::Cursor { session: session.to_owned(), reader: reader.to_owned() };
         let observation = self.board.events().observe(&since, &[])?;
