@@ -85,9 +85,10 @@ impl World {
                 };
                 board.agents().register(&request).map(shown)
             }
-            Step::Beat { who, progress, item: about, status, operation } => {
+            Step::Beat { who, progress, work, item: about, status, operation } => {
                 let beat = Beat {
                     progress: progress.then(|| "Half done".to_owned()),
+                    work: work.map(current_work),
                     work_item: about.map(item),
                     status: *status,
                     operation: operation.map(|number| format!("op{number}")),
@@ -227,6 +228,11 @@ fn create(id: u8, title: u8, how_soon: u8, project: Option<u8>, blockers: &[u8])
         blocked_by: items(blockers),
         ..Create::new(&item(id), &format!("Title {title}"))
     }
+}
+
+/// What a session says it works on: an item, by its title, or nothing.
+fn current_work(number: u8) -> String {
+    if number == 2 { String::new() } else { format!("Title {number}") }
 }
 
 fn priority(number: u8) -> blackboard::work::Priority {

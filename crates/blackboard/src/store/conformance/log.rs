@@ -105,7 +105,7 @@ fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
         assert_eq!(before(seconds), expected, "{seconds} s");
     }
     trim(fixture, 4);
-    assert_eq!(before(1), 4, "nothing that is kept is older, so everything behind the floor is newer");
+    assert_eq!(before(1), 4, "nothing that is kept is older, so everything after the floor is newer");
 }
 
 fn since(session: &str, reader: &str) -> Since {
