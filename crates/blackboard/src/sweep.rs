@@ -3,11 +3,14 @@
 //! It looks for candidates without a lock, asks the operating system about their processes, and then marks one agent
 //! at a time, in a transaction that looks again: a heartbeat that came in between wins, and of two sweeps one marks.
 
+mod clock_mark;
+
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
+pub(crate) use self::clock_mark::ClockMark;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -15,7 +18,7 @@ use crate::error::{Code, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Mark, Patience, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Patience, Range, Tx, Wanted};
 use crate::work::WorkItem;
 
 /// How many agents a sweep in passing marks or refreshes.
@@ -23,9 +26,6 @@ const BATCH: usize = 100;
 
 /// How many it looks at for that: delegates that are silent but have time left are in front of others for a while.
 const LOOKED_AT: usize = 10 * BATCH;
-
-/// How far the clocks may drift apart before somebody must have set one, or the machine slept.
-const CLOCK_TOLERANCE: i64 = 30_000;
 
 /// How a sweep is made.
 #[derive(Clone, Debug, Default)]
@@ -306,52 +306,6 @@ fn what_is_known_of(pid: Option<u32>, liveness: Liveness) -> String {
     }
 }
 
-/// How the wall clock stood against the monotonic one, the last time somebody looked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ClockMark {
-    boot: String,
-    offset_millis: i64,
-    grace_until: Option<Timestamp>,
-}
-
-impl ClockMark {
-    /// Where it is stored.
-    pub(crate) const KEY: Key = Key::Mark("clock");
-
-    /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
-    /// of grace.
-    pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
-        let mut seen = ClockMark::reading(board);
-        match ClockMark::stored(tx)? {
-            Some(known) if known.agrees_with(&seen) => return Ok(()),
-            Some(known) if known.boot == seen.boot => {
-                seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
-            }
-            _ => {}
-        }
-        let value = serde_json::to_string(&seen).unwrap_or_default();
-        changes.put(Mark { name: "clock", value });
-        Ok(())
-    }
-
-    fn stored(tx: &dyn Tx) -> Result<Option<ClockMark>> {
-        let mark = tx.row::<Mark>(&ClockMark::KEY)?;
-        Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
-    }
-
-    fn reading(board: &Board) -> ClockMark {
-        ClockMark {
-            boot: board.processes().boot(),
-            offset_millis: board.clock().now().millis() - board.clock().monotonic_millis(),
-            grace_until: None,
-        }
-    }
-
-    fn agrees_with(&self, other: &ClockMark) -> bool {
-        self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,17 +328,6 @@ mod tests {
             let agent = Agent { shares_process, ..an_agent("a") };
             let patience = board.patience_with(&agent, liveness, &sweep);
             assert_eq!(patience.as_secs(), expected, "{liveness:?}, shared {shares_process}, {threshold:?}");
-        }
-    }
-
-    #[test]
-    fn clocks_agree_within_half_a_minute_of_one_boot() {
-        let mark =
-            |boot: &str, offset_millis| ClockMark { boot: boot.to_owned(), offset_millis, grace_until: None };
-        for (boot, offset, expected) in
-            [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]
-        {
-            assert_eq!(mark("a", 0).agrees_with(&mark(boot, offset)), expected, "boot {boot}, {offset} ms");
         }
     }
 

@@ -93,9 +93,8 @@ fn decide(
     dependents: Vec<Dependent>,
     now: Timestamp,
 ) -> Result<(Changes, Completed)> {
-    let held =
-        |until: Timestamp| item.claimed_at.map_or(Duration::ZERO, |since| until.since(since)).as_secs();
-    let held_seconds = held(item.completed_at.unwrap_or(now));
+    let until = item.completed_at.unwrap_or(now);
+    let held_seconds = item.claimed_at.map_or(Duration::ZERO, |since| until.since(since)).as_secs();
     let mut changes = Changes::new();
     let is_repeated = item.status == Status::Completed
         && item.claimed_by.as_deref() == Some(&agent.session_id)
