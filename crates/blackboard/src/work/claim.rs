@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::create::{NewItem, new_item};
-use super::dependencies::{blockers_of, open_among};
+use super::dependencies::{blockers_of, named_blockers, open_among};
 use super::{Create, Priority, Status, Work, WorkItem, not_found};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
@@ -95,7 +95,8 @@ impl Work<'_> {
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
                 (Some(item), _) => Candidate::known(tx, item)?,
                 (None, Some(create)) => {
-                    let named = create.named_blockers(tx, false)?;
+                    create.its_project_must_exist(tx)?;
+                    let named = named_blockers(tx, &create.id, &create.blocked_by)?;
                     Candidate::created(new_item(create, named, tx.now())?)
                 }
                 (None, None) => return Err(not_found(&claim.id)),

@@ -80,7 +80,10 @@ impl Work<'_> {
         let create = create.cleaned(&self.board.settings().text)?;
         self.board.commit("work create", &create.wanted(), |tx| {
             let known = Known::read(tx, &create)?;
-            let named = create.named_blockers(tx, known.is_some())?;
+            if known.is_none() {
+                create.its_project_must_exist(tx)?;
+            }
+            let named = named_blockers(tx, &create.id, &create.blocked_by)?;
             let (mut changes, created) = decide(&create, known, named, tx.now())?;
             self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, created))
@@ -119,12 +122,9 @@ impl Create {
         Ok(cleaned)
     }
 
-    /// What is known of the blockers that it names. A new item's project has to be registered.
-    pub(super) fn named_blockers(&self, tx: &dyn Tx, exists: bool) -> Result<Vec<NamedBlocker>> {
-        if let (Some(project), false) = (&self.project, exists) {
-            crate::project::existing(tx, project)?;
-        }
-        named_blockers(tx, &self.id, &self.blocked_by)
+    pub(super) fn its_project_must_exist(&self, tx: &dyn Tx) -> Result<()> {
+        let project = self.project.as_deref();
+        project.map_or(Ok(()), |project| crate::project::existing(tx, project).map(drop))
     }
 }
 
