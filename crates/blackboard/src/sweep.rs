@@ -295,8 +295,8 @@ fn decide(
     (changes, stale)
 }
 
-/// Why the process does not speak for the agent, in words. One that lives is its own only if no other session runs in
-/// it: otherwise the agent would not have been marked.
+/// Why the process does not speak for the agent, in words. A live one that only this agent uses would have: so one that
+/// lives is shared.
 fn what_is_known_of(pid: Option<u32>, liveness: Liveness) -> String {
     match (pid, liveness) {
         (None, _) => "no PID".to_owned(),
