@@ -18,8 +18,15 @@ use crate::work::{Status, WorkItem};
 /// How many rows go in one transaction.
 const BATCH: usize = 2000;
 
-/// How many agents go in one transaction: each takes its cursors along, and its heartbeats as far as the batch goes.
-const AGENT_BATCH: u64 = 20;
+/// How many agents go in one transaction: each takes its cursors along, and its finished items and heartbeats as far as
+/// the batch goes.
+const AGENT_BATCH: usize = 20;
+
+/// How many ended agents are looked at for that: those that were found dead are kept longer, and stand before others.
+const LOOKED_AT: usize = 1000;
+
+/// How many events are looked at in each of three places of the log, to know how large events are.
+const SAMPLE: usize = 50;
 
 /// How long nobody looks again once nothing is due.
 const REST: Duration = Duration::from_hours(1);
@@ -58,16 +65,18 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn prune(&self) -> Result<Pruned> {
-        if !self.read(&[Wanted::Row(KEY)], is_due)? {
-            return Ok(Pruned::default());
-        }
+        // The search for agents takes no lock; each one that was found is looked at again under it.
+        let ended = self.read(&[Wanted::Row(KEY)], |tx| {
+            if is_due(tx)? { self.agents_to_forget(tx).map(Some) } else { Ok(None) }
+        })?;
+        let Some(ended) = ended else { return Ok(Pruned::default()) };
         self.try_commit("prune", &[Wanted::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok((Changes::new(), Pruned::default()));
             }
             let mut changes = Changes::new();
             let mut pruned = Pruned::default();
-            self.prune_agents(tx, &mut changes, &mut pruned)?;
+            self.prune_agents(tx, &ended, &mut changes, &mut pruned)?;
             if !pruned.more {
                 self.prune_events(tx, &mut changes, &mut pruned)?;
             }
@@ -126,45 +135,124 @@ impl Board {
 
     /// Up to where the log has to go so that it takes no more room than it may.
     fn over_the_limit(&self, tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<Revision> {
-        let sample = tx.events(&Page::after(floor, 100))?;
-        let bytes: usize = sample.iter().map(approximate_bytes).sum();
-        let average = (bytes / sample.len().max(1)).max(1) as u64;
+        let middle = floor.get() + (newest.get() - floor.get()) / 2;
+        let end = newest.get() - i64::try_from(SAMPLE).unwrap_or(i64::MAX);
+        let (mut bytes, mut count) = (0, 0);
+        for start in [floor, Revision::new(middle), Revision::new(end).max(floor)] {
+            let sample = tx.events(&Page::after(start, SAMPLE))?;
+            bytes += sample.iter().map(approximate_bytes).sum::<usize>();
+            count += sample.len();
+        }
+        let average = (bytes / count.max(1)).max(1) as u64;
         let allowed = i64::try_from(self.settings().max_log_bytes / average).unwrap_or(i64::MAX);
         Ok(Revision::new((newest.get() - allowed).max(floor.get())))
     }
 
-    fn prune_agents(&self, tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
-        let now = tx.now();
+    /// The sessions of agents that are due, one more than go at once.
+    fn agents_to_forget(&self, tx: &dyn Tx) -> Result<Vec<String>> {
         let shortest = self.settings().keep_completed_agents.min(self.settings().keep_stale_agents);
-        let ended = tx.rows::<Agent>(&Range::agents_ended_before(now.minus(shortest)))?;
-        let due = ended.into_iter().filter(|agent| {
-            let keep = match agent.status {
-                AgentStatus::Completed => self.settings().keep_completed_agents,
-                AgentStatus::Stale => self.settings().keep_stale_agents,
-                AgentStatus::Active | AgentStatus::Idle => return false,
-            };
-            agent.ended_at.is_some_and(|ended| now.since(ended) >= keep)
-        });
-        let mut room = BATCH as u64;
-        for agent in due {
-            // A parent stays as long as a delegate refers to it.
-            if !tx.rows::<Agent>(&Range::delegates_of(&agent.session_id))?.is_empty() {
-                continue;
+        let range = Range::agents_ended_before(tx.now().minus(shortest));
+        let mut due = Vec::new();
+        for agent in tx.hints::<Agent>(&range, LOOKED_AT)? {
+            if due.len() <= AGENT_BATCH && self.is_over(&agent, tx.now()) && !has_delegates(tx, &agent)? {
+                due.push(agent.session_id);
             }
-            let heartbeats = tx.heartbeats_of(&agent.session_id)?;
-            let goes = pruned.agents < AGENT_BATCH && heartbeats <= room;
-            changes.forget_heartbeats_of.push((agent.session_id.clone(), heartbeats.min(room)));
-            if !goes {
-                // What was too much for this batch goes with the next one.
-                pruned.more = true;
+        }
+        Ok(due)
+    }
+
+    /// Whether an agent ended long enough ago.
+    fn is_over(&self, agent: &Agent, now: Timestamp) -> bool {
+        let keep = match agent.status {
+            AgentStatus::Completed => self.settings().keep_completed_agents,
+            AgentStatus::Stale => self.settings().keep_stale_agents,
+            AgentStatus::Active | AgentStatus::Idle => return false,
+        };
+        agent.ended_at.is_some_and(|ended| now.since(ended) >= keep)
+    }
+
+    fn prune_agents(
+        &self,
+        tx: &dyn Tx,
+        due: &[String],
+        changes: &mut Changes,
+        pruned: &mut Pruned,
+    ) -> Result<()> {
+        let mut room = BATCH;
+        for (place, session) in due.iter().enumerate() {
+            if place == AGENT_BATCH {
+                // If none of them could go, looking again at once would find the same ones.
+                pruned.more = pruned.agents > 0;
                 break;
             }
-            forget(tx, &agent, changes)?;
-            room -= heartbeats;
-            pruned.agents += 1;
+            let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+            let Some(agent) = agent.filter(|agent| self.is_over(agent, tx.now())) else { continue };
+            if has_delegates(tx, &agent)? {
+                continue;
+            }
+            match forget(tx, session, &mut room, changes)? {
+                Forgotten::Everything => pruned.agents += 1,
+                Forgotten::Nothing => {}
+                // What was too much for this batch goes with the next one.
+                Forgotten::Part => {
+                    pruned.more = true;
+                    break;
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// Whether a delegate refers to an agent, which then stays.
+fn has_delegates(tx: &dyn Tx, agent: &Agent) -> Result<bool> {
+    let range = Range::delegates_of(&agent.session_id);
+    // A look that finds nothing is not validated; reading the range is.
+    Ok(tx.any(&range)? || !tx.rows::<Agent>(&range)?.is_empty())
+}
+
+/// How much of an agent went.
+enum Forgotten {
+    Everything,
+    Part,
+    Nothing,
+}
+
+/// Removes an agent and what hangs on it, as far as there is room. What it did keeps its name.
+fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -> Result<Forgotten> {
+    let claimed = Range::claimed_by(session);
+    let mut items = tx.hints::<WorkItem>(&claimed, *room + 1)?;
+    let all_items_go = items.len() <= *room;
+    if all_items_go {
+        items = tx.rows(&claimed)?;
+    } else {
+        items.truncate(*room);
+    }
+    if items.iter().any(|item| item.status != Status::Completed) {
+        // No verb leaves open work with an agent that has ended, and nobody is to lose work without an event.
+        return Ok(Forgotten::Nothing);
+    }
+    for item in items {
+        let key = Key::WorkItem(item.item_id);
+        if let Some(item) =
+            tx.row::<WorkItem>(&key)?.filter(|item| item.claimed_by.as_deref() == Some(session))
+        {
+            changes.put(WorkItem { claimed_by: None, ..item });
+            *room -= 1;
+        }
+    }
+    let heartbeats = tx.heartbeats_of(session)?;
+    let forgotten = heartbeats.min(*room as u64);
+    changes.forget_heartbeats_of.push((session.to_owned(), forgotten));
+    *room -= usize::try_from(forgotten).unwrap_or(*room);
+    if !all_items_go || forgotten < heartbeats {
+        return Ok(Forgotten::Part);
+    }
+    for cursor in tx.rows::<Cursor>(&Range::cursors_of(session))? {
+        changes.remove(Key::Cursor(cursor.owner, cursor.reader));
+    }
+    changes.remove(Key::Agent(session.to_owned()));
+    Ok(Forgotten::Everything)
 }
 
 /// Forgets the answers of operations that nobody will repeat any more.
@@ -182,23 +270,6 @@ fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> 
     Ok(())
 }
 
-/// Removes an agent and what hangs on it. What it did keeps its name.
-fn forget(tx: &dyn Tx, agent: &Agent, changes: &mut Changes) -> Result<()> {
-    let session = &agent.session_id;
-    for mut item in tx.rows::<WorkItem>(&Range::claimed_by(session))? {
-        if item.status != Status::Completed {
-            item.set_free();
-        }
-        item.claimed_by = None;
-        changes.put(item);
-    }
-    for cursor in tx.rows::<Cursor>(&Range::cursors_of(session))? {
-        changes.remove(Key::Cursor(cursor.owner, cursor.reader));
-    }
-    changes.remove(Key::Agent(session.clone()));
-    Ok(())
-}
-
 fn is_due(tx: &dyn Tx) -> Result<bool> {
     let mark = tx.row::<Mark>(&KEY)?;
     let mark = mark.and_then(|mark| serde_json::from_str::<PruneMark>(&mark.value).ok());
@@ -206,7 +277,7 @@ fn is_due(tx: &dyn Tx) -> Result<bool> {
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
 }
 
-/// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends behind a whole
+/// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends with a whole
 /// commit, as a page does, and the newest one stays.
 fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Revision> {
     let page = tx.events(&Page::after(revision.previous(), 1))?;

@@ -3,11 +3,14 @@
 //! It looks for candidates without a lock, asks the operating system about their processes, and then marks one agent
 //! at a time, in a transaction that looks again: a heartbeat that came in between wins, and of two sweeps one marks.
 
+mod clock_mark;
+
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
+pub(crate) use self::clock_mark::ClockMark;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -15,7 +18,7 @@ use crate::error::{Code, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Mark, Patience, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Patience, Range, Tx, Wanted};
 use crate::work::WorkItem;
 
 /// How many agents a sweep in passing marks or refreshes.
@@ -23,9 +26,6 @@ const BATCH: usize = 100;
 
 /// How many it looks at for that: delegates that are silent but have time left are in front of others for a while.
 const LOOKED_AT: usize = 10 * BATCH;
-
-/// How far the clocks may drift apart before somebody must have set one, or the machine slept.
-const CLOCK_TOLERANCE: i64 = 30_000;
 
 /// How a sweep is made.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,8 @@ impl Board {
         Ok(swept)
     }
 
-    /// The sweep that rides along with other commands: never waits, never fails, looks at no more than 100.
+    /// The sweep that rides along with other commands: never waits, never fails, looks at no more than 1,000 silent
+    /// agents and marks or refreshes no more than 100 of them.
     pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
         let sweep = Sweep { caller: caller.map(str::to_owned), ..Sweep::default() };
         self.sweep_agents(&sweep, Patience::Never).unwrap_or_default()
@@ -129,7 +130,7 @@ impl Board {
             }
             swept.pids_verified.push(agent.session_id.clone());
         } else if now.since(agent.last_seen_at) >= self.patience_with(agent, liveness, sweep) {
-            swept.stale_agents.extend(self.mark_stale(agent, sweep.dry_run, patience)?);
+            swept.stale_agents.extend(self.mark_stale(agent, liveness, sweep.dry_run, patience)?);
         }
         Ok(())
     }
@@ -175,13 +176,19 @@ impl Board {
         })
     }
 
-    fn mark_stale(&self, silent: &Agent, dry_run: bool, patience: Patience) -> Result<Option<StaleAgent>> {
+    fn mark_stale(
+        &self,
+        silent: &Agent,
+        liveness: Liveness,
+        dry_run: bool,
+        patience: Patience,
+    ) -> Result<Option<StaleAgent>> {
         let session = &silent.session_id;
         let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Range(Range::claimed_by(session))];
         if dry_run {
             return self.read(&wanted, |tx| {
                 let held = held_items(tx, session)?;
-                Ok(Some(decide(silent.clone(), held, tx.now()).1))
+                Ok(Some(decide(silent.clone(), held, liveness, tx.now()).1))
             });
         }
         self.commit_patiently(patience, "sweep", &wanted, |tx| {
@@ -192,7 +199,7 @@ impl Board {
             else {
                 return Ok((Changes::new(), None));
             };
-            let (changes, stale) = decide(agent, held_items(tx, session)?, tx.now());
+            let (changes, stale) = decide(agent, held_items(tx, session)?, liveness, tx.now());
             Ok((changes, Some(stale)))
         })
     }
@@ -242,20 +249,22 @@ fn held_items(tx: &dyn Tx, session: &str) -> Result<Vec<WorkItem>> {
 }
 
 /// What changes when an agent is found dead.
-fn decide(mut agent: Agent, held: Vec<WorkItem>, now: Timestamp) -> (Changes, StaleAgent) {
+fn decide(
+    mut agent: Agent,
+    held: Vec<WorkItem>,
+    liveness: Liveness,
+    now: Timestamp,
+) -> (Changes, StaleAgent) {
     let mut changes = Changes::new();
     let name = agent.agent_name.clone();
-    let process = match agent.pid {
-        Some(pid) => format!("PID {pid} not found"),
-        None => "no PID".to_owned(),
-    };
+    let process = what_is_known_of(agent.pid, liveness);
     let summary =
         format!("Agent \"{name}\" marked stale (no heartbeat since {}, {process})", agent.last_seen_at);
     let event =
         |event_type, summary| NewEvent::new(event_type, TargetType::Agent, &agent.session_id, summary);
     let revision = changes.event(event(EventType::AgentStale, summary));
+    let titles: Vec<_> = held.iter().map(|item| item.title.clone()).collect();
     if !held.is_empty() {
-        let titles: Vec<_> = held.iter().map(|item| item.title.as_str()).collect();
         let summary = format!(
             "Released {} work item(s) from stale agent \"{name}\": {}",
             held.len(),
@@ -279,55 +288,21 @@ fn decide(mut agent: Agent, held: Vec<WorkItem>, now: Timestamp) -> (Changes, St
         pid: agent.pid,
     };
     agent.status = AgentStatus::Stale;
+    agent.current_work = agent.current_work.filter(|work| !titles.contains(work));
     agent.ended_at = Some(now);
     agent.revision = revision;
     changes.put(agent);
     (changes, stale)
 }
 
-/// How the wall clock stood against the monotonic one, the last time somebody looked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ClockMark {
-    boot: String,
-    offset_millis: i64,
-    grace_until: Option<Timestamp>,
-}
-
-impl ClockMark {
-    /// Where it is stored.
-    pub(crate) const KEY: Key = Key::Mark("clock");
-
-    /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
-    /// of grace.
-    pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
-        let mut seen = ClockMark::reading(board);
-        match ClockMark::stored(tx)? {
-            Some(known) if known.agrees_with(&seen) => return Ok(()),
-            Some(known) if known.boot == seen.boot => {
-                seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
-            }
-            _ => {}
-        }
-        let value = serde_json::to_string(&seen).unwrap_or_default();
-        changes.put(Mark { name: "clock", value });
-        Ok(())
-    }
-
-    fn stored(tx: &dyn Tx) -> Result<Option<ClockMark>> {
-        let mark = tx.row::<Mark>(&ClockMark::KEY)?;
-        Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
-    }
-
-    fn reading(board: &Board) -> ClockMark {
-        ClockMark {
-            boot: board.processes().boot(),
-            offset_millis: board.clock().now().millis() - board.clock().monotonic_millis(),
-            grace_until: None,
-        }
-    }
-
-    fn agrees_with(&self, other: &ClockMark) -> bool {
-        self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
+/// Why the process does not speak for the agent, in words. A live one that only this agent uses would have: so one that
+/// lives is shared.
+fn what_is_known_of(pid: Option<u32>, liveness: Liveness) -> String {
+    match (pid, liveness) {
+        (None, _) => "no PID".to_owned(),
+        (Some(pid), Liveness::Dead) => format!("PID {pid} not found"),
+        (Some(pid), Liveness::Unknown) => format!("PID {pid} can't be verified here"),
+        (Some(pid), Liveness::Alive) => format!("PID {pid} is shared with other sessions"),
     }
 }
 
@@ -357,23 +332,38 @@ mod tests {
     }
 
     #[test]
-    fn clocks_agree_within_half_a_minute_of_one_boot() {
-        let mark =
-            |boot: &str, offset_millis| ClockMark { boot: boot.to_owned(), offset_millis, grace_until: None };
-        for (boot, offset, expected) in
-            [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]
-        {
-            assert_eq!(mark("a", 0).agrees_with(&mark(boot, offset)), expected, "boot {boot}, {offset} ms");
+    fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
+        let agent = Agent { pid: Some(12), ..an_agent("a") };
+        let (changes, stale) = decide(agent.clone(), Vec::new(), Liveness::Dead, Timestamp::EPOCH);
+        assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
+        let (changes, stale) =
+            decide(agent, vec![an_item("x"), an_item("y")], Liveness::Dead, Timestamp::EPOCH);
+        assert_eq!((changes.events.len(), changes.put.len()), (2, 3));
+        assert_eq!(stale.released_items, ["x", "y"]);
+    }
+
+    #[test]
+    fn only_a_process_that_is_gone_is_called_not_found() {
+        for (pid, liveness, expected) in [
+            (None, Liveness::Unknown, "no PID"),
+            (Some(12), Liveness::Dead, "PID 12 not found"),
+            (Some(12), Liveness::Unknown, "PID 12 can't be verified here"),
+            (Some(12), Liveness::Alive, "PID 12 is shared with other sessions"),
+        ] {
+            let agent = Agent { pid, ..an_agent("a") };
+            let (changes, _) = decide(agent, Vec::new(), liveness, Timestamp::EPOCH);
+            let summary = &changes.events[0].summary;
+            assert!(summary.ends_with(&format!(", {expected})")), "{pid:?}, {liveness:?}: {summary}");
         }
     }
 
     #[test]
-    fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
-        let agent = Agent { pid: Some(12), ..an_agent("a") };
-        let (changes, stale) = decide(agent.clone(), Vec::new(), Timestamp::EPOCH);
-        assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
-        let (changes, stale) = decide(agent, vec![an_item("x"), an_item("y")], Timestamp::EPOCH);
-        assert_eq!((changes.events.len(), changes.put.len()), (2, 3));
-        assert_eq!(stale.released_items, ["x", "y"]);
+    fn the_dead_work_on_nothing_that_was_taken_from_them() {
+        for (current_work, expected) in [(an_item("x").title, None), ("Lunch".to_owned(), Some("Lunch"))] {
+            let agent = Agent { current_work: Some(current_work), ..an_agent("a") };
+            let (changes, _) = decide(agent, vec![an_item("x")], Liveness::Dead, Timestamp::EPOCH);
+            let Some(crate::store::Row::Agent(stale)) = changes.put.last() else { panic!("{changes:?}") };
+            assert_eq!(stale.current_work.as_deref(), expected);
+        }
     }
 }

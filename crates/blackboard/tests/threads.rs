@@ -225,7 +225,7 @@ fn a_heartbeat_and_a_sweep_at_once_leave_one_truth(shared: &Shared) {
         let told: Vec<_> =
             log(&board).into_iter().filter(|event| event.id > before).map(|event| event.event_type).collect();
         // Either the heartbeat came first, and the sweep found nobody; or the sweep did, and the heartbeat revived
-        // it. A mark behind the heartbeat, for a silence that it ended, there is none.
+        // it. A mark after the heartbeat, for a silence that it ended, there is none.
         assert_eq!(agent.agent.status, AgentStatus::Active, "round {round}");
         if beats[0].recovered {
             assert_eq!(marked, 1, "round {round}");

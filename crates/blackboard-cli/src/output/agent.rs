@@ -4,7 +4,7 @@ use std::cell;
 use std::time::Duration;
 
 use blackboard::Error;
-use blackboard::agent::{Deregistered, Heartbeaten, ListedAgent, Registered, ShownAgent};
+use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent};
 use serde::Serialize;
 
 use super::{Cell, Column, Screen, Table, escape, time};
@@ -85,7 +85,7 @@ impl Render for FailingLine {
 pub const FAILS_IN_A_SHELL: &str = "false";
 
 /// The answer of `agent heartbeat`.
-pub struct RecordedHeartbeat(pub Heartbeaten);
+pub struct RecordedHeartbeat(pub HeartbeatRecorded);
 
 impl Render for RecordedHeartbeat {
     fn json(&self, answer: &mut Answer<'_>) -> Result {

@@ -63,8 +63,9 @@ impl Observed {
         Rc::clone(&self.last_shown)
     }
 
-    fn each(&self, mut show: impl FnMut(&Event) -> Result) -> Result<usize> {
-        let mut shown = 0;
+    /// Shows every event. Returns how many, and whether some were pruned before they could be shown.
+    fn each(&self, mut show: impl FnMut(&Event) -> Result) -> Result<(usize, bool)> {
+        let (mut shown, mut pruned) = (0, false);
         let mut after = self.observation.after;
         while shown < self.limit {
             let batch = self.board.events().next(&self.observation, after, BATCH.min(self.limit - shown))?;
@@ -75,18 +76,20 @@ impl Observed {
             };
             batch.events.iter().try_for_each(&mut show)?;
             shown += batch.events.len();
+            pruned |= batch.compacted;
             after = batch.last;
             self.last_shown.set(after);
         }
-        Ok(shown)
+        Ok((shown, pruned))
     }
 }
 
 impl Render for Observed {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let mut items = answer.items()?;
-        self.each(|event| items.push(event))?;
-        items.finish(&Position { revision: self.last_shown.get(), compacted: self.observation.compacted })
+        let (_, pruned) = self.each(|event| items.push(event))?;
+        let compacted = self.observation.compacted || pruned;
+        items.finish(&Position { revision: self.last_shown.get(), compacted })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -107,7 +110,7 @@ impl Render for Observed {
         screen.gap()?;
         let mut last = None;
         let mut day = screen.now().midnight();
-        let shown = self.each(|event| {
+        let (shown, pruned) = self.each(|event| {
             last = Some(event.timestamp);
             if event.timestamp.midnight() != day {
                 day = event.timestamp.midnight();
@@ -115,6 +118,11 @@ impl Render for Observed {
             }
             screen.line(format_args!("{}  {}", time::of_day(event.timestamp), described(event)))
         })?;
+        if pruned {
+            screen.line(format_args!(
+                "Events were pruned while this was read; some of them are missing here."
+            ))?;
+        }
         match last {
             Some(last) => {
                 screen.gap()?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, existing};
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -50,57 +51,83 @@ impl Agents<'_> {
             Wanted::Range(Range::claimed_by(session)),
             Wanted::Range(Range::delegates_of(session)),
         ];
-        self.board.commit("agent deregister", &wanted, |tx| {
-            let agent = existing(tx, session)?;
-            let now = tx.now();
-            let duration_seconds = agent.ended_at.unwrap_or(now).since(agent.started_at).as_secs();
-            let mut changes = Changes::new();
-            if agent.status == AgentStatus::Completed {
-                let (released, delegates) = (Vec::new(), Vec::new());
-                return Ok((
-                    changes,
-                    Deregistered { agent, released, delegates, duration_seconds, already_ended: true },
-                ));
-            }
-            let mut released = Vec::new();
-            let mut ended = Vec::new();
-            let agent = end(tx, agent, &mut changes, &mut released, &mut ended)?;
-            let delegates = ended.split_off(1);
-            Ok((changes, Deregistered { agent, released, delegates, duration_seconds, already_ended: false }))
-        })
+        self.board.commit("agent deregister", &wanted, |tx| Ok(decide(ending_with(tx, session)?, tx.now())))
     }
 }
 
-/// Ends one session, and those that can't outlive it. `ended` names them, the session itself first; so nobody is
-/// ended twice, even if another program made a session its own ancestor.
-fn end(
-    tx: &dyn Tx,
-    mut agent: Agent,
-    changes: &mut Changes,
-    released: &mut Vec<String>,
-    ended: &mut Vec<String>,
-) -> Result<Agent> {
-    let session = agent.session_id.clone();
-    ended.push(session.clone());
-    for item in tx.rows::<WorkItem>(&Range::claimed_by(&session))? {
-        if item.is_held_by(&session) {
-            released.push(item.item_id.clone());
-            crate::work::give_back(item, &agent, changes);
+/// A session that is about to end, and what it holds.
+struct Ending {
+    agent: Agent,
+    held: Vec<WorkItem>,
+}
+
+/// The session, and after it those that can't outlive it. Nobody ends twice, even if another program made a session
+/// its own ancestor.
+fn ending_with(tx: &dyn Tx, session: &str) -> Result<(Ending, Vec<Ending>)> {
+    let first = Ending::read(tx, existing(tx, session)?)?;
+    let mut delegates: Vec<Ending> = Vec::new();
+    let mut waiting = live_delegates(tx, session)?;
+    while let Some(delegate) = waiting.pop() {
+        let id = &delegate.session_id;
+        if id != session && !delegates.iter().any(|known| known.agent.session_id == *id) {
+            waiting.extend(live_delegates(tx, id)?);
+            delegates.push(Ending::read(tx, delegate)?);
         }
     }
-    for delegate in tx.rows::<Agent>(&Range::delegates_of(&session))? {
-        let ends_too = delegate.shares_process && delegate.status.is_live();
-        if ends_too && !ended.contains(&delegate.session_id) {
-            end(tx, delegate, changes, released, ended)?;
-        }
+    Ok((first, delegates))
+}
+
+/// The delegates of a session that live in its process, the last one first.
+fn live_delegates(tx: &dyn Tx, session: &str) -> Result<Vec<Agent>> {
+    let mut delegates = tx.rows::<Agent>(&Range::delegates_of(session))?;
+    delegates.retain(|delegate| delegate.shares_process && delegate.status.is_live());
+    delegates.reverse();
+    Ok(delegates)
+}
+
+impl Ending {
+    fn read(tx: &dyn Tx, agent: Agent) -> Result<Ending> {
+        let mut held = tx.rows::<WorkItem>(&Range::claimed_by(&agent.session_id))?;
+        held.retain(|item| item.is_held_by(&agent.session_id));
+        Ok(Ending { agent, held })
     }
-    let lasted = tx.now().since(agent.started_at);
+}
+
+fn decide((first, delegates): (Ending, Vec<Ending>), now: Timestamp) -> (Changes, Deregistered) {
+    let agent = &first.agent;
+    let duration_seconds = agent.ended_at.unwrap_or(now).since(agent.started_at).as_secs();
+    let mut changes = Changes::new();
+    let mut released = Vec::new();
+    if agent.status == AgentStatus::Completed {
+        let (agent, delegates) = (first.agent, Vec::new());
+        let ended = Deregistered { agent, released, delegates, duration_seconds, already_ended: true };
+        return (changes, ended);
+    }
+    // Whoever ends last is told of last.
+    let mut ended = Vec::new();
+    for delegate in delegates.into_iter().rev() {
+        ended.push(end(delegate, now, &mut changes, &mut released).session_id);
+    }
+    ended.reverse();
+    let agent = end(first, now, &mut changes, &mut released);
+    (changes, Deregistered { agent, released, delegates: ended, duration_seconds, already_ended: false })
+}
+
+/// Ends one session, which gives back what it holds.
+fn end(ending: Ending, now: Timestamp, changes: &mut Changes, released: &mut Vec<String>) -> Agent {
+    let Ending { mut agent, held } = ending;
+    for mut item in held {
+        crate::work::give_back(&mut item, &agent, changes);
+        agent = agent.done_with(&item).unwrap_or(agent);
+        released.push(item.item_id);
+    }
+    let lasted = now.since(agent.started_at);
     agent.status = AgentStatus::Completed;
-    agent.ended_at = Some(tx.now());
-    agent.last_seen_at = tx.now();
+    agent.ended_at = Some(now);
+    agent.last_seen_at = now;
     agent.revision = changes.event(goodbye(&agent, lasted));
     changes.put(agent.clone());
-    Ok(agent)
+    agent
 }
 
 fn goodbye(agent: &Agent, lasted: Duration) -> NewEvent {
@@ -108,4 +135,30 @@ fn goodbye(agent: &Agent, lasted: Duration) -> NewEvent {
         format!("Agent \"{}\" deregistered after {}", agent.agent_name, crate::duration::human(lasted));
     NewEvent::new(EventType::AgentDeregistered, TargetType::Agent, &agent.session_id, summary)
         .by(Some(&agent.session_id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn a_session_ends_once_and_gives_back_what_it_holds() {
+        use AgentStatus::{Active, Completed, Idle, Stale};
+        for (status, held, delegates, told) in
+            [(Active, 0, 0, 1), (Idle, 2, 0, 3), (Active, 1, 2, 4), (Stale, 0, 0, 1), (Completed, 0, 0, 0)]
+        {
+            let ending = |session: &str| Ending { agent: an_agent(session), held: Vec::new() };
+            let first = Ending {
+                agent: Agent { status, current_work: Some(an_item("x").title), ..an_agent("me") },
+                held: (0..held).map(|number| an_item(&number.to_string())).collect(),
+            };
+            let others = (0..delegates).map(|number| ending(&number.to_string())).collect();
+            let (changes, ended) = decide((first, others), Timestamp::EPOCH);
+            assert_eq!(changes.events.len(), told, "{status} agent with {held} items");
+            assert_eq!((ended.released.len(), ended.delegates.len()), (held, delegates));
+            assert_eq!(ended.already_ended, status == Completed);
+            assert_eq!(ended.agent.current_work.is_none(), held > 0, "{status} agent with {held} items");
+        }
+    }
 }

@@ -20,7 +20,7 @@ pub struct Beat {
     pub progress: Option<String>,
     /// Whether that progress is a milestone.
     pub milestone: bool,
-    /// What it works on from now.
+    /// What it works on from now; an empty text means nothing in particular.
     pub work: Option<String>,
     /// Which work item the progress is about.
     pub work_item: Option<String>,
@@ -41,7 +41,7 @@ impl Beat {
 
 /// A heartbeat that was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Heartbeaten {
+pub struct HeartbeatRecorded {
     /// Whose it is.
     pub session_id: String,
     /// What it calls itself.
@@ -62,7 +62,7 @@ pub struct Heartbeaten {
     pub revision: Revision,
 }
 
-impl Pending for Heartbeaten {
+impl Pending for HeartbeatRecorded {
     fn resolve(&mut self, first: Revision) {
         self.revision.resolve(first);
     }
@@ -82,7 +82,7 @@ impl Agents<'_> {
     /// assert!(!beat.recovered);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn heartbeat(&self, beat: &Beat) -> Result<Heartbeaten> {
+    pub fn heartbeat(&self, beat: &Beat) -> Result<HeartbeatRecorded> {
         let beat = self.cleaned_beat(beat)?;
         let mut wanted = vec![Wanted::Row(Key::Agent(beat.session.clone()))];
         wanted.extend(beat.work_item.iter().map(|item| Wanted::Row(Key::WorkItem(item.clone()))));
@@ -99,11 +99,14 @@ impl Agents<'_> {
 
     fn cleaned_beat(self, beat: &Beat) -> Result<Beat> {
         let rules = &self.board.settings().text;
-        let field = |text: &Option<String>| -> Result<Option<String>> {
-            Ok(text.as_deref().map(|text| rules.field(text)).transpose()?.filter(|text| !text.is_empty()))
-        };
+        let field = |text: &String| rules.field(text);
         rules.check_unaltered(beat.metadata.iter().map(Metadata::as_str))?;
-        Ok(Beat { progress: field(&beat.progress)?, work: field(&beat.work)?, ..beat.clone() })
+        let progress = beat.progress.as_ref().map(field).transpose()?.filter(|text| !text.is_empty());
+        let work = beat.work.as_ref().map(field).transpose()?;
+        // A text of nothing but markup says nothing; only an empty one says that the work is over.
+        let says_something =
+            |work: &String| !work.is_empty() || beat.work.as_ref().is_some_and(String::is_empty);
+        Ok(Beat { progress, work: work.filter(says_something), ..beat.clone() })
     }
 }
 
@@ -113,7 +116,7 @@ fn decide(
     item: Option<&WorkItem>,
     lost: Vec<String>,
     now: Timestamp,
-) -> Result<(Changes, Heartbeaten)> {
+) -> Result<(Changes, HeartbeatRecorded)> {
     if before.status == AgentStatus::Completed {
         return Err(before.has_ended());
     }
@@ -123,7 +126,7 @@ fn decide(
     agent.last_seen_at = now;
     agent.last_beat_at = now;
     agent.ended_at = None;
-    agent.current_work = beat.work.clone().or(agent.current_work);
+    agent.current_work = beat.work.clone().or(agent.current_work).filter(|work| !work.is_empty());
     agent.progress = beat.progress.clone().or(agent.progress);
     agent.metadata = beat.metadata.clone().or(agent.metadata);
 
@@ -144,6 +147,7 @@ fn decide(
     {
         let summary = match (&agent.current_work, before.current_work == agent.current_work) {
             (Some(work), false) => format!("Agent \"{name}\" works on \"{work}\""),
+            (None, false) => format!("Agent \"{name}\" works on nothing in particular"),
             _ => format!("Agent \"{name}\" is {}", agent.status),
         };
         revision =
@@ -166,7 +170,7 @@ fn decide(
         progress: beat.progress.clone(),
         work_item_id: item.map(|item| item.item_id.clone()),
     });
-    let answer = Heartbeaten {
+    let answer = HeartbeatRecorded {
         session_id: agent.session_id.clone(),
         agent_name: agent.agent_name.clone(),
         status: agent.status,
@@ -196,4 +200,30 @@ fn items_of(event: &Event) -> Vec<String> {
     let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
     let items = metadata.get("items").and_then(|items| items.as_array()).cloned().unwrap_or_default();
     items.iter().filter_map(|item| item.get("item_id")?.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_agent;
+
+    #[test]
+    fn a_heartbeat_says_what_is_worked_on_only_if_it_mentions_it() {
+        for (before, said, after, told) in [
+            (None, None, None, 0),
+            (None, Some("Lunch"), Some("Lunch"), 1),
+            (Some("Lunch"), None, Some("Lunch"), 0),
+            (Some("Lunch"), Some("Lunch"), Some("Lunch"), 0),
+            (Some("Lunch"), Some("Tea"), Some("Tea"), 1),
+            (Some("Lunch"), Some(""), None, 1),
+            (None, Some(""), None, 0),
+        ] {
+            let agent = Agent { current_work: before.map(str::to_owned), ..an_agent("me") };
+            let beat = Beat { work: said.map(str::to_owned), ..Beat::of("me") };
+            let (changes, answer) = decide(&beat, &agent, None, Vec::new(), Timestamp::EPOCH).unwrap();
+            let context = format!("{before:?}, then {said:?}");
+            assert_eq!(answer.current_work.as_deref(), after, "{context}");
+            assert_eq!(changes.events.len(), told, "{context}");
+        }
+    }
 }

@@ -62,7 +62,7 @@ impl Agents<'_> {
     }
 }
 
-/// Puts delegates behind their parents. A delegate whose parent is not in the list stands on its own.
+/// Puts delegates after their parents. A delegate whose parent is not in the list stands on its own.
 fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
     let known: HashMap<String, usize> =
         agents.iter().enumerate().map(|(place, agent)| (agent.session_id.clone(), place)).collect();
@@ -83,7 +83,7 @@ fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
             waiting.extend(children[place].iter().rev().map(|&child| (child, depth + 1)));
         }
     }
-    // Whoever is left is his own ancestor, which no command can bring about, but other programs' SQL could.
+    // Sessions that are left are their own ancestors, which no command can bring about, but other programs' SQL could.
     listed.extend(agents.into_iter().flatten().map(|agent| ListedAgent { agent, depth: 0 }));
     listed
 }

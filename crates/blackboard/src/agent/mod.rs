@@ -12,7 +12,7 @@ mod show;
 use serde::{Deserialize, Serialize};
 
 pub use self::deregister::Deregistered;
-pub use self::heartbeat::{Beat, Heartbeaten};
+pub use self::heartbeat::{Beat, HeartbeatRecorded};
 pub use self::list::{AgentFilter, ListedAgent};
 pub use self::register::{Register, Registered};
 pub use self::show::{ResolvedBy, ShownAgent};
@@ -22,7 +22,8 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::process::ProcessMark;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Tx};
+use crate::store::{Changes, Key, Row, Tx};
+use crate::work::WorkItem;
 
 /// The agents of a board: `board.agents()`.
 #[derive(Clone, Copy)]
@@ -37,7 +38,7 @@ pub struct Agent {
     pub session_id: String,
     /// What it calls itself.
     pub agent_name: String,
-    /// The long-lived process behind it.
+    /// The long-lived process that it runs in.
     pub pid: Option<u32>,
     /// The session that it works for, if it is a delegate.
     pub parent_id: Option<String>,
@@ -61,7 +62,7 @@ pub struct Agent {
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
     pub revision: Revision,
-    /// The event of its registration: its first `observe` starts behind it.
+    /// The event of its registration: its first `observe` starts after it.
     #[serde(skip)]
     pub joined: Revision,
     /// What makes the PID mean one process.
@@ -138,6 +139,12 @@ impl Agent {
         }
     }
 
+    /// The session once it works on an item no more, if that is what it said it works on.
+    pub(crate) fn done_with(&self, item: &WorkItem) -> Option<Agent> {
+        let works_on_it = self.current_work.as_ref() == Some(&item.title);
+        works_on_it.then(|| Agent { current_work: None, revision: item.revision, ..self.clone() })
+    }
+
     pub(crate) fn has_ended(&self) -> Error {
         Refusal::new(
             Code::SessionEnded,
@@ -167,23 +174,34 @@ pub(crate) fn not_found(session: &str) -> Error {
 }
 
 impl Agents<'_> {
-    /// Notes that the session did something, if it is longer ago than a heartbeat, and puts the row if it changed.
-    pub(crate) fn saw(self, mut agent: Agent, before: &Agent, now: Timestamp, changes: &mut Changes) {
-        if now.since(agent.last_seen_at) >= self.board.settings().heartbeat_interval {
-            agent.last_seen_at = now;
-            agent.last_beat_at = now;
+    /// Notes in a verb's changes that the session did something, unless it was heard of a moment ago. A session that
+    /// works is noted well within the threshold, however short that is, so that no sweep takes it for dead.
+    pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
+        let settings = self.board.settings();
+        let moment = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+        if !agent.status.is_live() || now.since(agent.last_seen_at) < moment {
+            return;
         }
-        if *before != agent {
-            changes.put(agent);
+        let its_row = changes.put.iter_mut().find_map(|row| match row {
+            Row::Agent(row) if row.session_id == agent.session_id => Some(row),
+            _ => None,
+        });
+        if let Some(row) = its_row {
+            (row.last_seen_at, row.last_beat_at) = (now, now);
+        } else {
+            changes.put(Agent { last_seen_at: now, last_beat_at: now, ..agent.clone() });
         }
     }
 
     /// The same for a session that a verb acts for and otherwise has nothing to do with.
-    pub(crate) fn saw_session(self, tx: &dyn Tx, session: Option<&str>, changes: &mut Changes) -> Result<()> {
-        let Some(session) = session else { return Ok(()) };
-        let agent = existing(tx, session)?;
-        if agent.status.is_live() {
-            self.saw(agent.clone(), &agent, tx.now(), changes);
+    pub(crate) fn note_activity_of(
+        self,
+        tx: &dyn Tx,
+        session: Option<&str>,
+        changes: &mut Changes,
+    ) -> Result<()> {
+        if let Some(session) = session {
+            self.note_activity(&existing(tx, session)?, tx.now(), changes);
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ pub struct Register {
     pub parent: Option<String>,
     /// A name that stays the same when the session is resumed. The same hint gives the same session.
     pub session_hint: Option<String>,
-    /// The long-lived process behind it.
+    /// The long-lived process that it runs in.
     pub pid: Option<u32>,
     /// Whether that process hosts other sessions too.
     pub shares_process: bool,

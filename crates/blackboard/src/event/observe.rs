@@ -17,7 +17,7 @@ pub struct Events<'a> {
 /// Where to start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Since {
-    /// Behind what this session's reader has read. Its first reading starts at its registration.
+    /// After what this session's reader has read. Its first reading starts at its registration.
     Cursor {
         /// The session.
         session: String,
@@ -26,7 +26,7 @@ pub enum Since {
     },
     /// At this moment. No cursor is used or moved.
     Moment(Timestamp),
-    /// Behind this revision. No cursor is used or moved.
+    /// After this revision. No cursor is used or moved.
     Revision(Revision),
 }
 
@@ -39,7 +39,7 @@ pub struct Observation {
     pub since: Option<Timestamp>,
     /// The board's revision when the observation began: it reads up to here.
     pub until: Revision,
-    /// Whether events were pruned before they were read.
+    /// Whether events had been pruned before the observation began that its reader had not read.
     pub compacted: bool,
     /// Only these kinds; all if empty.
     pub types: Vec<EventType>,
@@ -48,10 +48,12 @@ pub struct Observation {
 /// A part of what is to be read: whole commits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// The events.
+    /// The events; none if all that was left has been pruned.
     pub events: Vec<Event>,
-    /// The last of them: where the next batch starts.
+    /// Where the next batch starts: the last of them.
     pub last: Revision,
+    /// Whether events were pruned between the last batch and this one.
+    pub compacted: bool,
 }
 
 impl Events<'_> {
@@ -97,12 +99,16 @@ impl Events<'_> {
         })
     }
 
-    /// The next events behind `after`, about `limit` of them; `None` at the end. Nothing is held between two calls,
-    /// so a slow reader is in nobody's way.
+    /// The next events after `after`, about `limit` of them; `None` at the end. Nothing is held between two calls, so a
+    /// slow reader is in nobody's way; what was pruned in the meantime is said in the batch.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
         let page = Page { after, until: observation.until, types: &observation.types, limit };
-        let events = self.board.read(&[], |tx| tx.events(&page))?;
-        Ok(events.last().map(|event| event.id).map(|last| Batch { events, last }))
+        let (events, floor) = self.board.read(&[], |tx| Ok((tx.events(&page)?, tx.floor()?)))?;
+        // What was pruned after the end of the observation is none of its business.
+        let floor = floor.min(observation.until);
+        let compacted = after < floor;
+        let last = events.last().map(|event| event.id).or(compacted.then_some(floor));
+        Ok(last.map(|last| Batch { events, last, compacted }))
     }
 
     /// Stores how far a reader has read, once that was written out. Never waits: if somebody writes at this moment,

@@ -101,7 +101,7 @@ impl Stat {
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
         let name = String::from_utf8_lossy(bytes.get(open + 1..close)?).into_owned();
         let fields: Vec<&str> = str::from_utf8(&bytes[close + 1..]).ok()?.split_ascii_whitespace().collect();
-        // The manual numbers the fields from 1; the state, behind the name, is the third.
+        // The manual numbers the fields from 1; the state, after the name, is the third.
         let field = |number: usize| fields.get(number - 3).copied();
         let threads: u32 = field(20)?.parse().ok()?;
         Some(Stat {
@@ -130,14 +130,14 @@ fn arguments(pid: u32) -> Vec<String> {
     let bytes = read_start(&format!("/proc/{pid}/cmdline"), ARGUMENTS_MAX).unwrap_or_default();
     let mut arguments: Vec<String> =
         bytes.split(|&byte| byte == 0).map(|part| lossy(part.to_vec())).collect();
-    // Each argument ends with a zero byte, and a process that sets its title leaves more of them behind it.
+    // Each argument ends with a zero byte, and a process that sets its title leaves more of them after it.
     while arguments.last().is_some_and(String::is_empty) {
         arguments.pop();
     }
     arguments
 }
 
-/// One read: these files are made anew for each, and what lies behind `limit` is not wanted.
+/// One read: these files are made anew for each, and what lies beyond `limit` is not wanted.
 fn read_start(path: &str, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; limit];
     let length = File::open(path)?.read(&mut bytes)?;

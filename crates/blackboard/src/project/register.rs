@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::{Project, Projects};
+use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
-use crate::text::check_id;
 
 /// A project to register.
 #[derive(Clone, Debug, Default)]
@@ -62,8 +62,8 @@ impl Projects<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn register(&self, request: &RegisterProject) -> Result<RegisteredProject> {
-        check_id("project", &request.id)?;
         let rules = &self.board.settings().text;
+        rules.check_listed_id("project", &request.id)?;
         let name = request.name.as_deref().map(|name| rules.field(name)).transpose()?;
         if name.as_deref() == Some("") {
             return Err(Error::invalid("the name of a project can't be empty"));
@@ -75,44 +75,82 @@ impl Projects<'_> {
         }
         let addresses = request.path.iter().chain(&request.repo).map(String::as_str);
         rules.check_unaltered(addresses.chain(request.metadata.iter().map(Metadata::as_str)))?;
+        let request = RegisterProject { name, ..request.clone() };
         let key = Key::Project(request.id.clone());
         self.board.commit("project register", &[Wanted::Row(key.clone())], |tx| {
-            let before = tx.row::<Project>(&key)?;
-            let mut project = match (&before, &name) {
-                (Some(project), _) => project.clone(),
-                (None, Some(name)) => Project {
-                    project_id: request.id.clone(),
-                    display_name: name.clone(),
-                    local_path: None,
-                    remote_repo: None,
-                    registered_at: tx.now(),
-                    metadata: None,
-                    revision: Revision::ZERO,
-                },
-                (None, None) => return Err(Error::invalid("a new project needs a name: --name NAME")),
-            };
-            project.display_name = name.clone().unwrap_or(project.display_name);
-            project.local_path = request.path.clone().or(project.local_path);
-            project.remote_repo = request.repo.clone().or(project.remote_repo);
-            project.metadata = request.metadata.clone().or(project.metadata);
-            let mut changes = Changes::new();
-            self.board.agents().saw_session(tx, request.session.as_deref(), &mut changes)?;
-            let created = before.is_none();
-            let updated = before.as_ref().is_some_and(|before| *before != project);
-            if created || updated {
-                let (event_type, done) = if created {
-                    (EventType::ProjectRegistered, "registered")
-                } else {
-                    (EventType::ProjectUpdated, "updated")
-                };
-                let summary = format!("Project \"{}\" {done}", project.display_name);
-                project.revision = changes.event(
-                    NewEvent::new(event_type, TargetType::Project, &request.id, summary)
-                        .by(request.session.as_deref()),
-                );
-                changes.put(project.clone());
-            }
-            Ok((changes, RegisteredProject { project, created, updated }))
+            let (mut changes, registered) = decide(&request, tx.row(&key)?, tx.now())?;
+            self.board.agents().note_activity_of(tx, request.session.as_deref(), &mut changes)?;
+            Ok((changes, registered))
         })
+    }
+}
+
+fn decide(
+    request: &RegisterProject,
+    before: Option<Project>,
+    now: Timestamp,
+) -> Result<(Changes, RegisteredProject)> {
+    let mut project = match (&before, &request.name) {
+        (Some(project), _) => project.clone(),
+        (None, Some(name)) => Project {
+            project_id: request.id.clone(),
+            display_name: name.clone(),
+            local_path: None,
+            remote_repo: None,
+            registered_at: now,
+            metadata: None,
+            revision: Revision::ZERO,
+        },
+        (None, None) => return Err(Error::invalid("a new project needs a name: --name NAME")),
+    };
+    project.display_name = request.name.clone().unwrap_or(project.display_name);
+    project.local_path = request.path.clone().or(project.local_path);
+    project.remote_repo = request.repo.clone().or(project.remote_repo);
+    project.metadata = request.metadata.clone().or(project.metadata);
+
+    let mut changes = Changes::new();
+    let created = before.is_none();
+    let updated = before.is_some_and(|before| before != project);
+    if created || updated {
+        let (event_type, done) = if created {
+            (EventType::ProjectRegistered, "registered")
+        } else {
+            (EventType::ProjectUpdated, "updated")
+        };
+        let summary = format!("Project \"{}\" {done}", project.display_name);
+        project.revision = changes.event(
+            NewEvent::new(event_type, TargetType::Project, &request.id, summary)
+                .by(request.session.as_deref()),
+        );
+        changes.put(project.clone());
+    }
+    Ok((changes, RegisteredProject { project, created, updated }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_registered_once_and_updated_only_if_something_is_new() {
+        let register = |request: &RegisterProject, before| decide(request, before, Timestamp::EPOCH);
+        let pai = RegisterProject::new("pai", "PAI");
+        let known = register(&pai, None).unwrap().1.project;
+        let nameless = RegisterProject { name: None, ..pai.clone() };
+        let with_path = RegisterProject { path: Some("/pai".to_owned()), ..nameless.clone() };
+        for (request, before, expected) in [
+            (&pai, None, Some((true, false))),
+            (&pai, Some(&known), Some((false, false))),
+            (&nameless, Some(&known), Some((false, false))),
+            (&with_path, Some(&known), Some((false, true))),
+            (&RegisterProject::new("pai", "Pi"), Some(&known), Some((false, true))),
+            (&nameless, None, None),
+        ] {
+            let outcome = register(request, before.cloned()).ok().map(|(changes, registered)| {
+                assert_eq!(changes.events.len(), changes.put.len());
+                (registered.created, registered.updated)
+            });
+            assert_eq!(outcome, expected, "{request:?}, before: {before:?}");
+        }
     }
 }

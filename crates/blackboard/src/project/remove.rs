@@ -37,29 +37,71 @@ impl Projects<'_> {
         let wanted = [Wanted::Row(Key::Project(id.to_owned())), Wanted::Range(Range::work_of_project(id))];
         self.board.commit("project remove", &wanted, |tx| {
             let project = known(tx, id)?;
-            let items = tx.rows::<WorkItem>(&Range::work_of_project(id))?;
-            let open = items.iter().filter(|item| item.status != Status::Completed).count();
-            if open > 0 && !force {
-                return Err(Refusal::new(Code::InUse, format!("project {id} has {open} open work item(s)"))
-                    .hint(format!("to remove it all the same: blackboard project remove {id} --force"))
-                    .detail("open_items", open)
-                    .into());
-            }
-            let mut changes = Changes::new();
-            self.board.agents().saw_session(tx, session, &mut changes)?;
-            let summary = format!("Project \"{}\" removed", project.display_name);
-            let revision = changes.event(
-                NewEvent::new(EventType::ProjectRemoved, TargetType::Project, id, summary).by(session),
-            );
-            let mut detached_items = Vec::new();
-            for mut item in items {
-                detached_items.push(item.item_id.clone());
-                item.project_id = None;
-                item.revision = revision;
-                changes.put(item);
-            }
-            changes.remove(Key::Project(id.to_owned()));
-            Ok((changes, RemovedProject { project, detached_items }))
+            let items = tx.rows(&Range::work_of_project(id))?;
+            let (mut changes, removed) = decide(project, items, force, session)?;
+            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            Ok((changes, removed))
         })
+    }
+}
+
+fn decide(
+    project: Project,
+    items: Vec<WorkItem>,
+    force: bool,
+    session: Option<&str>,
+) -> Result<(Changes, RemovedProject)> {
+    let id = &project.project_id;
+    let open = items.iter().filter(|item| item.status != Status::Completed).count();
+    if open > 0 && !force {
+        return Err(Refusal::new(Code::InUse, format!("project {id} has {open} open work item(s)"))
+            .hint(format!("to remove it all the same: blackboard project remove {id} --force"))
+            .detail("open_items", open)
+            .into());
+    }
+    let mut changes = Changes::new();
+    let summary = format!("Project \"{}\" removed", project.display_name);
+    let revision =
+        changes.event(NewEvent::new(EventType::ProjectRemoved, TargetType::Project, id, summary).by(session));
+    let mut detached_items = Vec::new();
+    for item in items {
+        detached_items.push(item.item_id.clone());
+        changes.put(WorkItem { project_id: None, revision, ..item });
+    }
+    changes.remove(Key::Project(id.clone()));
+    Ok((changes, RemovedProject { project, detached_items }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::store::conformance::an_item;
+
+    #[test]
+    fn a_project_with_open_work_goes_only_by_force() {
+        use Status::{Available, Blocked, Completed};
+        for (items, force, expected) in [
+            (&[][..], false, Ok(0)),
+            (&[Completed, Completed], false, Ok(2)),
+            (&[Completed, Available], false, Err(Code::InUse)),
+            (&[Blocked], false, Err(Code::InUse)),
+            (&[Completed, Available], true, Ok(2)),
+        ] {
+            let project = Project {
+                project_id: "pai".to_owned(),
+                display_name: "PAI".to_owned(),
+                local_path: None,
+                remote_repo: None,
+                registered_at: Timestamp::EPOCH,
+                metadata: None,
+                revision: Revision::ZERO,
+            };
+            let of_project = items.iter().map(|&status| WorkItem { status, ..an_item("x") }).collect();
+            let outcome = decide(project, of_project, force, None)
+                .map(|(_, removed)| removed.detached_items.len())
+                .map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{items:?}, force: {force}");
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Changes {
     /// Heartbeats to append.
     pub heartbeats: Vec<Heartbeat>,
     /// Retention: removes the log up to and including this revision. The newest event has to stay, because ids go on
-    /// behind it.
+    /// after it.
     pub trim_events: Option<Revision>,
     /// Retention: removes the first heartbeats, at most this many, up to one that is not older than the time.
     pub trim_heartbeats: Option<(Timestamp, usize)>,

@@ -125,7 +125,7 @@ pub trait Tx {
     /// How many rows a range has. Not validated.
     fn count(&self, range: &Range) -> Result<u64>;
 
-    /// A page of the log, in order. It ends behind the last event of a commit, so it may be a little longer than
+    /// A page of the log, in order. It ends with the last event of a commit, so it may be a little longer than
     /// the limit; it is empty only if nothing follows.
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>>;
 
@@ -133,7 +133,7 @@ pub trait Tx {
     /// where a clock was set right that had been more than a day ahead: then this is the end of some older part.
     fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
 
-    /// The last revision that was pruned: the log starts behind it.
+    /// The last revision that was pruned: the log starts after it.
     fn floor(&self) -> Result<Revision>;
 
     /// When the oldest heartbeat that is kept came.
@@ -146,7 +146,7 @@ pub trait Tx {
 /// Which part of the log to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    /// Events behind this revision.
+    /// Events after this revision.
     pub after: Revision,
     /// Events up to and including this revision.
     pub until: Revision,

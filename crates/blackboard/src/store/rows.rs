@@ -126,7 +126,7 @@ pub struct Range {
     pub index: Index,
     /// Which partition of it.
     pub partition: String,
-    /// Only what sorts at or behind this.
+    /// Only what sorts at or after this.
     pub from: Option<String>,
     /// Only what sorts before this.
     pub before: Option<String>,

@@ -88,6 +88,18 @@ impl TextRules {
         texts.into_iter().try_for_each(|text| self.refuse_secret(text))
     }
 
+    /// Checks an id that may stand in a list of ids: no comma, and no credential.
+    pub(crate) fn check_listed_id(&self, what: &str, id: &str) -> Result<()> {
+        check_id(what, id)?;
+        if id.contains(',') {
+            let shown = escape_for_terminal(id);
+            return Err(Error::invalid(format!(
+                "the id of the {what} contains a comma, which separates ids in a list: \"{shown}\""
+            )));
+        }
+        self.check_unaltered([id])
+    }
+
     fn refuse_secret(&self, text: &str) -> Result<()> {
         if self.allow_secret_looking {
             return Ok(());

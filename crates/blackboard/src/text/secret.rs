@@ -1,4 +1,4 @@
-//! Credentials of well-known forms: a vendor's prefix with enough behind it, private keys, signed tokens.
+//! Credentials of well-known forms: a vendor's prefix with enough after it, private keys, signed tokens.
 //!
 //! Only forms that no ordinary text has. A filter that guesses from randomness alone would refuse commit hashes, and
 //! people would switch it off.

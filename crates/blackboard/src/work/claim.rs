@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::create::new_item;
-use super::{Create, Priority, Status, Work, WorkItem, not_found, open_blockers};
+use super::create::{NewItem, new_item};
+use super::dependencies::{blockers_of, named_blockers, open_among};
+use super::{Create, Priority, Status, Work, WorkItem, not_found};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -91,13 +92,17 @@ impl Work<'_> {
         wanted.extend(create.iter().flat_map(Create::wanted));
         self.board.commit("work claim", &wanted, |tx| {
             let agent = existing_agent(tx, &claim.session)?;
-            let mut changes = Changes::new();
-            let (item, created) = match (tx.row::<WorkItem>(&key)?, &create) {
-                (Some(item), _) => (item, false),
-                (None, Some(create)) => (new_item(tx, create, &mut changes)?.item, true),
+            let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
+                (Some(item), _) => Candidate::known(tx, item)?,
+                (None, Some(create)) => {
+                    create.its_project_must_exist(tx)?;
+                    let named = named_blockers(tx, &create.id, &create.blocked_by)?;
+                    Candidate::created(new_item(create, named, tx.now())?)
+                }
                 (None, None) => return Err(not_found(&claim.id)),
             };
-            let claimed = self.take(tx, agent, item, created, &mut changes)?;
+            let (mut changes, claimed) = decide(&agent, candidate, tx.now())?;
+            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
     }
@@ -123,50 +128,51 @@ impl Work<'_> {
             if let Some(project) = &next.project {
                 crate::project::existing(tx, project)?;
             }
-            let mut changes = Changes::new();
             let item = first_available(tx, next)?.ok_or_else(|| nothing_available(next))?;
-            let claimed = self.take(tx, agent, item, false, &mut changes)?;
+            let (mut changes, claimed) = decide(&agent, Candidate::known(tx, item)?, tx.now())?;
+            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
     }
+}
 
-    fn take(
-        self,
-        tx: &dyn Tx,
-        agent: Agent,
-        item: WorkItem,
-        created: bool,
-        changes: &mut Changes,
-    ) -> Result<Claimed> {
-        let open = match item.status {
-            Status::Blocked => open_blockers(tx, &item.item_id)?,
-            _ => item.blocked_by.iter().cloned().collect(),
+/// What a session wants.
+struct Candidate {
+    item: WorkItem,
+    open_blockers: Vec<String>,
+    /// What creating it changes, if it does not exist yet.
+    creation: Option<Changes>,
+}
+
+impl Candidate {
+    fn known(tx: &dyn Tx, item: WorkItem) -> Result<Candidate> {
+        let open_blockers = match item.status {
+            Status::Blocked => open_among(&blockers_of(tx, &item.item_id)?),
+            _ => Vec::new(),
         };
-        let before = agent.clone();
-        let (agent, claimed) = decide(agent, item, &open, created, tx.now(), changes)?;
-        self.board.agents().saw(agent, &before, tx.now(), changes);
-        Ok(claimed)
+        Ok(Candidate { item, open_blockers, creation: None })
+    }
+
+    fn created(new: NewItem) -> Candidate {
+        Candidate { item: new.item, open_blockers: new.open_blockers, creation: Some(new.changes) }
     }
 }
 
 /// Whether this session gets this item.
-fn decide(
-    mut agent: Agent,
-    mut item: WorkItem,
-    open_blockers: &[String],
-    created: bool,
-    now: Timestamp,
-    changes: &mut Changes,
-) -> Result<(Agent, Claimed)> {
+fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Changes, Claimed)> {
+    let Candidate { mut item, open_blockers, creation } = candidate;
     agent.must_be_live()?;
+    let created = creation.is_some();
+    let mut changes = creation.unwrap_or_default();
     if item.is_held_by(&agent.session_id) {
         let since = item.claimed_at.unwrap_or(now);
-        return Ok((agent, Claimed { item, claimed: false, already_held: true, created, since }));
+        return Ok((changes, Claimed { item, claimed: false, already_held: true, created, since }));
     }
     match item.status {
         Status::Available => {}
         Status::Completed => return Err(item.is_completed()),
-        Status::Blocked => return Err(is_blocked(&item, open_blockers)),
+        Status::Blocked if created => return Err(would_wait(&item, &open_blockers)),
+        Status::Blocked => return Err(is_blocked(&item, &open_blockers)),
         Status::Claimed => return Err(is_claimed(&item)),
     }
     item.status = Status::Claimed;
@@ -179,10 +185,10 @@ fn decide(
             .by(Some(&agent.session_id)),
     );
     item.fence = Some(item.revision);
-    agent.current_work = Some(item.title.clone());
-    agent.revision = item.revision;
+    let current_work = Some(item.title.clone());
+    changes.put(Agent { current_work, revision: item.revision, ..agent.clone() });
     changes.put(item.clone());
-    Ok((agent, Claimed { item, claimed: true, already_held: false, created, since: now }))
+    Ok((changes, Claimed { item, claimed: true, already_held: false, created, since: now }))
 }
 
 fn is_claimed(item: &WorkItem) -> Error {
@@ -207,6 +213,14 @@ fn is_blocked(item: &WorkItem, open_blockers: &[String]) -> Error {
     .hint("take another one: blackboard work claim --next")
     .detail("blocked_by", open_blockers.to_vec())
     .into()
+}
+
+fn would_wait(item: &WorkItem, open_blockers: &[String]) -> Error {
+    let (id, blockers) = (&item.item_id, open_blockers.join(", "));
+    Refusal::new(Code::WorkBlocked, format!("work item {id} would wait for {blockers} and was not created"))
+        .hint("create it without claiming it: blackboard work create")
+        .detail("blocked_by", open_blockers.to_vec())
+        .into()
 }
 
 fn nothing_available(next: &ClaimNext) -> Error {
@@ -253,9 +267,10 @@ mod tests {
         let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
             let agent = Agent { status: agent, ..an_agent("me") };
             let item = WorkItem { status: item, claimed_by: holder.map(str::to_owned), ..an_item("x") };
-            let mut changes = Changes::new();
-            let decided = decide(agent, item, &[], false, Timestamp::EPOCH, &mut changes);
-            decided.map(|(_, claimed)| (claimed.claimed, changes.events.len())).map_err(|error| error.code())
+            let candidate = Candidate { item, open_blockers: Vec::new(), creation: None };
+            decide(&agent, candidate, Timestamp::EPOCH)
+                .map(|(changes, claimed)| (claimed.claimed, changes.events.len()))
+                .map_err(|error| error.code())
         };
         let (taken, held) = (Ok((true, 1)), Ok((false, 0)));
         for (agent, item, holder, expected) in [
@@ -274,5 +289,15 @@ mod tests {
         ] {
             assert_eq!(outcomes(agent, item, holder), expected, "{agent} agent, {item} item of {holder:?}");
         }
+    }
+
+    #[test]
+    fn an_item_that_would_wait_is_not_created() {
+        let item = WorkItem { status: Status::Blocked, ..an_item("x") };
+        let candidate =
+            Candidate { item, open_blockers: vec!["a".to_owned()], creation: Some(Changes::new()) };
+        let refused = decide(&an_agent("me"), candidate, Timestamp::EPOCH).unwrap_err();
+        assert_eq!(refused.code(), Code::WorkBlocked);
+        assert_eq!(refused.to_string(), "work item x would wait for a and was not created");
     }
 }

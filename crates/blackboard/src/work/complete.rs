@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Status, Work, WorkItem, block, existing};
-use crate::agent::existing as existing_agent;
-use crate::error::{Code, Refusal, Result};
+use super::dependencies::{Dependent, dependents_of, update_dependents};
+use super::{Status, Work, WorkItem, existing};
+use crate::agent::{Agent, existing as existing_agent};
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Range, Wanted};
@@ -18,7 +20,7 @@ pub struct Complete {
     pub id: String,
     /// The session that holds it.
     pub session: String,
-    /// The fence at which it thinks to hold it.
+    /// The fence under which the session believes to hold it.
     pub fence: Option<Revision>,
     /// What came of it.
     pub summary: Option<String>,
@@ -66,7 +68,8 @@ impl Work<'_> {
     /// ```
     pub fn complete(&self, complete: &Complete) -> Result<Completed> {
         let rules = &self.board.settings().text;
-        let outcome = complete.summary.as_deref().map(|text| rules.field(text)).transpose()?;
+        let summary = complete.summary.as_deref().map(|text| rules.field(text)).transpose()?;
+        let complete = Complete { summary, ..complete.clone() };
         let wanted = [
             Wanted::Row(Key::Agent(complete.session.clone())),
             Wanted::Row(Key::WorkItem(complete.id.clone())),
@@ -75,66 +78,103 @@ impl Work<'_> {
         self.board.commit("work complete", &wanted, |tx| {
             let agent = existing_agent(tx, &complete.session)?;
             let item = existing(tx, &complete.id)?;
-            let mut changes = Changes::new();
-            let held = |item: &WorkItem| {
-                let until = item.completed_at.unwrap_or(tx.now());
-                item.claimed_at.map_or(Duration::ZERO, |since| until.since(since)).as_secs()
-            };
-            let is_repeated = item.status == Status::Completed
-                && item.claimed_by.as_deref() == Some(&complete.session)
-                && complete.fence.is_none_or(|fence| item.fence == Some(fence));
-            if is_repeated {
-                let held_seconds = held(&item);
-                let unblocked = Vec::new();
-                return Ok((changes, Completed { item, already_completed: true, held_seconds, unblocked }));
-            }
-            item.must_be_held_by(&complete.session, complete.fence)?;
-            if item.status == Status::Blocked {
-                return Err(Refusal::new(
-                    Code::WorkBlocked,
-                    format!(
-                        "work item {} waits for {}",
-                        item.item_id,
-                        item.blocked_by.as_deref().unwrap_or("others")
-                    ),
-                )
-                .hint(format!("complete that first, or: blackboard work unblock {}", item.item_id))
-                .into());
-            }
-            let held_seconds = held(&item);
-            let item = finish(
-                item,
-                &agent.agent_name,
-                &complete.session,
-                outcome.as_deref(),
-                tx.now(),
-                &mut changes,
-            );
-            let unblocked = block::free_dependents(tx, &item.item_id, Some(&complete.session), &mut changes)?;
-            let before = agent.clone();
-            self.board.agents().saw(agent, &before, tx.now(), &mut changes);
-            Ok((changes, Completed { item, already_completed: false, held_seconds, unblocked }))
+            let dependents = dependents_of(tx, &complete.id, false)?;
+            let (mut changes, completed) = decide(&complete, &agent, item, dependents, tx.now())?;
+            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            Ok((changes, completed))
         })
     }
 }
 
-fn finish(
+fn decide(
+    complete: &Complete,
+    agent: &Agent,
     mut item: WorkItem,
-    name: &str,
-    session: &str,
-    outcome: Option<&str>,
-    now: crate::clock::Timestamp,
-    changes: &mut Changes,
-) -> WorkItem {
-    let summary = format!("Agent \"{name}\" completed \"{}\"", item.title);
-    let mut event = NewEvent::new(EventType::WorkCompleted, TargetType::WorkItem, &item.item_id, summary)
-        .by(Some(session));
-    if let Some(outcome) = outcome {
-        event = event.with("summary", outcome);
+    dependents: Vec<Dependent>,
+    now: Timestamp,
+) -> Result<(Changes, Completed)> {
+    let until = item.completed_at.unwrap_or(now);
+    let held_seconds = item.claimed_at.map_or(Duration::ZERO, |since| until.since(since)).as_secs();
+    let mut changes = Changes::new();
+    let is_repeated = item.status == Status::Completed
+        && item.claimed_by.as_deref() == Some(&agent.session_id)
+        && complete.fence.is_none_or(|fence| item.fence == Some(fence));
+    if is_repeated {
+        let unblocked = Vec::new();
+        return Ok((changes, Completed { item, already_completed: true, held_seconds, unblocked }));
+    }
+    item.must_be_held_by(agent, complete.fence)?;
+    if item.status == Status::Blocked {
+        return Err(is_blocked(&item));
     }
     item.status = Status::Completed;
     item.completed_at = Some(now);
-    item.revision = changes.event(event);
+    item.revision = changes.event(completion(&item, agent, complete.summary.as_deref()));
     changes.put(item.clone());
-    item
+    if let Some(agent) = agent.done_with(&item) {
+        changes.put(agent);
+    }
+    let unblocked = update_dependents(dependents, Some(&agent.session_id), &mut changes);
+    Ok((changes, Completed { item, already_completed: false, held_seconds, unblocked }))
+}
+
+fn completion(item: &WorkItem, agent: &Agent, outcome: Option<&str>) -> NewEvent {
+    let summary = format!("Agent \"{}\" completed \"{}\"", agent.agent_name, item.title);
+    let event = |summary| {
+        NewEvent::new(EventType::WorkCompleted, TargetType::WorkItem, &item.item_id, summary)
+            .by(Some(&agent.session_id))
+    };
+    match outcome.filter(|outcome| !outcome.is_empty()) {
+        Some(outcome) => event(format!("{summary}: {outcome}")).with("summary", outcome),
+        None => event(summary),
+    }
+}
+
+fn is_blocked(item: &WorkItem) -> Error {
+    let id = &item.item_id;
+    let blocker = item.blocked_by.as_deref().unwrap_or("others");
+    Refusal::new(Code::WorkBlocked, format!("work item {id} waits for {blocker}"))
+        .hint(format!("complete that first, or: blackboard work unblock {id}"))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentStatus;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn an_item_is_completed_by_who_holds_it() {
+        use AgentStatus::{Active, Stale};
+        use Status::{Available, Blocked, Claimed, Completed};
+        let (done, repeated) = (Ok((false, 1)), Ok((true, 0)));
+        for (agent, item, holder, fence, expected) in [
+            (Active, Claimed, Some("me"), None, done),
+            (Active, Claimed, Some("me"), Some(7), done),
+            (Active, Claimed, Some("me"), Some(6), Err(Code::StaleFence)),
+            (Active, Claimed, Some("other"), None, Err(Code::NotHolder)),
+            (Active, Available, None, None, Err(Code::NotHolder)),
+            (Active, Blocked, Some("me"), None, Err(Code::WorkBlocked)),
+            (Active, Completed, Some("me"), None, repeated),
+            (Active, Completed, Some("me"), Some(6), Err(Code::AlreadyCompleted)),
+            (Active, Completed, Some("other"), None, Err(Code::AlreadyCompleted)),
+            (Stale, Completed, Some("me"), Some(7), repeated),
+            (Stale, Claimed, Some("other"), None, Err(Code::SessionStale)),
+            (Stale, Available, None, None, Err(Code::SessionStale)),
+        ] {
+            let complete = Complete { fence: fence.map(Revision::new), ..Complete::of("x", "me") };
+            let me = Agent { status: agent, ..an_agent("me") };
+            let held = WorkItem {
+                status: item,
+                claimed_by: holder.map(str::to_owned),
+                fence: holder.map(|_| Revision::new(7)),
+                ..an_item("x")
+            };
+            let outcome = decide(&complete, &me, held, Vec::new(), Timestamp::EPOCH)
+                .map(|(changes, completed)| (completed.already_completed, changes.events.len()))
+                .map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{agent} agent, {item} item of {holder:?}, fence {fence:?}");
+        }
+    }
 }

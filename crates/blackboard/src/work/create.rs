@@ -2,13 +2,16 @@
 
 use serde::Serialize;
 
-use super::{Dependency, Priority, Status, Work, WorkItem, block, open_blockers};
+use super::dependencies::{
+    Blocker, NamedBlocker, blocked_event, blockers_of, missing_among, named_blockers, open_among,
+};
+use super::{Dependency, Priority, Status, Work, WorkItem};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Tx, Wanted};
+use crate::store::{Changes, Key, Range, Tx, Wanted};
 use crate::text::{TextRules, check_id};
 
 /// A new work item.
@@ -76,15 +79,14 @@ impl Work<'_> {
     pub fn create(&self, create: &Create) -> Result<Created> {
         let create = create.cleaned(&self.board.settings().text)?;
         self.board.commit("work create", &create.wanted(), |tx| {
-            if let Some(item) = tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))? {
-                let open_blockers = open_blockers(tx, &item.item_id)?;
-                return already_there(&create, item, open_blockers).map(|created| (Changes::new(), created));
+            let known = Known::read(tx, &create)?;
+            if known.is_none() {
+                create.its_project_must_exist(tx)?;
             }
-            let mut changes = Changes::new();
-            let NewItem { item, open_blockers, missing_blockers } = new_item(tx, &create, &mut changes)?;
-            changes.put(item.clone());
-            self.board.agents().saw_session(tx, create.session.as_deref(), &mut changes)?;
-            Ok((changes, Created { item, created: true, open_blockers, missing_blockers }))
+            let named = named_blockers(tx, &create.id, &create.blocked_by)?;
+            let (mut changes, created) = decide(&create, known, named, tx.now())?;
+            self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
+            Ok((changes, created))
         })
     }
 }
@@ -92,7 +94,8 @@ impl Work<'_> {
 impl Create {
     /// What creating it will read.
     pub(super) fn wanted(&self) -> Vec<Wanted> {
-        let mut wanted = vec![Wanted::Row(Key::WorkItem(self.id.clone()))];
+        let mut wanted =
+            vec![Wanted::Row(Key::WorkItem(self.id.clone())), Wanted::Range(Range::blockers_of(&self.id))];
         wanted.extend(self.project.iter().map(|project| Wanted::Row(Key::Project(project.clone()))));
         wanted.extend(self.blocked_by.iter().map(|blocker| Wanted::Row(Key::WorkItem(blocker.clone()))));
         wanted
@@ -100,11 +103,12 @@ impl Create {
 
     /// The same with its text filtered and its ids checked.
     pub(super) fn cleaned(&self, rules: &TextRules) -> Result<Create> {
-        check_id("work item", &self.id)?;
+        rules.check_listed_id("work item", &self.id)?;
         for blocker in &self.blocked_by {
-            check_id("blocking work item", blocker)?;
+            rules.check_listed_id("blocking work item", blocker)?;
         }
-        rules.check_unaltered(self.metadata.iter().map(Metadata::as_str))?;
+        let source = self.source.as_deref();
+        rules.check_unaltered(source.into_iter().chain(self.metadata.as_ref().map(Metadata::as_str)))?;
         let mut cleaned = self.clone();
         cleaned.title = rules.field(&self.title)?;
         if cleaned.title.is_empty() {
@@ -117,55 +121,82 @@ impl Create {
         }
         Ok(cleaned)
     }
+
+    pub(super) fn its_project_must_exist(&self, tx: &dyn Tx) -> Result<()> {
+        let project = self.project.as_deref();
+        project.map_or(Ok(()), |project| crate::project::existing(tx, project).map(drop))
+    }
 }
 
-/// An item that is about to be created.
+/// The item that stands under the id already.
+struct Known {
+    item: WorkItem,
+    blockers: Vec<Blocker>,
+}
+
+impl Known {
+    fn read(tx: &dyn Tx, create: &Create) -> Result<Option<Known>> {
+        let item = tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))?;
+        item.map(|item| Ok(Known { item, blockers: blockers_of(tx, &create.id)? })).transpose()
+    }
+}
+
+fn decide(
+    create: &Create,
+    known: Option<Known>,
+    named: Vec<NamedBlocker>,
+    now: Timestamp,
+) -> Result<(Changes, Created)> {
+    if let Some(known) = known {
+        return already_there(create, known, &named).map(|created| (Changes::new(), created));
+    }
+    let NewItem { item, open_blockers, missing_blockers, mut changes } = new_item(create, named, now)?;
+    changes.put(item.clone());
+    Ok((changes, Created { item, created: true, open_blockers, missing_blockers }))
+}
+
+/// An item that is about to be created, with the events and dependencies that come with it. The caller puts it.
 pub(super) struct NewItem {
     pub(super) item: WorkItem,
-    open_blockers: Vec<String>,
-    missing_blockers: Vec<String>,
+    pub(super) open_blockers: Vec<String>,
+    pub(super) missing_blockers: Vec<String>,
+    pub(super) changes: Changes,
 }
 
-/// The item that a cleaned request asks for, with the events and dependencies that come with it. The caller puts it.
-pub(super) fn new_item(tx: &dyn Tx, create: &Create, changes: &mut Changes) -> Result<NewItem> {
-    if let Some(project) = &create.project {
-        crate::project::existing(tx, project)?;
-    }
-    let now = tx.now();
+/// The item that a cleaned request asks for.
+pub(super) fn new_item(create: &Create, named: Vec<NamedBlocker>, now: Timestamp) -> Result<NewItem> {
+    let mut changes = Changes::new();
     let mut item = blank(create, now);
+    let session = create.session.as_deref();
     let summary = format!("Work item \"{}\" created", item.title);
     item.revision = changes.event(
-        NewEvent::new(EventType::WorkCreated, TargetType::WorkItem, &item.item_id, summary)
-            .by(create.session.as_deref()),
+        NewEvent::new(EventType::WorkCreated, TargetType::WorkItem, &item.item_id, summary).by(session),
     );
-    let mut missing = Vec::new();
+    let mut missing_blockers = Vec::new();
     let mut open = Vec::new();
-    for blocker in &create.blocked_by {
-        if open.contains(blocker) {
-            continue;
-        }
-        block::refuse_cycle(tx, &item.item_id, blocker)?;
-        match tx.row::<WorkItem>(&Key::WorkItem(blocker.clone()))? {
-            Some(blocker) if blocker.status == Status::Completed => continue,
+    for blocker in named {
+        blocker.must_not_close_a_circle(&item.item_id)?;
+        match blocker.status {
+            Some(Status::Completed) => continue,
             Some(_) => {}
-            None => missing.push(blocker.clone()),
+            None => missing_blockers.push(blocker.id.clone()),
         }
-        tx.get(&Key::Dependency(item.item_id.clone(), blocker.clone()))?;
         changes.put(Dependency {
             item_id: item.item_id.clone(),
-            blocked_by: blocker.clone(),
+            blocked_by: blocker.id.clone(),
             created_at: now,
         });
-        open.push(blocker.clone());
+        open.push(blocker.id);
     }
     // As the index will have them, so that the first one stays the first.
     open.sort();
     if let Some(first) = open.first() {
         item.status = Status::Blocked;
         item.blocked_by = Some(first.clone());
-        item.revision = changes.event(block::blocked_event(&item, &open, None, create.session.as_deref()));
+        let summary = format!("\"{}\" is blocked by {}", item.title, open.join(", "));
+        item.revision = changes.event(blocked_event(&item, &open, summary, session));
     }
-    Ok(NewItem { item, open_blockers: open, missing_blockers: missing })
+    Ok(NewItem { item, open_blockers: open, missing_blockers, changes })
 }
 
 fn blank(create: &Create, now: Timestamp) -> WorkItem {
@@ -191,8 +222,14 @@ fn blank(create: &Create, now: Timestamp) -> WorkItem {
 }
 
 /// The answer to a request for an item that exists: fine if it is the same one.
-fn already_there(create: &Create, item: WorkItem, open_blockers: Vec<String>) -> Result<Created> {
+fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Result<Created> {
+    let Known { item, blockers } = known;
     let asked = blank(create, item.created_at);
+    let open_blockers = open_among(&blockers);
+    // What is completed is waited for by nobody, whether it was named again or not.
+    let mut named = named.iter().filter(|blocker| blocker.status != Some(Status::Completed));
+    let has_other_blockers = named.clone().count() != open_blockers.len()
+        || named.any(|blocker| !open_blockers.contains(&blocker.id));
     let what_differs = [
         ("title", item.title != asked.title),
         ("description", item.description != asked.description),
@@ -201,11 +238,13 @@ fn already_there(create: &Create, item: WorkItem, open_blockers: Vec<String>) ->
         ("source_ref", item.source_ref != asked.source_ref),
         ("priority", item.priority != asked.priority),
         ("metadata", item.metadata != asked.metadata),
+        ("blocked_by", has_other_blockers),
     ];
     let differing: Vec<_> =
         what_differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
     if differing.is_empty() {
-        return Ok(Created { item, created: false, open_blockers, missing_blockers: Vec::new() });
+        let missing_blockers = missing_among(&blockers);
+        return Ok(Created { item, created: false, open_blockers, missing_blockers });
     }
     Err(Refusal::new(
         Code::AlreadyExists,
@@ -214,4 +253,50 @@ fn already_there(create: &Create, item: WorkItem, open_blockers: Vec<String>) ->
     .hint(format!("look at it: blackboard work status {}", item.item_id))
     .detail("differs", differing)
     .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creating_again_is_fine_if_it_asks_for_the_same() {
+        let blocker = |id: &str, status| NamedBlocker {
+            id: id.to_owned(),
+            status,
+            is_known: false,
+            waits_for_item: false,
+        };
+        let stored = |id: &str, status| Blocker {
+            dependency: Dependency {
+                item_id: "x".to_owned(),
+                blocked_by: id.to_owned(),
+                created_at: Timestamp::EPOCH,
+            },
+            status,
+        };
+        let (open, done) = (Some(Status::Available), Some(Status::Completed));
+        for (title, blockers, named, expected) in [
+            ("X", vec![], vec![], Ok(())),
+            ("Y", vec![], vec![], Err(Code::AlreadyExists)),
+            ("X", vec![stored("a", open)], vec![blocker("a", open)], Ok(())),
+            ("X", vec![stored("a", None)], vec![blocker("a", None)], Ok(())),
+            ("X", vec![], vec![blocker("a", open)], Err(Code::AlreadyExists)),
+            ("X", vec![stored("a", open)], vec![], Err(Code::AlreadyExists)),
+            ("X", vec![stored("a", open)], vec![blocker("b", open)], Err(Code::AlreadyExists)),
+            ("X", vec![stored("a", done)], vec![], Ok(())),
+            ("X", vec![], vec![blocker("a", done)], Ok(())),
+        ] {
+            let create = Create::new("x", "X");
+            let item = WorkItem { title: title.to_owned(), ..blank(&create, Timestamp::EPOCH) };
+            let context = format!("{title}, {blockers:?}, {named:?}");
+            let missing = missing_among(&blockers);
+            let decided = decide(&create, Some(Known { item, blockers }), named, Timestamp::EPOCH);
+            if let Ok((changes, created)) = &decided {
+                assert!(changes.is_empty() && !created.created, "{context}");
+                assert_eq!(created.missing_blockers, missing, "{context}");
+            }
+            assert_eq!(decided.map(drop).map_err(|error| error.code()), expected, "{context}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Dependency, Status, Work, WorkItem, block, existing};
+use super::dependencies::{Dependent, dependents_of, update_dependents};
+use super::{Dependency, Status, Work, WorkItem, existing};
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -43,26 +44,47 @@ impl Work<'_> {
         ];
         self.board.commit("work delete", &wanted, |tx| {
             let item = existing(tx, id)?;
-            let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
-            if !force {
-                refuse_if_needed(&item, &dependents)?;
-            }
-            let mut changes = Changes::new();
-            self.board.agents().saw_session(tx, session, &mut changes)?;
-            let unblocked = block::free_dependents(tx, id, session, &mut changes)?;
-            for dependency in tx.rows::<Dependency>(&Range::blockers_of(id))?.into_iter().chain(dependents) {
-                changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
-            }
-            changes.detach_heartbeats_from.push(id.to_owned());
-            changes.remove(Key::WorkItem(id.to_owned()));
-            let summary = format!("\"{}\" was deleted (was {})", item.title, item.status);
-            changes
-                .event(NewEvent::new(EventType::WorkDeleted, TargetType::WorkItem, id, summary).by(session));
-            let deleted =
-                Deleted { item_id: item.item_id, title: item.title, previous_status: item.status, unblocked };
+            let surroundings = Surroundings {
+                blockers: tx.rows(&Range::blockers_of(id))?,
+                waiting: tx.rows(&Range::dependents_of(id))?,
+                dependents: dependents_of(tx, id, false)?,
+            };
+            let (mut changes, deleted) = decide(item, surroundings, force, session)?;
+            self.board.agents().note_activity_of(tx, session, &mut changes)?;
             Ok((changes, deleted))
         })
     }
+}
+
+/// What an item waits for and what waits for it.
+#[derive(Default)]
+struct Surroundings {
+    blockers: Vec<Dependency>,
+    waiting: Vec<Dependency>,
+    dependents: Vec<Dependent>,
+}
+
+fn decide(
+    item: WorkItem,
+    surroundings: Surroundings,
+    force: bool,
+    session: Option<&str>,
+) -> Result<(Changes, Deleted)> {
+    let Surroundings { blockers, waiting, dependents } = surroundings;
+    if !force {
+        refuse_if_needed(&item, &waiting)?;
+    }
+    let mut changes = Changes::new();
+    let unblocked = update_dependents(dependents, session, &mut changes);
+    for dependency in blockers.into_iter().chain(waiting) {
+        changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
+    }
+    let WorkItem { item_id, title, status: previous_status, .. } = item;
+    changes.detach_heartbeats_from.push(item_id.clone());
+    changes.remove(Key::WorkItem(item_id.clone()));
+    let summary = format!("\"{title}\" was deleted (was {previous_status})");
+    changes.event(NewEvent::new(EventType::WorkDeleted, TargetType::WorkItem, &item_id, summary).by(session));
+    Ok((changes, Deleted { item_id, title, previous_status, unblocked }))
 }
 
 fn refuse_if_needed(item: &WorkItem, dependents: &[Dependency]) -> Result<()> {
@@ -84,4 +106,43 @@ fn refuse_if_needed(item: &WorkItem, dependents: &[Dependency]) -> Result<()> {
         .into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::store::conformance::an_item;
+
+    #[test]
+    fn what_is_held_or_waited_for_goes_only_by_force() {
+        use Status::{Available, Blocked, Claimed, Completed};
+        for (status, holder, is_waited_for, expected) in [
+            (Available, None, false, Ok(2)),
+            (Claimed, Some("me"), false, Err(Code::InUse)),
+            (Blocked, Some("me"), false, Err(Code::InUse)),
+            (Completed, Some("me"), false, Ok(2)),
+            (Available, None, true, Err(Code::InUse)),
+            (Completed, Some("me"), true, Ok(3)),
+        ] {
+            let delete = |force| {
+                let item = WorkItem { status, claimed_by: holder.map(str::to_owned), ..an_item("x") };
+                let dependency = |item: &str, blocker: &str| Dependency {
+                    item_id: item.to_owned(),
+                    blocked_by: blocker.to_owned(),
+                    created_at: Timestamp::EPOCH,
+                };
+                let surroundings = Surroundings {
+                    blockers: vec![dependency("x", "a")],
+                    waiting: is_waited_for.then(|| dependency("y", "x")).into_iter().collect(),
+                    dependents: Vec::new(),
+                };
+                let decided = decide(item, surroundings, force, None);
+                decided.map(|(changes, _)| changes.remove.len()).map_err(|error| error.code())
+            };
+            let context = format!("{status} item of {holder:?}, waited for: {is_waited_for}");
+            assert_eq!(delete(false), expected, "{context}");
+            assert!(delete(true).is_ok(), "{context}");
+        }
+    }
 }

@@ -8,14 +8,16 @@ mod claim;
 mod complete;
 mod create;
 mod delete;
+mod dependencies;
 mod list;
 mod release;
 mod reset;
 mod status;
+mod unblock;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::block::{Block, Blocked, Unblocked};
+pub use self::block::{Block, Blocked};
 pub use self::claim::{Claim, ClaimNext, Claimed};
 pub use self::complete::{Complete, Completed};
 pub use self::create::{Create, Created};
@@ -25,12 +27,14 @@ pub(crate) use self::release::give_back;
 pub use self::release::{Release, Released};
 pub use self::reset::Reset;
 pub use self::status::WorkHistory;
+pub use self::unblock::Unblocked;
+use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Range, Tx};
+use crate::store::{Key, Tx};
 
 /// The work of a board: `board.work()`.
 #[derive(Clone, Copy)]
@@ -178,8 +182,11 @@ impl WorkItem {
     }
 
     /// Refuses unless the session holds the item, at this fence if one is given.
-    pub(crate) fn must_be_held_by(&self, session: &str, fence: Option<Revision>) -> Result<()> {
-        let id = &self.item_id;
+    pub(crate) fn must_be_held_by(&self, agent: &Agent, fence: Option<Revision>) -> Result<()> {
+        let (id, session) = (&self.item_id, &agent.session_id);
+        if agent.status == AgentStatus::Stale && !self.is_held_by(session) {
+            agent.must_be_live()?;
+        }
         if self.status == Status::Completed {
             return Err(self.is_completed());
         }
@@ -216,7 +223,7 @@ impl WorkItem {
     pub(crate) fn is_completed(&self) -> Error {
         let mut refusal =
             Refusal::new(Code::AlreadyCompleted, format!("work item {} is completed", self.item_id))
-                .hint("to do it again: blackboard work reset");
+                .hint(format!("to do it again: blackboard work reset {}", self.item_id));
         if self.claimed_by_name.is_some() {
             refusal = refusal.held_by(self.claimed_by.clone(), self.claimed_by_name.clone(), self.claimed_at);
         }
@@ -245,32 +252,10 @@ pub(crate) fn not_found(item: &str) -> Error {
         .into()
 }
 
-/// The items that `item` waits for and that are not completed, also those that do not exist yet.
-pub(crate) fn open_blockers(tx: &dyn Tx, item: &str) -> Result<Vec<String>> {
-    open_among(tx, tx.rows(&Range::blockers_of(item))?)
-}
-
-/// What is waited for in these dependencies.
-fn open_among(tx: &dyn Tx, dependencies: Vec<Dependency>) -> Result<Vec<String>> {
-    let mut open = Vec::new();
-    for dependency in dependencies {
-        if is_open(tx, &dependency.blocked_by)? {
-            open.push(dependency.blocked_by);
-        }
-    }
-    Ok(open)
-}
-
-/// Whether an item is not completed. One that does not exist yet is open.
-pub(crate) fn is_open(tx: &dyn Tx, item: &str) -> Result<bool> {
-    let item = tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
-    Ok(item.is_none_or(|item| item.status != Status::Completed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::conformance::an_item;
+    use crate::store::conformance::{an_agent, an_item};
 
     #[test]
     fn holding_an_item_takes_the_right_session_and_the_right_fence() {
@@ -291,7 +276,8 @@ mod tests {
                 fence: holder.map(|_| Revision::new(7)),
                 ..an_item("x")
             };
-            let outcome = item.must_be_held_by("me", fence.map(Revision::new)).map_err(|error| error.code());
+            let outcome =
+                item.must_be_held_by(&an_agent("me"), fence.map(Revision::new)).map_err(|error| error.code());
             assert_eq!(outcome, expected, "{status} item of {holder:?} at fence {fence:?}");
         }
     }

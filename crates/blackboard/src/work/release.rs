@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Status, Work, WorkItem, existing};
-use crate::agent::{Agent, existing as existing_agent};
+use crate::agent::{Agent, AgentStatus, existing as existing_agent};
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -18,7 +19,7 @@ pub struct Release {
     pub id: String,
     /// The session that holds it.
     pub session: String,
-    /// The fence at which it thinks to hold it.
+    /// The fence under which the session believes to hold it.
     pub fence: Option<Revision>,
 }
 
@@ -69,23 +70,36 @@ impl Work<'_> {
         self.board.commit("work release", &wanted, |tx| {
             let agent = existing_agent(tx, &release.session)?;
             let item = existing(tx, &release.id)?;
-            let mut changes = Changes::new();
-            let released_by = agent.agent_name.clone();
-            if item.status != Status::Completed && item.claimed_by.is_none() {
-                return Ok((changes, Released { item, released: false, held_seconds: 0, released_by }));
-            }
-            item.must_be_held_by(&release.session, release.fence)?;
-            let held = item.claimed_at.map_or(Duration::ZERO, |since| tx.now().since(since));
-            let item = give_back(item, &agent, &mut changes);
-            let before = agent.clone();
-            self.board.agents().saw(agent, &before, tx.now(), &mut changes);
-            Ok((changes, Released { item, released: true, held_seconds: held.as_secs(), released_by }))
+            let (mut changes, released) = decide(&agent, item, release.fence, tx.now())?;
+            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            Ok((changes, released))
         })
     }
 }
 
+fn decide(
+    agent: &Agent,
+    mut item: WorkItem,
+    fence: Option<Revision>,
+    now: Timestamp,
+) -> Result<(Changes, Released)> {
+    let mut changes = Changes::new();
+    let released_by = agent.agent_name.clone();
+    let is_free = item.status != Status::Completed && item.claimed_by.is_none();
+    if is_free && agent.status != AgentStatus::Stale {
+        return Ok((changes, Released { item, released: false, held_seconds: 0, released_by }));
+    }
+    item.must_be_held_by(agent, fence)?;
+    let held = item.claimed_at.map_or(Duration::ZERO, |since| now.since(since));
+    give_back(&mut item, agent, &mut changes);
+    if let Some(agent) = agent.done_with(&item) {
+        changes.put(agent);
+    }
+    Ok((changes, Released { item, released: true, held_seconds: held.as_secs(), released_by }))
+}
+
 /// Sets an item free on behalf of the session that holds it.
-pub(crate) fn give_back(mut item: WorkItem, agent: &Agent, changes: &mut Changes) -> WorkItem {
+pub(crate) fn give_back(item: &mut WorkItem, agent: &Agent, changes: &mut Changes) {
     let summary = format!("Agent \"{}\" released \"{}\"", agent.agent_name, item.title);
     let mut event = NewEvent::new(EventType::WorkReleased, TargetType::WorkItem, &item.item_id, summary)
         .by(Some(&agent.session_id));
@@ -95,5 +109,53 @@ pub(crate) fn give_back(mut item: WorkItem, agent: &Agent, changes: &mut Changes
     item.set_free();
     item.revision = changes.event(event);
     changes.put(item.clone());
-    item
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use crate::store::conformance::{an_agent, an_item};
+
+    #[test]
+    fn an_item_is_given_back_by_who_holds_it() {
+        use AgentStatus::{Active, Stale};
+        use Status::{Available, Blocked, Claimed, Completed};
+        for (agent, item, holder, fence, expected) in [
+            (Active, Claimed, Some("me"), None, Ok(true)),
+            (Active, Blocked, Some("me"), Some(7), Ok(true)),
+            (Active, Claimed, Some("me"), Some(6), Err(Code::StaleFence)),
+            (Active, Available, None, Some(6), Ok(false)),
+            (Active, Claimed, Some("other"), None, Err(Code::NotHolder)),
+            (Active, Completed, Some("me"), None, Err(Code::AlreadyCompleted)),
+            (Stale, Available, None, None, Err(Code::SessionStale)),
+            (Stale, Claimed, Some("other"), None, Err(Code::SessionStale)),
+        ] {
+            let me = Agent { status: agent, ..an_agent("me") };
+            let held = WorkItem {
+                status: item,
+                claimed_by: holder.map(str::to_owned),
+                fence: holder.map(|_| Revision::new(7)),
+                ..an_item("x")
+            };
+            let outcome = decide(&me, held, fence.map(Revision::new), Timestamp::EPOCH)
+                .map(|(_, released)| released.released)
+                .map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{agent} agent, {item} item of {holder:?}, fence {fence:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_stops_working_on_what_it_gives_back() {
+        for (current_work, expected) in [("Something to do", None), ("Lunch", Some("Lunch"))] {
+            let me = Agent { current_work: Some(current_work.to_owned()), ..an_agent("me") };
+            let held = WorkItem { claimed_by: Some("me".to_owned()), ..an_item("x") };
+            let (changes, _) = decide(&me, held, None, Timestamp::EPOCH).unwrap();
+            let put = changes.put.iter().find_map(|row| match row {
+                crate::store::Row::Agent(agent) => Some(agent),
+                _ => None,
+            });
+            assert_eq!(put.unwrap_or(&me).current_work.as_deref(), expected);
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Status, Work, WorkItem, existing, open_blockers};
+use super::dependencies::{Dependent, blockers_of, dependents_of, open_among, update_dependents};
+use super::{Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -28,6 +29,7 @@ impl Pending for Reset {
 
 impl Work<'_> {
     /// Takes an item from whoever holds or did it, and makes it available, or blocked if it waits for others.
+    /// What waits for it waits again.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{Claim, Create, Status}};
@@ -39,27 +41,76 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn reset(&self, id: &str, session: Option<&str>) -> Result<Reset> {
-        let wanted = [Wanted::Row(Key::WorkItem(id.to_owned())), Wanted::Range(Range::blockers_of(id))];
+        let wanted = [
+            Wanted::Row(Key::WorkItem(id.to_owned())),
+            Wanted::Range(Range::blockers_of(id)),
+            Wanted::Range(Range::dependents_of(id)),
+        ];
         self.board.commit("work reset", &wanted, |tx| {
-            let mut item = existing(tx, id)?;
-            let open = open_blockers(tx, id)?;
-            let before = item.clone();
-            item.set_free();
-            item.completed_at = None;
-            item.blocked_by = open.first().cloned();
-            item.status = if open.is_empty() { Status::Available } else { Status::Blocked };
-            let mut changes = Changes::new();
-            self.board.agents().saw_session(tx, session, &mut changes)?;
-            if item != before {
-                let summary = format!("\"{}\" was reset (was {})", item.title, before.status);
-                item.revision = changes.event(
-                    NewEvent::new(EventType::WorkReset, TargetType::WorkItem, id, summary).by(session),
-                );
-                changes.put(item.clone());
-            }
-            let reset =
-                Reset { item, previous_status: before.status, previously_held_by: before.claimed_by_name };
+            let item = existing(tx, id)?;
+            let open_blockers = open_among(&blockers_of(tx, id)?);
+            let dependents = dependents_of(tx, id, true)?;
+            let (mut changes, reset) = decide(item, &open_blockers, dependents, session);
+            self.board.agents().note_activity_of(tx, session, &mut changes)?;
             Ok((changes, reset))
         })
+    }
+}
+
+fn decide(
+    before: WorkItem,
+    open_blockers: &[String],
+    dependents: Vec<Dependent>,
+    session: Option<&str>,
+) -> (Changes, Reset) {
+    let mut changes = Changes::new();
+    let mut item = before.clone();
+    item.set_free();
+    item.completed_at = None;
+    item.blocked_by = open_blockers.first().cloned();
+    item.status = if open_blockers.is_empty() { Status::Available } else { Status::Blocked };
+    if item != before {
+        let summary = format!("\"{}\" was reset (was {})", item.title, before.status);
+        item.revision = changes.event(
+            NewEvent::new(EventType::WorkReset, TargetType::WorkItem, &item.item_id, summary).by(session),
+        );
+        changes.put(item.clone());
+    }
+    update_dependents(dependents, session, &mut changes);
+    (changes, Reset { item, previous_status: before.status, previously_held_by: before.claimed_by_name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_item;
+
+    #[test]
+    fn an_item_begins_again_and_what_waits_for_it_waits_again() {
+        use EventType::{WorkBlocked, WorkReset};
+        use Status::{Available, Blocked, Claimed, Completed};
+        for (item, open, dependent, after, told) in [
+            (Available, &[][..], None, Available, &[][..]),
+            (Claimed, &[], None, Available, &[WorkReset]),
+            (Completed, &[], None, Available, &[WorkReset]),
+            (Completed, &["a"], None, Blocked, &[WorkReset]),
+            (Completed, &[], Some(Available), Available, &[WorkReset, WorkBlocked]),
+            (Completed, &[], Some(Claimed), Available, &[WorkReset, WorkBlocked]),
+        ] {
+            let before = WorkItem {
+                status: item,
+                claimed_by: (item != Available).then(|| "me".to_owned()),
+                ..an_item("x")
+            };
+            let open: Vec<_> = open.iter().map(|&id| id.to_owned()).collect();
+            let dependents = dependent.map(|status| Dependent {
+                item: WorkItem { status, ..an_item("y") },
+                open_blockers: vec!["x".to_owned()],
+            });
+            let (changes, reset) = decide(before, &open, dependents.into_iter().collect(), None);
+            assert_eq!((reset.previous_status, reset.item.status), (item, after));
+            let events: Vec<_> = changes.events.into_iter().map(|event| event.event_type).collect();
+            assert_eq!(events, told, "{item} item that waits for {open:?}, before {dependent:?} one");
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Dependency, Work, WorkItem, existing, open_blockers};
+use super::dependencies::{blockers_of, open_among};
+use super::{Dependency, Status, Work, WorkItem, existing};
 use crate::error::Result;
-use crate::event::{Event, TargetType};
+use crate::event::{Event, EventType, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Range, Tx, Wanted};
@@ -49,7 +50,7 @@ impl Work<'_> {
             let item = existing(tx, id)?;
             let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
             Ok(WorkHistory {
-                open_blockers: open_blockers(tx, id)?,
+                open_blockers: open_among(&blockers_of(tx, id)?),
                 dependents: dependents.into_iter().map(|dependency| dependency.item_id).collect(),
                 history: history(tx, &item)?,
                 item,
@@ -62,8 +63,13 @@ impl Work<'_> {
 fn history(tx: &dyn Tx, item: &WorkItem) -> Result<Vec<Event>> {
     let mut history = Vec::new();
     let mut after: Revision = tx.revision_before(item.created_at)?;
+    let until = match item.status {
+        Status::Completed => item.revision,
+        // Progress does not change the item, so it may be newer than the last change.
+        _ => tx.revision()?,
+    };
     loop {
-        let page = tx.events(&Page { until: item.revision, ..Page::after(after, PAGE) })?;
+        let page = tx.events(&Page { until, ..Page::after(after, PAGE) })?;
         let Some(last) = page.last() else { break };
         after = last.id;
         history.extend(page.into_iter().filter(|event| tells_of(event, &item.item_id)));
@@ -80,12 +86,17 @@ fn tells_of(event: &Event, item: &str) -> bool {
     if event.target_type == Some(TargetType::WorkItem) {
         return event.target_id.as_deref() == Some(item);
     }
-    // Work that was taken from a dead agent is named in that event's metadata.
-    event.event_type == crate::event::EventType::StaleLocksReleased
-        && event.metadata.as_ref().map(Metadata::to_map).is_some_and(|metadata| {
-            let items = metadata.get("items").and_then(|items| items.as_array());
-            items.is_some_and(|items| {
+    let metadata = || event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+    match event.event_type {
+        EventType::HeartbeatReceived => {
+            metadata().get("work_item_id").and_then(|id| id.as_str()) == Some(item)
+        }
+        // Work that was taken from a dead agent is named in that event's metadata.
+        EventType::StaleLocksReleased => {
+            metadata().get("items").and_then(|items| items.as_array()).is_some_and(|items| {
                 items.iter().any(|released| released.get("item_id").and_then(|id| id.as_str()) == Some(item))
             })
-        })
+        }
+        _ => false,
+    }
 }

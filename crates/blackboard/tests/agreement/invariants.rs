@@ -68,6 +68,9 @@ fn check_item(item: &WorkItem, board: &Exported) -> Result<(), String> {
         Status::Blocked if item.blocked_by.as_ref() != Some(open[0]) => {
             return wrong("it shows another blocker");
         }
+        Status::Available | Status::Claimed if !open.is_empty() => {
+            return wrong("it waits and is not blocked");
+        }
         Status::Available if item.claimed_by.is_some() => return wrong("it is held and available"),
         Status::Claimed if item.claimed_by.is_none() => return wrong("nobody holds it"),
         _ => {}

@@ -6,25 +6,93 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    Register { who: u8, project: Option<u8>, parent: Option<u8>, pid: Option<u32>, shares_process: bool },
-    Beat { who: u8, progress: bool, item: Option<u8>, status: Option<AgentStatus>, operation: Option<u8> },
-    Deregister { who: u8 },
-    Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
-    Claim { item: u8, who: u8, title: Option<u8> },
-    ClaimNext { who: u8, project: Option<u8>, priority: Option<u8> },
-    Release { item: u8, who: u8, fence: Fence },
-    Complete { item: u8, who: u8, fence: Fence },
-    Block { item: u8, blockers: Vec<u8> },
-    Unblock { item: u8, blockers: Vec<u8> },
-    Reset { item: u8 },
-    Delete { item: u8, force: bool },
-    RegisterProject { project: u8, name: u8 },
-    RemoveProject { project: u8, force: bool },
-    Sweep { threshold: Option<u64>, dry_run: bool, caller: Option<u8> },
-    SweepInPassing { caller: Option<u8> },
+    Register {
+        who: u8,
+        project: Option<u8>,
+        parent: Option<u8>,
+        pid: Option<u32>,
+        shares_process: bool,
+    },
+    Beat {
+        who: u8,
+        progress: bool,
+        work: Option<u8>,
+        item: Option<u8>,
+        status: Option<AgentStatus>,
+        operation: Option<u8>,
+    },
+    Deregister {
+        who: u8,
+    },
+    Create {
+        item: u8,
+        title: u8,
+        priority: u8,
+        project: Option<u8>,
+        blockers: Vec<u8>,
+    },
+    Claim {
+        item: u8,
+        who: u8,
+        title: Option<u8>,
+        blockers: Vec<u8>,
+    },
+    ClaimNext {
+        who: u8,
+        project: Option<u8>,
+        priority: Option<u8>,
+    },
+    Release {
+        item: u8,
+        who: u8,
+        fence: Fence,
+    },
+    Complete {
+        item: u8,
+        who: u8,
+        fence: Fence,
+    },
+    Block {
+        item: u8,
+        blockers: Vec<u8>,
+    },
+    Unblock {
+        item: u8,
+        blockers: Vec<u8>,
+    },
+    Reset {
+        item: u8,
+    },
+    Delete {
+        item: u8,
+        force: bool,
+    },
+    RegisterProject {
+        project: u8,
+        name: u8,
+    },
+    RemoveProject {
+        project: u8,
+        force: bool,
+    },
+    Sweep {
+        threshold: Option<u64>,
+        dry_run: bool,
+        caller: Option<u8>,
+    },
+    SweepInPassing {
+        caller: Option<u8>,
+    },
     Prune,
-    Observe { who: u8, reader: u8, limit: usize },
-    Look { who: u8, item: u8 },
+    Observe {
+        who: u8,
+        reader: u8,
+        limit: usize,
+    },
+    Look {
+        who: u8,
+        item: u8,
+    },
     Fate(Fate),
 }
 
@@ -38,7 +106,7 @@ pub enum Fate {
     Reboot,
 }
 
-/// Which fence a caller thinks to have.
+/// Which fence a caller believes to have.
 #[derive(Clone, Debug)]
 pub enum Fence {
     None,
@@ -76,9 +144,16 @@ fn agents() -> impl Strategy<Value = Step> {
             .prop_map(|(who, project, parent, pid, shares_process)| {
                 Step::Register { who, project, parent, pid, shares_process }
             }),
-        4 => (who(), any::<bool>(), option::weighted(0.3, item()), option::weighted(0.3, status), option::weighted(0.3, 0..3_u8))
-            .prop_map(|(who, progress, item, status, operation)| {
-                Step::Beat { who, progress, item, status, operation }
+        4 => (
+            who(),
+            any::<bool>(),
+            option::weighted(0.2, 0..3_u8),
+            option::weighted(0.3, item()),
+            option::weighted(0.3, status),
+            option::weighted(0.3, 0..3_u8),
+        )
+            .prop_map(|(who, progress, work, item, status, operation)| {
+                Step::Beat { who, progress, work, item, status, operation }
             }),
         1 => who().prop_map(|who| Step::Deregister { who }),
     ]
@@ -99,8 +174,8 @@ fn work() -> impl Strategy<Value = Step> {
             .prop_map(|(item, title, priority, project, blockers)| {
                 Step::Create { item, title, priority, project, blockers }
             }),
-        5 => (item(), who(), option::weighted(0.3, 0..2_u8))
-            .prop_map(|(item, who, title)| Step::Claim { item, who, title }),
+        5 => (item(), who(), option::weighted(0.3, 0..2_u8), blockers())
+            .prop_map(|(item, who, title, blockers)| Step::Claim { item, who, title, blockers }),
         3 => (who(), option::weighted(0.2, 0..2_u8), option::weighted(0.2, 0..3_u8))
             .prop_map(|(who, project, priority)| Step::ClaimNext { who, project, priority }),
         2 => (item(), who(), fence()).prop_map(|(item, who, fence)| Step::Release { item, who, fence }),

@@ -85,9 +85,10 @@ impl World {
                 };
                 board.agents().register(&request).map(shown)
             }
-            Step::Beat { who, progress, item: about, status, operation } => {
+            Step::Beat { who, progress, work, item: about, status, operation } => {
                 let beat = Beat {
                     progress: progress.then(|| "Half done".to_owned()),
+                    work: work.map(current_work),
                     work_item: about.map(item),
                     status: *status,
                     operation: operation.map(|number| format!("op{number}")),
@@ -99,9 +100,9 @@ impl World {
             Step::Create { item: id, title, priority, project, blockers } => {
                 board.work().create(&create(*id, *title, *priority, *project, blockers)).map(shown)
             }
-            Step::Claim { item: id, who, title } => {
+            Step::Claim { item: id, who, title, blockers } => {
                 let claim = Claim {
-                    create: title.map(|title| create(*id, title, 1, None, &[])),
+                    create: title.map(|title| create(*id, title, 1, None, blockers)),
                     ..Claim::of(&item(*id), &session(*who))
                 };
                 let claimed = board.work().claim(&claim)?;
@@ -189,7 +190,7 @@ impl World {
         }
     }
 
-    /// Reads one batch, and moves the cursor behind it.
+    /// Reads one batch, and moves the cursor after it.
     fn observe(&self, session: &str, reader: &str, limit: usize) -> Result<String> {
         let since = Since::Cursor { session: session.to_owned(), reader: reader.to_owned() };
         let observation = self.board.events().observe(&since, &[])?;
@@ -227,6 +228,11 @@ fn create(id: u8, title: u8, how_soon: u8, project: Option<u8>, blockers: &[u8])
         blocked_by: items(blockers),
         ..Create::new(&item(id), &format!("Title {title}"))
     }
+}
+
+/// What a session says it works on: an item, by its title, or nothing.
+fn current_work(number: u8) -> String {
+    if number == 2 { String::new() } else { format!("Title {number}") }
 }
 
 fn priority(number: u8) -> blackboard::work::Priority {

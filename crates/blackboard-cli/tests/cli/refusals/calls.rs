@@ -51,9 +51,14 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
             Code::SessionEnded,
             Code::SecretLooking,
         ],
-        "work release" => {
-            &[Code::NoSession, Code::WorkNotFound, Code::AlreadyCompleted, Code::NotHolder, Code::StaleFence]
-        }
+        "work release" => &[
+            Code::NoSession,
+            Code::WorkNotFound,
+            Code::AlreadyCompleted,
+            Code::NotHolder,
+            Code::StaleFence,
+            Code::SessionStale,
+        ],
         "work complete" => &[
             Code::NoSession,
             Code::WorkNotFound,
@@ -61,6 +66,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
             Code::WorkBlocked,
             Code::NotHolder,
             Code::StaleFence,
+            Code::SessionStale,
             Code::SecretLooking,
         ],
         "work block" => {
@@ -160,6 +166,8 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("work complete", Code::WorkNotFound, &["none", "--session", "ivy"]),
     ("work release", Code::AlreadyCompleted, &["done", "--session", "oak"]),
     ("work complete", Code::AlreadyCompleted, &["done", "--session", "oak"]),
+    ("work release", Code::SessionStale, &["held", "--session", "pale"]),
+    ("work complete", Code::SessionStale, &["held", "--session", "pale"]),
     ("work release", Code::NotHolder, &["held", "--session", "oak"]),
     ("work complete", Code::NotHolder, &["held", "--session", "oak"]),
     ("work release", Code::StaleFence, &["held", "--fence", "1", "--session", "ivy"]),

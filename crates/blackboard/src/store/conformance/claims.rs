@@ -105,7 +105,10 @@ fn a_claim_may_create_the_item(fixture: &Fixture) {
 
     let blocked = Create { blocked_by: owned(&["x"]), ..Create::new("y", "Waits") };
     let refused = fixture.board.work().claim(&Claim { create: Some(blocked), ..Claim::of("y", &session) });
-    assert_eq!(code(refused), Code::WorkBlocked);
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::WorkBlocked);
+    assert_eq!(refused.to_string(), "work item y would wait for x and was not created");
+    assert_eq!(refused.details().unwrap()["blocked_by"], serde_json::json!(["x"]));
     assert_eq!(code(fixture.board.work().status("y")), Code::WorkNotFound, "nothing was created either");
 }
 
@@ -242,7 +245,9 @@ fn an_item_is_completed_once(fixture: &Fixture) {
     };
     assert_eq!(fixture.work("x"), expected, "who did it, and since when, stays");
     let event = fixture.events().pop().unwrap();
-    assert_eq!(event.summary, "Agent \"Ivy\" completed \"Title of x\"");
+    assert_eq!(event.summary, "Agent \"Ivy\" completed \"Title of x\": All of it");
+    let agent = fixture.agent(&session);
+    assert_eq!((agent.current_work, agent.revision), (None, event.id), "it does not work on it any more");
     assert_eq!(metadata(&event), serde_json::json!({"summary": "All of it"}));
     fixture.pass(10);
     let (again, told) = fixture.told_by(|| fixture.board.work().complete(&complete).unwrap());
@@ -306,7 +311,10 @@ fn whoever_was_swept_comes_too_late(fixture: &Fixture) {
     fixture.beat(&oak);
     fixture.sweep();
     let late = Complete { fence, ..Complete::of("x", &ivy) };
-    assert_eq!(code(fixture.board.work().complete(&late)), Code::NotHolder);
+    let refused = fixture.board.work().complete(&late).unwrap_err();
+    assert_eq!(refused.code(), Code::SessionStale);
+    assert!(refused.to_string().ends_with("was marked stale and lost what it held"), "{refused}");
+    assert_eq!(code(fixture.board.work().release(&Release::of("x", &ivy))), Code::SessionStale);
     fixture.claim("x", &oak);
     fixture.beat(&ivy);
     assert_eq!(code(fixture.board.work().complete(&late)), Code::NotHolder);

@@ -11,7 +11,8 @@ on_every_engine![
     a_held_item_that_is_blocked_stays_its_holders,
     a_circle_is_refused,
     a_completed_item_neither_waits_nor_is_waited_for,
-    blocking_again_changes_nothing_and_a_reset_blocker_blocks_when_told,
+    blocking_again_changes_nothing,
+    a_blocker_that_is_reset_blocks_again_in_the_same_commit,
     unblocking_removes_what_is_named_or_everything,
     every_change_of_dependencies_has_an_event,
 ];
@@ -169,14 +170,15 @@ fn a_completed_item_neither_waits_nor_is_waited_for(fixture: &Fixture) {
     fixture.item_that_is("done", Status::Completed, &session);
     fixture.item("x");
     assert_eq!(code(block(fixture, "done", &["x"])), Code::AlreadyCompleted);
-    assert_eq!(code(block(fixture, "x", &["done"])), Code::AlreadyCompleted);
+    let refused = block(fixture, "x", &["done"]).unwrap_err();
+    assert_eq!((refused.code(), refused.hint()), (Code::AlreadyCompleted, None));
+    assert_eq!(refused.to_string(), "work item done is completed: there is nothing to wait for");
     assert_eq!(code(block(fixture, "nothing", &["x"])), Code::WorkNotFound);
     assert_eq!(code(block(fixture, "x", &["two\nlines"])), Code::InvalidValue);
     assert_eq!(state(fixture, "x"), (Status::Available, None, Vec::new()));
 }
 
-fn blocking_again_changes_nothing_and_a_reset_blocker_blocks_when_told(fixture: &Fixture) {
-    let session = fixture.session("Ivy");
+fn blocking_again_changes_nothing(fixture: &Fixture) {
     for id in ["a", "x"] {
         fixture.item(id);
     }
@@ -184,14 +186,37 @@ fn blocking_again_changes_nothing_and_a_reset_blocker_blocks_when_told(fixture: 
     let (again, told) = fixture.told_by(|| block(fixture, "x", &["a"]).unwrap());
     assert!(told.is_empty());
     assert_eq!(again.open_blockers, ["a"]);
-    complete_all(fixture, &session, &["a"]);
-    fixture.board.work().reset("a", None).unwrap();
-    assert_eq!(state(fixture, "x").0, Status::Available);
-    let (again, told) = fixture.told_by(|| block(fixture, "x", &["a"]).unwrap());
-    assert_eq!(told, [EventType::WorkBlocked]);
-    assert_eq!(again.item.status, Status::Blocked);
-    complete_all(fixture, &session, &["a"]);
-    assert_eq!(state(fixture, "x").0, Status::Available);
+}
+
+fn a_blocker_that_is_reset_blocks_again_in_the_same_commit(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.item("b");
+    for id in ["free", "held", "done", "more"] {
+        fixture.blocked_item(id, &["b"]);
+    }
+    fixture.pass(1);
+    block(fixture, "more", &["later"]).unwrap();
+    complete_all(fixture, &ivy, &["b", "done"]);
+    let held = fixture.claim("held", &oak).item;
+    assert_eq!(state(fixture, "more"), blocked_by(&["later"]));
+    let (_, told) = fixture.told_by(|| fixture.board.work().reset("b", None).unwrap());
+    let blocked = EventType::WorkBlocked;
+    assert_eq!(told, [EventType::WorkReset, blocked.clone(), blocked.clone(), blocked]);
+    let events = fixture.events();
+    let [.., reset, free, _, more] = &events[..] else { panic!() };
+    assert_eq!(more.commit_id, reset.id);
+    assert_eq!(free.summary, "\"Title of free\" is blocked by b");
+    assert_eq!(state(fixture, "free"), blocked_by(&["b"]));
+    assert_eq!(state(fixture, "more"), blocked_by(&["b", "later"]));
+    assert_eq!(fixture.work("done").status, Status::Completed);
+    let waits = fixture.work("held");
+    assert_eq!(
+        (waits.status, waits.claimed_by, waits.fence),
+        (Status::Blocked, Some(oak.clone()), held.fence)
+    );
+    complete_all(fixture, &ivy, &["b"]);
+    assert_eq!(state(fixture, "free").0, Status::Available);
+    fixture.complete("held", &oak);
 }
 
 fn unblocking_removes_what_is_named_or_everything(fixture: &Fixture) {

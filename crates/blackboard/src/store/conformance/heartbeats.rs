@@ -43,6 +43,10 @@ fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
         beat(Beat { progress: Some("<b></b>".to_owned()), ..work }).1.len() == 1,
         "no progress, other work"
     );
+    let says = |work: &str| beat(Beat { work: Some(work.to_owned()), ..Beat::of(&session) }).0.current_work;
+    assert_eq!(says("<b></b>").as_deref(), Some("CLI"), "markup says nothing");
+    assert_eq!(says(""), None);
+    assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" works on nothing in particular");
 }
 
 fn a_heartbeat_makes_an_idle_session_active_unless_it_says_otherwise(fixture: &Fixture) {

@@ -50,11 +50,28 @@ fn another_item_under_the_same_id_is_refused(fixture: &Fixture) {
     let refused = fixture.board.work().create(&other).unwrap_err();
     assert_eq!(refused.code(), Code::AlreadyExists);
     assert_eq!(refused.details().unwrap()["differs"], serde_json::json!(["title", "priority"]));
+    fixture.blocked_item("y", &["x", "later"]);
+    let again = |blockers: &[&str]| {
+        let same = Create { blocked_by: owned(blockers), ..Create::new("y", "Title of y") };
+        fixture.board.work().create(&same)
+    };
+    let same = again(&["later", "x"]).unwrap();
+    assert!(!same.created);
+    assert_eq!((same.open_blockers, same.missing_blockers), (owned(&["later", "x"]), owned(&["later"])));
+    let refused = again(&["x"]).unwrap_err();
+    assert_eq!(refused.details().unwrap()["differs"], serde_json::json!(["blocked_by"]));
 }
 
 fn what_is_created_has_been_checked(fixture: &Fixture) {
     let create = |create: Create| code(fixture.board.work().create(&create));
     assert_eq!(create(Create::new("", "Title")), Code::InvalidValue);
+    assert_eq!(create(Create::new("x,y", "Title")), Code::InvalidValue);
+    assert_eq!(create(Create { blocked_by: owned(&["a,b"]), ..Create::new("x", "X") }), Code::InvalidValue);
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    assert_eq!(create(Create::new(&secret, "X")), Code::SecretLooking);
+    assert_eq!(create(Create { source: Some(secret.clone()), ..Create::new("x", "X") }), Code::SecretLooking);
+    let blocked_by = vec![secret];
+    assert_eq!(create(Create { blocked_by, ..Create::new("x", "X") }), Code::SecretLooking);
     assert_eq!(create(Create::new("x", "<br>")), Code::InvalidValue);
     assert_eq!(create(Create { blocked_by: owned(&[""]), ..Create::new("x", "X") }), Code::InvalidValue);
     assert_eq!(
@@ -180,11 +197,26 @@ fn the_history_of_an_item_names_everything_that_happened_to_it(fixture: &Fixture
     fixture.beat(&oak);
     fixture.sweep();
     fixture.claim("x", &oak);
+    let progress = |item: &str| {
+        let (work_item, progress) = (Some(item.to_owned()), Some("Half done".to_owned()));
+        fixture.board.agents().heartbeat(&Beat { progress, work_item, ..Beat::of(&oak) }).unwrap();
+    };
+    progress("other");
+    progress("x");
+    let last = fixture.board.work().status("x").unwrap().history.pop().unwrap();
+    assert_eq!(last.event_type, EventType::HeartbeatReceived, "also before the item changes again");
     fixture.complete("x", &oak);
     let history = fixture.board.work().status("x").unwrap().history;
     let types: Vec<_> = history.iter().map(|event| event.event_type.as_str()).collect();
     assert_eq!(
         types,
-        ["work_created", "work_claimed", "stale_locks_released", "work_claimed", "work_completed"]
+        [
+            "work_created",
+            "work_claimed",
+            "stale_locks_released",
+            "work_claimed",
+            "heartbeat_received",
+            "work_completed"
+        ]
     );
 }

@@ -13,6 +13,7 @@ on_every_engine![
     cursors_are_kept_for_each_session_and_reader,
     a_cursor_never_goes_back,
     a_cursor_behind_the_floor_is_told_so_once,
+    what_is_pruned_between_two_batches_is_said,
     a_cursor_ahead_of_the_board_is_refused,
     an_observation_since_a_moment_or_revision_uses_no_cursor,
     an_observation_ends_where_the_board_was_when_it_began,
@@ -104,7 +105,7 @@ fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
         assert_eq!(before(seconds), expected, "{seconds} s");
     }
     trim(fixture, 4);
-    assert_eq!(before(1), 4, "nothing that is kept is older, so everything behind the floor is newer");
+    assert_eq!(before(1), 4, "nothing that is kept is older, so everything after the floor is newer");
 }
 
 fn since(session: &str, reader: &str) -> Since {
@@ -179,6 +180,31 @@ fn a_cursor_behind_the_floor_is_told_so_once(fixture: &Fixture) {
     assert!(!at_floor.compacted, "who stands at the floor has missed nothing");
     let below = fixture.board.events().observe(&Since::Revision(Revision::new(2)), &[]).unwrap();
     assert!(below.compacted);
+}
+
+fn what_is_pruned_between_two_batches_is_said(fixture: &Fixture) {
+    for number in 0..6 {
+        fixture.item(&format!("x{number}"));
+    }
+    let log = fixture.board.events();
+    let observation = log.observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
+    let next = |after| log.next(&observation, Revision::new(after), 2).unwrap().unwrap();
+    let first = next(0);
+    assert_eq!((ids(&first.events), first.compacted), (vec![1, 2], false));
+    trim(fixture, 2);
+    assert!(!next(2).compacted, "what was read may go");
+    trim(fixture, 3);
+    let second = next(2);
+    assert_eq!((ids(&second.events), second.compacted), (vec![4, 5], true));
+    assert!(!next(5).compacted, "it is said once");
+    // All that is left of it goes, and something happens after its end.
+    for number in 6..9 {
+        fixture.item(&format!("x{number}"));
+    }
+    trim(fixture, 8);
+    let third = next(5);
+    assert_eq!((ids(&third.events), third.last, third.compacted), (vec![], observation.until, true));
+    assert_eq!(log.next(&observation, third.last, 2).unwrap(), None);
 }
 
 fn a_cursor_ahead_of_the_board_is_refused(fixture: &Fixture) {

@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use super::sqlite::{Sqlite, SqliteOptions};
 use super::{Commit, Committed, Memory, Page, Patience, Row, Store};
-use crate::agent::{Agent, AgentStatus, Beat, Heartbeaten, Register};
+use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
 use crate::clock::{Clock, FixedClock, Timestamp};
 use crate::error::{Code, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
@@ -124,7 +124,7 @@ impl Fixture {
         self.board.agents().register(request).unwrap().agent
     }
 
-    fn beat(&self, session: &str) -> Heartbeaten {
+    fn beat(&self, session: &str) -> HeartbeatRecorded {
         self.board.agents().heartbeat(&Beat::of(session)).unwrap()
     }
 

@@ -144,7 +144,7 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     assert_eq!(claimed.item.item_id, "y");
 }
 
-/// A store in which somebody else acts once, right behind the first hint of a commit.
+/// A store in which somebody else acts once, right after the first hint of a commit.
 struct Meddling {
     inner: Board,
     meddle: Box<dyn Fn() + Send + Sync>,

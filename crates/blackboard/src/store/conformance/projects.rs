@@ -52,6 +52,9 @@ fn a_project_is_registered_and_updated_by_what_is_said(fixture: &Fixture) {
 fn what_is_registered_has_been_checked(fixture: &Fixture) {
     let refused = |request: RegisterProject| code(fixture.board.projects().register(&request));
     assert_eq!(refused(RegisterProject::new("", "PAI")), Code::InvalidValue);
+    assert_eq!(refused(RegisterProject::new("pai,api", "PAI")), Code::InvalidValue);
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    assert_eq!(refused(RegisterProject::new(&secret, "PAI")), Code::SecretLooking);
     assert_eq!(refused(RegisterProject::new("pai", "")), Code::InvalidValue);
     assert_eq!(
         refused(RegisterProject { name: None, ..RegisterProject::new("pai", "") }),

@@ -14,6 +14,9 @@ on_every_engine![
     when_nothing_is_due_nobody_looks_for_an_hour,
     a_due_time_of_another_clock_is_not_waited_for,
     agents_go_in_batches,
+    an_agent_that_did_much_goes_over_several_batches,
+    an_ended_agent_with_open_work_stays,
+    a_log_is_cut_by_the_size_of_all_of_its_events,
 ];
 
 fn prune(fixture: &Fixture) -> Pruned {
@@ -188,4 +191,69 @@ fn agents_go_in_batches(fixture: &Fixture) {
     fixture.pass(86_401);
     let batches: Vec<_> = (0..4).map(|_| prune(fixture)).map(|pruned| (pruned.agents, pruned.more)).collect();
     assert_eq!(batches, [(20, true), (20, true), (5, false), (0, false)]);
+}
+
+fn an_agent_that_did_much_goes_over_several_batches(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for _ in 0..3 {
+        fixture.beat(&session);
+    }
+    let did: Vec<Row> = (0..4500)
+        .map(|number| {
+            let done = WorkItem {
+                status: Status::Completed,
+                claimed_by: Some(session.clone()),
+                claimed_by_name: Some("Ivy".to_owned()),
+                completed_at: Some(at(2)),
+                ..an_item(&format!("x{number}"))
+            };
+            done.into()
+        })
+        .collect();
+    fixture.put(&did);
+    fixture.board.agents().deregister(&session).unwrap();
+    fixture.pass(86_401);
+    let batches: Vec<_> = (0..3)
+        .map(|_| {
+            let pruned = prune(fixture);
+            let items = fixture.board.export().unwrap().work_items;
+            assert!(items.iter().all(|item| item.claimed_by_name.as_deref() == Some("Ivy")));
+            (pruned.agents, pruned.more, items.iter().filter(|item| item.claimed_by.is_some()).count())
+        })
+        .collect();
+    assert_eq!(batches, [(0, true, 2500), (0, true, 500), (1, false, 0)]);
+}
+
+fn an_ended_agent_with_open_work_stays(fixture: &Fixture) {
+    // No verb brings this about, but other programs' SQL could.
+    let ended = Agent { status: AgentStatus::Completed, ended_at: Some(fixture.now()), ..an_agent("ended") };
+    let held = WorkItem {
+        status: Status::Claimed,
+        claimed_by: Some("ended".to_owned()),
+        fence: Some(Revision::new(1)),
+        ..an_item("x")
+    };
+    fixture.put(&[ended.into(), held.into()]);
+    let other = fixture.session("Ivy");
+    fixture.board.agents().deregister(&other).unwrap();
+    fixture.pass_days(2);
+    let before = fixture.work("x");
+    assert_eq!(prune_all(&fixture.board), (0, 1));
+    assert_eq!(fixture.work("x"), before, "nobody loses work without an event");
+    assert_eq!(fixture.agent("ended").status, AgentStatus::Completed);
+}
+
+fn a_log_is_cut_by_the_size_of_all_of_its_events(fixture: &Fixture) {
+    for number in 0..100 {
+        fixture.item(&format!("small {number}"));
+    }
+    for number in 0..200 {
+        let large = Create::new(&format!("large {number}"), &"large ".repeat(80));
+        fixture.board.work().create(&large).unwrap();
+    }
+    // Room for all of them if all were as small as the oldest.
+    let board = fixture.with_settings(|settings| settings.max_log_bytes = 60_000);
+    prune_all(&board);
+    let kept = fixture.events().len();
+    assert!((80..220).contains(&kept), "{kept} events are kept");
 }

@@ -1,0 +1,73 @@
+//! How the clocks stood the last time somebody looked: what silence is measured against.
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::store::{Changes, Key, Mark, Tx};
+
+/// How far the clocks may drift apart before somebody must have set one, or the machine slept.
+const CLOCK_TOLERANCE: i64 = 30_000;
+
+/// How the wall clock stood against the monotonic one, the last time somebody looked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClockMark {
+    pub(super) boot: String,
+    offset_millis: i64,
+    pub(super) grace_until: Option<Timestamp>,
+}
+
+impl ClockMark {
+    /// Where it is stored.
+    pub(crate) const KEY: Key = Key::Mark("clock");
+
+    /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
+    /// of grace.
+    pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
+        let mut seen = ClockMark::reading(board);
+        match ClockMark::stored(tx)? {
+            Some(known) if known.agrees_with(&seen) => return Ok(()),
+            Some(known) if known.boot == seen.boot => {
+                seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
+            }
+            _ => {}
+        }
+        let value = serde_json::to_string(&seen).unwrap_or_default();
+        changes.put(Mark { name: "clock", value });
+        Ok(())
+    }
+
+    pub(super) fn stored(tx: &dyn Tx) -> Result<Option<ClockMark>> {
+        let mark = tx.row::<Mark>(&ClockMark::KEY)?;
+        Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
+    }
+
+    pub(super) fn reading(board: &Board) -> ClockMark {
+        ClockMark {
+            boot: board.processes().boot(),
+            offset_millis: board.clock().now().millis() - board.clock().monotonic_millis(),
+            grace_until: None,
+        }
+    }
+
+    pub(super) fn agrees_with(&self, other: &ClockMark) -> bool {
+        self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_agree_within_half_a_minute_of_one_boot() {
+        let mark =
+            |boot: &str, offset_millis| ClockMark { boot: boot.to_owned(), offset_millis, grace_until: None };
+        for (boot, offset, expected) in
+            [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]
+        {
+            assert_eq!(mark("a", 0).agrees_with(&mark(boot, offset)), expected, "boot {boot}, {offset} ms");
+        }
+    }
+}

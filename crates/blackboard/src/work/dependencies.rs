@@ -1,0 +1,253 @@
+//! What waits for what: the rows that verbs read about it, and the one rule that they share.
+//!
+//! An item that is not completed is blocked if, and only if, something that it waits for is not completed. Whatever
+//! completes, resets, deletes or frees an item brings the others in line in the same commit.
+
+use std::collections::BTreeSet;
+
+use super::{Dependency, Status, WorkItem};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::store::{Changes, Key, Range, Tx};
+
+/// How many items a chain of dependencies may have.
+const MAX_CHAIN: usize = 10_000;
+
+/// A stored dependency, and what is known of the item that is waited for.
+#[derive(Clone, Debug)]
+pub(super) struct Blocker {
+    pub(super) dependency: Dependency,
+    /// `None` if there is no such item yet.
+    pub(super) status: Option<Status>,
+}
+
+impl Blocker {
+    pub(super) fn id(&self) -> &str {
+        &self.dependency.blocked_by
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.status != Some(Status::Completed)
+    }
+}
+
+/// Everything that an item was said to wait for, in that order.
+pub(super) fn blockers_of(tx: &dyn Tx, item: &str) -> Result<Vec<Blocker>> {
+    let dependencies = tx.rows::<Dependency>(&Range::blockers_of(item))?;
+    dependencies
+        .into_iter()
+        .map(|dependency| Ok(Blocker { status: status_of(tx, &dependency.blocked_by)?, dependency }))
+        .collect()
+}
+
+/// The ids of those blockers that are not completed.
+pub(super) fn open_among(blockers: &[Blocker]) -> Vec<String> {
+    blockers.iter().filter(|blocker| blocker.is_open()).map(|blocker| blocker.id().to_owned()).collect()
+}
+
+/// The ids of those blockers that do not exist yet.
+pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
+    let missing = blockers.iter().filter(|blocker| blocker.status.is_none());
+    missing.map(|blocker| blocker.id().to_owned()).collect()
+}
+
+/// A blocker that a request names.
+#[derive(Clone, Debug)]
+pub(super) struct NamedBlocker {
+    pub(super) id: String,
+    /// `None` if there is no such item yet.
+    pub(super) status: Option<Status>,
+    /// Whether the item waits for it already.
+    pub(super) is_known: bool,
+    /// Whether it waits for the item itself, directly or through others.
+    pub(super) waits_for_item: bool,
+}
+
+impl NamedBlocker {
+    pub(super) fn must_not_close_a_circle(&self, item: &str) -> Result<()> {
+        if self.waits_for_item { Err(circle(item, &self.id)) } else { Ok(()) }
+    }
+}
+
+/// What is known of the blockers that a request names for `item`, each once.
+pub(super) fn named_blockers(tx: &dyn Tx, item: &str, ids: &[String]) -> Result<Vec<NamedBlocker>> {
+    let mut named: Vec<NamedBlocker> = Vec::new();
+    for id in ids {
+        if named.iter().any(|known| known.id == *id) {
+            continue;
+        }
+        named.push(NamedBlocker {
+            id: id.clone(),
+            status: status_of(tx, id)?,
+            is_known: tx.get(&Key::Dependency(item.to_owned(), id.clone()))?.is_some(),
+            waits_for_item: waits_for(tx, id, item)?,
+        });
+    }
+    Ok(named)
+}
+
+/// An item that is not completed, and what it will wait for once the verb is done.
+#[derive(Clone, Debug)]
+pub(super) struct Dependent {
+    pub(super) item: WorkItem,
+    pub(super) open_blockers: Vec<String>,
+}
+
+/// The items that wait for `blocker`, as they will be once it is open, or once it is not.
+pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> Result<Vec<Dependent>> {
+    let mut dependents = Vec::new();
+    for dependency in tx.rows::<Dependency>(&Range::dependents_of(blocker))? {
+        let item = tx.row::<WorkItem>(&Key::WorkItem(dependency.item_id))?;
+        let Some(item) = item.filter(|item| item.status != Status::Completed) else { continue };
+        let mut blockers = blockers_of(tx, &item.item_id)?;
+        blockers.retain(|other| if other.id() == blocker { will_be_open } else { other.is_open() });
+        let open_blockers = blockers.into_iter().map(|blocker| blocker.dependency.blocked_by).collect();
+        dependents.push(Dependent { item, open_blockers });
+    }
+    Ok(dependents)
+}
+
+/// Brings dependents in line with what they wait for. Returns the ids of those that are blocked no more.
+pub(super) fn update_dependents(
+    dependents: Vec<Dependent>,
+    session: Option<&str>,
+    changes: &mut Changes,
+) -> Vec<String> {
+    let mut unblocked = Vec::new();
+    for Dependent { mut item, open_blockers } in dependents {
+        let was_blocked = item.status == Status::Blocked;
+        follow_blockers(&mut item, &open_blockers, session, changes);
+        if was_blocked && item.status != Status::Blocked {
+            unblocked.push(item.item_id);
+        }
+    }
+    unblocked
+}
+
+/// Brings one item in line with what it waits for, and tells of it if that changes anything.
+pub(super) fn follow_blockers(
+    item: &mut WorkItem,
+    open: &[String],
+    session: Option<&str>,
+    changes: &mut Changes,
+) {
+    let is_in_line =
+        item.blocked_by.as_ref() == open.first() && (item.status == Status::Blocked) != open.is_empty();
+    if !is_in_line {
+        follow_and_tell(item, open, session, changes);
+    }
+}
+
+/// Brings one item in line with what it waits for, and tells of it even if it stays as it was: one of several
+/// dependencies went.
+pub(super) fn follow_and_tell(
+    item: &mut WorkItem,
+    open: &[String],
+    session: Option<&str>,
+    changes: &mut Changes,
+) {
+    let before = item.status;
+    item.status = match before {
+        Status::Completed => Status::Completed,
+        _ if !open.is_empty() => Status::Blocked,
+        _ if item.claimed_by.is_some() => Status::Claimed,
+        _ => Status::Available,
+    };
+    let is_blocked = item.status == Status::Blocked;
+    item.blocked_by = open.first().filter(|_| is_blocked).cloned();
+    item.revision = changes.event(if !is_blocked {
+        let summary = format!("\"{}\" is no longer blocked", item.title);
+        NewEvent::new(EventType::WorkUnblocked, TargetType::WorkItem, &item.item_id, summary).by(session)
+    } else if before == Status::Blocked {
+        let summary = format!("\"{}\" still waits for {}", item.title, open.join(", "));
+        blocked_event(item, open, summary, session)
+    } else {
+        let summary = format!("\"{}\" is blocked by {}", item.title, open.join(", "));
+        blocked_event(item, open, summary, session)
+    });
+    changes.put(item.clone());
+}
+
+pub(super) fn blocked_event(
+    item: &WorkItem,
+    blockers: &[String],
+    summary: String,
+    session: Option<&str>,
+) -> NewEvent {
+    NewEvent::new(EventType::WorkBlocked, TargetType::WorkItem, &item.item_id, summary)
+        .by(session)
+        .with("blocked_by", blockers.to_vec())
+}
+
+fn status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
+    Ok(tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?.map(|item| item.status))
+}
+
+/// Whether `item` is among what `blocker` waits for, directly or through others, or is `blocker` itself.
+fn waits_for(tx: &dyn Tx, blocker: &str, item: &str) -> Result<bool> {
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![blocker.to_owned()];
+    while let Some(next) = waiting.pop() {
+        if next == item {
+            return Ok(true);
+        }
+        if seen.len() > MAX_CHAIN {
+            return Err(Error::invalid(format!(
+                "work item {blocker} waits for more than {MAX_CHAIN} others"
+            )));
+        }
+        if seen.insert(next.clone()) {
+            let dependencies = tx.rows::<Dependency>(&Range::blockers_of(&next))?;
+            waiting.extend(dependencies.into_iter().map(|dependency| dependency.blocked_by));
+        }
+    }
+    Ok(false)
+}
+
+fn circle(item: &str, blocker: &str) -> Error {
+    if item == blocker {
+        return Refusal::new(Code::DependencyCycle, format!("work item {item} can't wait for itself"))
+            .hint("name another one with --blocked-by")
+            .into();
+    }
+    Refusal::new(Code::DependencyCycle, format!("work item {blocker} waits for {item} already"))
+        .hint("neither could ever be done: remove the other dependency first with work unblock")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_item;
+
+    #[test]
+    fn an_item_is_blocked_if_and_only_if_it_waits_for_something() {
+        use Status::{Available, Blocked, Claimed, Completed};
+        for (before, shown, holder, open, after, told) in [
+            (Available, None, None, &[][..], Available, None),
+            (Available, None, None, &["a", "b"], Blocked, Some("is blocked by a, b")),
+            (Claimed, None, Some("me"), &["a"], Blocked, Some("is blocked by a")),
+            (Blocked, Some("a"), None, &["a", "b"], Blocked, None),
+            (Blocked, Some("a"), None, &["b"], Blocked, Some("still waits for b")),
+            (Blocked, Some("a"), None, &[], Available, Some("is no longer blocked")),
+            (Blocked, Some("a"), Some("me"), &[], Claimed, Some("is no longer blocked")),
+            (Completed, None, Some("me"), &[], Completed, None),
+        ] {
+            let mut item = WorkItem {
+                status: before,
+                blocked_by: shown.map(str::to_owned),
+                claimed_by: holder.map(str::to_owned),
+                ..an_item("x")
+            };
+            let open: Vec<_> = open.iter().map(|&id| id.to_owned()).collect();
+            let mut changes = Changes::new();
+            follow_blockers(&mut item, &open, None, &mut changes);
+            let context = format!("{before} item that shows {shown:?} and waits for {open:?}");
+            assert_eq!(item.status, after, "{context}");
+            assert_eq!(item.blocked_by, open.first().cloned(), "{context}");
+            let summary = told.map(|told| format!("\"{}\" {told}", item.title));
+            assert_eq!(changes.events.pop().map(|event| event.summary), summary, "{context}");
+            assert_eq!(changes.put.len(), usize::from(told.is_some()), "{context}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `work unblock`: an item waits for less.
+
+use serde::Serialize;
+
+use super::dependencies::{Blocker, blockers_of, follow_and_tell, open_among};
+use super::{Status, Work, WorkItem, existing};
+use crate::error::Result;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Range, Wanted};
+
+/// An item that waits for less.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unblocked {
+    /// The item.
+    #[serde(flatten)]
+    pub item: WorkItem,
+    /// What it still waits for.
+    pub open_blockers: Vec<String>,
+    /// Whether it waits for nothing since this call.
+    pub unblocked: bool,
+}
+
+impl Pending for Unblocked {
+    fn resolve(&mut self, first: Revision) {
+        self.item.resolve(first);
+    }
+}
+
+impl Work<'_> {
+    /// Makes an item wait for less: for nothing, or no longer for what is named.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::{Create, Status}};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create { blocked_by: vec!["later".to_owned()], ..Create::new("ship", "Ship it") })?;
+    /// let unblocked = board.work().unblock("ship", &[], None)?;
+    /// assert_eq!(unblocked.item.status, Status::Available);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn unblock(&self, id: &str, blocked_by: &[String], session: Option<&str>) -> Result<Unblocked> {
+        let wanted = [Wanted::Row(Key::WorkItem(id.to_owned())), Wanted::Range(Range::blockers_of(id))];
+        self.board.commit("work unblock", &wanted, |tx| {
+            let item = existing(tx, id)?;
+            let (mut changes, unblocked) = decide(item, blockers_of(tx, id)?, blocked_by, session);
+            self.board.agents().note_activity_of(tx, session, &mut changes)?;
+            Ok((changes, unblocked))
+        })
+    }
+}
+
+fn decide(
+    mut item: WorkItem,
+    blockers: Vec<Blocker>,
+    blocked_by: &[String],
+    session: Option<&str>,
+) -> (Changes, Unblocked) {
+    let (gone, kept): (Vec<_>, Vec<_>) = blockers
+        .into_iter()
+        .partition(|blocker| blocked_by.is_empty() || blocked_by.iter().any(|id| id == blocker.id()));
+    let open_blockers = open_among(&kept);
+    let was_blocked = item.status == Status::Blocked;
+    let mut changes = Changes::new();
+    if !gone.is_empty() {
+        for Blocker { dependency, .. } in gone {
+            changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
+        }
+        follow_and_tell(&mut item, &open_blockers, session, &mut changes);
+    }
+    let unblocked = was_blocked && item.status != Status::Blocked;
+    (changes, Unblocked { item, open_blockers, unblocked })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::store::conformance::an_item;
+    use crate::work::Dependency;
+
+    #[test]
+    fn an_item_is_free_once_nothing_open_is_left() {
+        let blocker = |id: &str, status| Blocker {
+            dependency: Dependency {
+                item_id: "x".to_owned(),
+                blocked_by: id.to_owned(),
+                created_at: Timestamp::EPOCH,
+            },
+            status,
+        };
+        for (named, removed, open, unblocked) in [
+            (&[][..], 3, &[][..], true),
+            (&["a", "b"], 2, &[], true),
+            (&["a"], 1, &["b"], false),
+            (&["done"], 1, &["a", "b"], false),
+            (&["unknown"], 0, &["a", "b"], false),
+        ] {
+            let item = WorkItem { status: Status::Blocked, blocked_by: Some("a".to_owned()), ..an_item("x") };
+            let blockers = vec![
+                blocker("a", None),
+                blocker("done", Some(Status::Completed)),
+                blocker("b", Some(Status::Claimed)),
+            ];
+            let named: Vec<_> = named.iter().map(|&id| id.to_owned()).collect();
+            let (changes, answer) = decide(item, blockers, &named, None);
+            assert_eq!(changes.remove.len(), removed, "without {named:?}");
+            assert_eq!(changes.events.len(), usize::from(removed > 0), "without {named:?}");
+            assert_eq!(answer.open_blockers, open, "without {named:?}");
+            assert_eq!(answer.unblocked, unblocked, "without {named:?}");
+        }
+    }
+}
