@@ -2,12 +2,13 @@
 //!
 //! SQLite's own busy handler sleeps and tries again; under load the unlucky wait for seconds. Here a writer tries
 //! once, and if somebody is at work, queues for a lock on a sidecar file, which the kernel gives in turn and takes
-//! back when a process dies. Only the holder of that lock polls SQLite's. SQLite's lock stays the truth: a fault in
-//! the queue costs fairness and nothing else. Without contention it costs nothing.
+//! back when a process dies. Only the holder of that lock polls SQLite's, and who comes later stays behind it.
+//! SQLite's lock stays the truth: a fault in the queue costs fairness and nothing else. Without contention it costs
+//! one look at the sidecar file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,9 @@ use crate::store::Patience;
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 
+/// How many times longer than at its head one waits in a queue that moves.
+const IN_LINE: u32 = 6;
+
 /// How often the holder of the lock is looked for before it stays unnamed.
 #[cfg(target_os = "linux")]
 const LOOKS: usize = 10;
@@ -27,18 +31,55 @@ const LOOKS: usize = 10;
 /// Where writers stand in line for the database at one path.
 pub(super) struct Queue {
     database: PathBuf,
+    sidecar: PathBuf,
     limit: Duration,
     waiting: Waiting,
 }
 
-/// A place at the head of the queue, given back on drop.
+/// A place at the head of the queue, given back on drop. Where locks do not work, everybody is at the head: the
+/// database's own lock decides.
 pub(super) struct Head {
-    _lock: File,
+    lock: Option<File>,
+    waited: bool,
+}
+
+impl Head {
+    /// With what became of the attempt to lock the sidecar file.
+    fn new(file: File, locked: bool, waited: bool) -> Head {
+        Head { lock: locked.then_some(file), waited }
+    }
+
+    const WITHOUT_LOCK: Head = Head { lock: None, waited: false };
+
+    /// Whether nobody else can be at the head.
+    pub(super) fn is_alone(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Says to those who come later that somebody stands in line. It is a hint, which costs them one look at the file:
+    /// who sees it asks for the lock.
+    fn hint_at_a_line(&self) {
+        self.set_length(1);
+    }
+
+    /// Takes the hint away, which one who got the lock at once knows to be outdated.
+    fn nobody_was_before_me(&self) {
+        if !self.waited {
+            self.set_length(0);
+        }
+    }
+
+    fn set_length(&self, length: u64) {
+        let Some(file) = &self.lock else { return };
+        if file.metadata().is_ok_and(|metadata| metadata.len() != length) {
+            let _ = file.set_len(length);
+        }
+    }
 }
 
 impl Queue {
     pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
-        Queue { database: database.to_owned(), limit, waiting }
+        Queue { database: database.to_owned(), sidecar: beside(database, "-lock"), limit, waiting }
     }
 
     /// Begins a write transaction.
@@ -52,21 +93,47 @@ impl Queue {
         begun
     }
 
+    /// Waits for the head of the queue, alone. Creating a database happens here.
+    pub(super) fn enter_alone(&self) -> Option<Head> {
+        self.enter(|| false)
+    }
+
     fn begin_in_turn(&self, connection: &Connection, patience: Patience) -> Result<()> {
-        if self.try_begin(connection)? {
+        let leaves_waiting = self.leaves_waiting_to_sqlite(patience);
+        // Nobody passes those in line, or one who writes without a pause would keep them there.
+        let in_line = !leaves_waiting && self.hints_at_a_line();
+        if !in_line && self.try_begin(connection)? {
             return Ok(());
         }
-        if patience == Patience::Never || self.leaves_waiting_to_sqlite(patience) {
+        if leaves_waiting || (patience == Patience::Never && !in_line) {
             return Err(faults::busy(&self.database, None));
         }
-        let deadline = Instant::now() + self.limit;
-        let Some(_head) = self.enter(deadline) else {
-            return Err(faults::busy(&self.database, lock_holder(&self.database)));
+        let entered = match patience {
+            Patience::Never => self.enter_at_once(),
+            Patience::Wait => {
+                let mut seen = data_version(connection);
+                self.enter(|| std::mem::replace(&mut seen, data_version(connection)) != seen)
+            }
         };
+        let Some(head) = entered else { return Err(self.busy()) };
+        if self.try_begin(connection)? {
+            head.nobody_was_before_me();
+            return Ok(());
+        }
+        if patience == Patience::Never {
+            return Err(self.busy());
+        }
+        self.poll(connection, &head)
+    }
+
+    /// Tries to begin, at the head of the queue, until it works or `limit` is over.
+    fn poll(&self, connection: &Connection, head: &Head) -> Result<()> {
+        head.hint_at_a_line();
+        let deadline = Instant::now() + self.limit;
         let mut pause = POLL.0;
         while !self.try_begin(connection)? {
             if Instant::now() >= deadline {
-                return Err(faults::busy(&self.database, lock_holder(&self.database)));
+                return Err(self.busy());
             }
             thread::sleep(pause);
             pause = (pause * 2).min(POLL.1);
@@ -78,16 +145,6 @@ impl Queue {
         patience == Patience::Wait && self.waiting == Waiting::BusyHandler
     }
 
-    /// Waits for the head of the queue, alone, for as long as `limit` allows. Creating a database happens here.
-    pub(super) fn enter_alone(&self) -> Option<Head> {
-        self.enter(Instant::now() + self.limit)
-    }
-
-    /// Where the sidecar file lies.
-    pub(super) fn sidecar(&self) -> PathBuf {
-        beside(&self.database, "-lock")
-    }
-
     fn try_begin(&self, connection: &Connection) -> Result<bool> {
         match connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
             Ok(_) => Ok(true),
@@ -96,28 +153,67 @@ impl Queue {
         }
     }
 
-    /// The lock on the sidecar file, by `deadline`. Where the file can't be had, everybody is at the head: the
-    /// database's own lock decides.
-    fn enter(&self, deadline: Instant) -> Option<Head> {
-        let file = open_sidecar(&self.sidecar()).or_else(|_| File::open("/dev/null")).ok()?;
-        if file.try_lock().is_ok() {
-            return Some(Head { _lock: file });
-        }
+    fn hints_at_a_line(&self) -> bool {
+        std::fs::symlink_metadata(&self.sidecar).is_ok_and(|metadata| metadata.len() > 0)
+    }
+
+    /// The head of the queue, unless somebody is there.
+    fn enter_at_once(&self) -> Option<Head> {
+        self.open_and_try().ok()
+    }
+
+    /// Waits for the head of the queue: for `limit`, and some time longer while the queue `moves`.
+    fn enter(&self, mut moves: impl FnMut() -> bool) -> Option<Head> {
+        let file = match self.open_and_try() {
+            Ok(head) => return Some(head),
+            Err(file) => file,
+        };
         // Waiting for a file lock has no time limit of its own. A thread waits; if it is too late, the lock that
         // it gets goes with the message that nobody receives.
         let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
-            if file.lock().is_ok() {
-                let _ = sender.send(file);
+        let wait = move || {
+            let locked = loop {
+                match file.lock() {
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    locked => break locked.is_ok(),
+                }
+            };
+            let _ = sender.send(Head::new(file, locked, true));
+        };
+        if thread::Builder::new().spawn(wait).is_err() {
+            return Some(Head::WITHOUT_LOCK);
+        }
+        for _ in 0..IN_LINE {
+            match receiver.recv_timeout(self.limit) {
+                Err(RecvTimeoutError::Timeout) if moves() => {}
+                entered => return entered.ok(),
             }
-        });
-        let file = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()?;
-        Some(Head { _lock: file })
+        }
+        None
+    }
+
+    /// The head of the queue, or the file to wait for. Only somebody who holds the lock keeps others from the head;
+    /// no other failure does.
+    fn open_and_try(&self) -> std::result::Result<Head, File> {
+        let Ok(file) = open_sidecar(&self.sidecar) else { return Ok(Head::WITHOUT_LOCK) };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(file),
+            locked => Ok(Head::new(file, locked.is_ok(), false)),
+        }
+    }
+
+    fn busy(&self) -> crate::Error {
+        faults::busy(&self.database, lock_holder(&self.database))
     }
 
     fn fault(&self, error: rusqlite::Error) -> crate::Error {
         faults::translate(&self.database, error)
     }
+}
+
+/// Changes with every commit of another connection.
+fn data_version(connection: &Connection) -> Option<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0)).ok()
 }
 
 /// The file beside the database with this ending.
