@@ -6,7 +6,7 @@
 //! Commands, the web server and MCP all use these and no others.
 
 use std::error::Error as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 use blackboard::clock::Timestamp;
 use blackboard::{Code, Error};
@@ -24,7 +24,7 @@ pub struct Answer<'a> {
 /// A list whose items are written while they are found, so that it never is in memory as a whole.
 #[must_use = "a list that is not finished is not JSON"]
 pub struct Items<'a> {
-    out: &'a mut dyn Write,
+    out: Gathered<'a>,
     timestamp: Timestamp,
     count: usize,
 }
@@ -67,14 +67,17 @@ impl<'a> Answer<'a> {
 
     /// A list of unknown length: `count` then follows the items instead of preceding them.
     pub fn items(&mut self) -> output::Result<Items<'_>> {
-        self.out.write_all(br#"{"ok":true,"items":["#)?;
-        Ok(Items { out: &mut *self.out, timestamp: self.timestamp, count: 0 })
+        let mut out = Gathered::new(&mut *self.out);
+        out.write_all(br#"{"ok":true,"items":["#)?;
+        Ok(Items { out, timestamp: self.timestamp, count: 0 })
     }
 
     /// A value in its own shape, without the envelope. Several of them are JSON lines.
     pub fn raw<T: Serialize + ?Sized>(&mut self, value: &T) -> output::Result {
-        write_json(self.out, value)?;
-        Ok(self.out.write_all(b"\n")?)
+        let mut out = Gathered::new(&mut *self.out);
+        write_json(&mut out, value)?;
+        out.write_all(b"\n")?;
+        Ok(out.flush()?)
     }
 }
 
@@ -85,17 +88,52 @@ impl Items<'_> {
             self.out.write_all(b",")?;
         }
         self.count += 1;
-        write_json(self.out, item)
+        write_json(&mut self.out, item)
     }
 
     /// Ends the list with `count`, the fields of `more` and `timestamp`.
-    pub fn finish<M: Serialize>(self, more: &M) -> output::Result {
+    pub fn finish<M: Serialize>(mut self, more: &M) -> output::Result {
         let mut rest = Vec::new();
         write_json(&mut rest, &Rest { count: self.count, more, timestamp: self.timestamp })?;
         self.out.write_all(b"],")?;
         // The brace of the object that is being continued was written before its first item.
         self.out.write_all(&rest[1..])?;
-        Ok(self.out.write_all(b"\n")?)
+        self.out.write_all(b"\n")?;
+        Ok(self.out.flush()?)
+    }
+}
+
+/// Collects the small pieces in which JSON is written: handing each one to an unknown writer costs more than the rest.
+struct Gathered<'a> {
+    bytes: Vec<u8>,
+    out: &'a mut dyn Write,
+}
+
+impl<'a> Gathered<'a> {
+    const ENOUGH: usize = 16 * 1024;
+
+    fn new(out: &'a mut dyn Write) -> Gathered<'a> {
+        Gathered { bytes: Vec::with_capacity(2 * Gathered::ENOUGH), out }
+    }
+}
+
+impl Write for Gathered<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() >= Gathered::ENOUGH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
     }
 }
 
@@ -129,7 +167,7 @@ pub fn causes(error: &Error) -> Vec<String> {
     causes
 }
 
-fn write_json<T: Serialize + ?Sized>(out: &mut dyn Write, value: &T) -> output::Result {
+fn write_json<W: Write, T: Serialize + ?Sized>(out: &mut W, value: &T) -> output::Result {
     serde_json::to_writer(out, value).map_err(|error| output::Failure::Output(error.into()))
 }
 

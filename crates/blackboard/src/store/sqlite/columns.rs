@@ -1,12 +1,15 @@
 //! Rows as columns: the one place that knows the schema's columns.
 
-use rusqlite::types::Value;
+use std::sync::OnceLock;
+
+use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::{Event, EventType, TargetType};
 use crate::metadata::Metadata;
+use crate::process::ProcessMark;
 use crate::project::Project;
 use crate::revision::Revision;
 use crate::store::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
@@ -17,11 +20,63 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static [&'static str],
     pub(super) key_columns: usize,
+    select: OnceLock<String>,
+    insert: OnceLock<String>,
 }
 
-static AGENTS: Table = Table {
-    name: "agents",
-    columns: &[
+impl Table {
+    const fn new(name: &'static str, columns: &'static [&'static str], key_columns: usize) -> Table {
+        Table { name, columns, key_columns, select: OnceLock::new(), insert: OnceLock::new() }
+    }
+
+    /// The statement that reads one row by its key.
+    pub(super) fn select(&self) -> &str {
+        self.select.get_or_init(|| {
+            format!("SELECT {} FROM {} WHERE {}", self.columns.join(", "), self.name, self.key_condition())
+        })
+    }
+
+    /// The statement that adds a row.
+    pub(super) fn insert(&self) -> &str {
+        self.insert.get_or_init(|| {
+            let places = vec!["?"; self.columns.len()].join(", ");
+            format!("INSERT INTO {} ({}) VALUES ({places})", self.name, self.columns.join(", "))
+        })
+    }
+
+    /// The condition that finds one row by its key.
+    pub(super) fn key_condition(&self) -> String {
+        let columns: Vec<_> =
+            self.columns[..self.key_columns].iter().map(|column| format!("{column} = ?")).collect();
+        columns.join(" AND ")
+    }
+}
+
+/// A value on its way into a column, borrowed from its row: comparing two rows allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cell<'row> {
+    Null,
+    Integer(i64),
+    Text(&'row str),
+    Time(Timestamp),
+    Process(&'row ProcessMark),
+}
+
+impl ToSql for Cell<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Cell::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Cell::Integer(number) => ToSqlOutput::Borrowed(ValueRef::Integer(*number)),
+            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Cell::Time(time) => ToSqlOutput::Owned(Value::Text(time.to_string())),
+            Cell::Process(mark) => ToSqlOutput::Owned(Value::Text(mark.to_string())),
+        })
+    }
+}
+
+static AGENTS: Table = Table::new(
+    "agents",
+    &[
         "session_id",
         "agent_name",
         "pid",
@@ -40,24 +95,16 @@ static AGENTS: Table = Table {
         "joined_revision",
         "revision",
     ],
-    key_columns: 1,
-};
-static PROJECTS: Table = Table {
-    name: "projects",
-    columns: &[
-        "project_id",
-        "display_name",
-        "local_path",
-        "remote_repo",
-        "registered_at",
-        "metadata",
-        "revision",
-    ],
-    key_columns: 1,
-};
-static WORK_ITEMS: Table = Table {
-    name: "work_items",
-    columns: &[
+    1,
+);
+static PROJECTS: Table = Table::new(
+    "projects",
+    &["project_id", "display_name", "local_path", "remote_repo", "registered_at", "metadata", "revision"],
+    1,
+);
+static WORK_ITEMS: Table = Table::new(
+    "work_items",
+    &[
         "item_id",
         "project_id",
         "title",
@@ -76,18 +123,13 @@ static WORK_ITEMS: Table = Table {
         "fence",
         "revision",
     ],
-    key_columns: 1,
-};
-static DEPENDENCIES: Table =
-    Table { name: "work_dependencies", columns: &["item_id", "blocked_by", "created_at"], key_columns: 2 };
-static CURSORS: Table =
-    Table { name: "cursors", columns: &["owner", "reader", "revision", "updated_at"], key_columns: 2 };
-static OPERATIONS: Table = Table {
-    name: "operations",
-    columns: &["operation_id", "verb", "answer", "revision", "created_at"],
-    key_columns: 1,
-};
-static MARKS: Table = Table { name: "marks", columns: &["name", "value"], key_columns: 1 };
+    1,
+);
+static DEPENDENCIES: Table = Table::new("work_dependencies", &["item_id", "blocked_by", "created_at"], 2);
+static CURSORS: Table = Table::new("cursors", &["owner", "reader", "revision", "updated_at"], 2);
+static OPERATIONS: Table =
+    Table::new("operations", &["operation_id", "verb", "answer", "revision", "created_at"], 1);
+static MARKS: Table = Table::new("marks", &["name", "value"], 1);
 
 /// The table of a key, and the values of its key columns.
 pub(super) fn table_of(key: &Key) -> (&'static Table, Vec<&str>) {
@@ -146,116 +188,112 @@ pub(super) fn plan_of(range: &Range) -> Plan {
 }
 
 /// The values of a row, in the order of its table's columns.
-pub(super) fn values_of(row: &Row) -> (&'static Table, Vec<Value>) {
+pub(super) fn cells_of(row: &Row) -> (&'static Table, Vec<Cell<'_>>) {
     match row {
-        Row::Agent(agent) => (&AGENTS, agent_values(agent)),
-        Row::Project(project) => (&PROJECTS, project_values(project)),
-        Row::WorkItem(item) => (&WORK_ITEMS, work_item_values(item)),
+        Row::Agent(agent) => (&AGENTS, agent_cells(agent)),
+        Row::Project(project) => (&PROJECTS, project_cells(project)),
+        Row::WorkItem(item) => (&WORK_ITEMS, work_item_cells(item)),
         Row::Dependency(dependency) => (
             &DEPENDENCIES,
-            vec![text(&dependency.item_id), text(&dependency.blocked_by), time(dependency.created_at)],
+            vec![
+                Cell::Text(&dependency.item_id),
+                Cell::Text(&dependency.blocked_by),
+                Cell::Time(dependency.created_at),
+            ],
         ),
         Row::Cursor(cursor) => (
             &CURSORS,
             vec![
-                text(&cursor.owner),
-                text(&cursor.reader),
+                Cell::Text(&cursor.owner),
+                Cell::Text(&cursor.reader),
                 revision(cursor.revision),
-                time(cursor.updated_at),
+                Cell::Time(cursor.updated_at),
             ],
         ),
         Row::Operation(operation) => (
             &OPERATIONS,
             vec![
-                text(&operation.operation_id),
-                text(&operation.verb),
-                text(&operation.answer),
+                Cell::Text(&operation.operation_id),
+                Cell::Text(&operation.verb),
+                Cell::Text(&operation.answer),
                 revision(operation.revision),
-                time(operation.created_at),
+                Cell::Time(operation.created_at),
             ],
         ),
-        Row::Mark(mark) => (&MARKS, vec![text(mark.name), text(&mark.value)]),
+        Row::Mark(mark) => (&MARKS, vec![Cell::Text(mark.name), Cell::Text(&mark.value)]),
     }
 }
 
-fn agent_values(agent: &Agent) -> Vec<Value> {
+fn agent_cells(agent: &Agent) -> Vec<Cell<'_>> {
     vec![
-        text(&agent.session_id),
-        text(&agent.agent_name),
-        agent.pid.map_or(Value::Null, |pid| Value::Integer(i64::from(pid))),
-        optional_text(agent.parent_id.as_deref()),
-        optional_text(agent.project.as_deref()),
-        optional_text(agent.current_work.as_deref()),
-        text(agent.status.as_str()),
-        time(agent.started_at),
-        time(agent.last_seen_at),
+        Cell::Text(&agent.session_id),
+        Cell::Text(&agent.agent_name),
+        agent.pid.map_or(Cell::Null, |pid| Cell::Integer(i64::from(pid))),
+        text(agent.parent_id.as_ref()),
+        text(agent.project.as_ref()),
+        text(agent.current_work.as_ref()),
+        Cell::Text(agent.status.as_str()),
+        Cell::Time(agent.started_at),
+        Cell::Time(agent.last_seen_at),
         metadata(agent.metadata.as_ref()),
-        time(agent.last_beat_at),
-        optional_time(agent.ended_at),
-        optional_text(agent.progress.as_deref()),
-        agent.process.as_ref().map_or(Value::Null, |process| Value::Text(process.to_string())),
-        Value::Integer(i64::from(agent.shares_process)),
+        Cell::Time(agent.last_beat_at),
+        time(agent.ended_at),
+        text(agent.progress.as_ref()),
+        agent.process.as_ref().map_or(Cell::Null, Cell::Process),
+        Cell::Integer(i64::from(agent.shares_process)),
         revision(agent.joined),
         revision(agent.revision),
     ]
 }
 
-fn project_values(project: &Project) -> Vec<Value> {
+fn project_cells(project: &Project) -> Vec<Cell<'_>> {
     vec![
-        text(&project.project_id),
-        text(&project.display_name),
-        optional_text(project.local_path.as_deref()),
-        optional_text(project.remote_repo.as_deref()),
-        time(project.registered_at),
+        Cell::Text(&project.project_id),
+        Cell::Text(&project.display_name),
+        text(project.local_path.as_ref()),
+        text(project.remote_repo.as_ref()),
+        Cell::Time(project.registered_at),
         metadata(project.metadata.as_ref()),
         revision(project.revision),
     ]
 }
 
-fn work_item_values(item: &WorkItem) -> Vec<Value> {
+fn work_item_cells(item: &WorkItem) -> Vec<Cell<'_>> {
     vec![
-        text(&item.item_id),
-        optional_text(item.project_id.as_deref()),
-        text(&item.title),
-        optional_text(item.description.as_deref()),
-        text(&item.source),
-        optional_text(item.source_ref.as_deref()),
-        text(item.status.as_str()),
-        text(item.priority.as_str()),
-        optional_text(item.claimed_by.as_deref()),
-        optional_time(item.claimed_at),
-        optional_time(item.completed_at),
-        optional_text(item.blocked_by.as_deref()),
-        time(item.created_at),
+        Cell::Text(&item.item_id),
+        text(item.project_id.as_ref()),
+        Cell::Text(&item.title),
+        text(item.description.as_ref()),
+        Cell::Text(&item.source),
+        text(item.source_ref.as_ref()),
+        Cell::Text(item.status.as_str()),
+        Cell::Text(item.priority.as_str()),
+        text(item.claimed_by.as_ref()),
+        time(item.claimed_at),
+        time(item.completed_at),
+        text(item.blocked_by.as_ref()),
+        Cell::Time(item.created_at),
         metadata(item.metadata.as_ref()),
-        optional_text(item.claimed_by_name.as_deref()),
-        item.fence.map_or(Value::Null, revision),
+        text(item.claimed_by_name.as_ref()),
+        item.fence.map_or(Cell::Null, revision),
         revision(item.revision),
     ]
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: Option<&String>) -> Cell<'_> {
+    text.map_or(Cell::Null, |text| Cell::Text(text))
 }
 
-fn optional_text(text: Option<&str>) -> Value {
-    text.map_or(Value::Null, |text| Value::Text(text.to_owned()))
+fn time(time: Option<Timestamp>) -> Cell<'static> {
+    time.map_or(Cell::Null, Cell::Time)
 }
 
-fn time(time: Timestamp) -> Value {
-    Value::Text(time.to_string())
+fn metadata(metadata: Option<&Metadata>) -> Cell<'_> {
+    metadata.map_or(Cell::Null, |metadata| Cell::Text(metadata.as_str()))
 }
 
-fn optional_time(value: Option<Timestamp>) -> Value {
-    value.map_or(Value::Null, time)
-}
-
-fn metadata(metadata: Option<&Metadata>) -> Value {
-    metadata.map_or(Value::Null, |metadata| text(metadata.as_str()))
-}
-
-fn revision(revision: Revision) -> Value {
-    Value::Integer(revision.get())
+fn revision(revision: Revision) -> Cell<'static> {
+    Cell::Integer(revision.get())
 }
 
 /// A row of `table`, from its columns in their order.
@@ -279,8 +317,8 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             // A mark that can't be read is as good as none: the timer decides.
             process: cells.optional_text(13)?.and_then(|mark| mark.parse().ok()),
             shares_process: cells.integer(14)? != 0,
-            joined: Revision::new(cells.integer(15)?),
-            revision: Revision::new(cells.integer(16)?),
+            joined: cells.revision(15)?,
+            revision: cells.revision(16)?,
         }),
         "projects" => Row::Project(Project {
             project_id: cells.text(0)?,
@@ -289,7 +327,7 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             remote_repo: cells.optional_text(3)?,
             registered_at: cells.name(4)?,
             metadata: cells.metadata(5)?,
-            revision: Revision::new(cells.integer(6)?),
+            revision: cells.revision(6)?,
         }),
         "work_items" => Row::WorkItem(WorkItem {
             item_id: cells.text(0)?,
@@ -307,8 +345,8 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             created_at: cells.name(12)?,
             metadata: cells.metadata(13)?,
             claimed_by_name: cells.optional_text(14)?,
-            fence: cells.optional_integer(15)?.map(Revision::new),
-            revision: Revision::new(cells.integer(16)?),
+            fence: cells.optional_revision(15)?,
+            revision: cells.revision(16)?,
         }),
         "work_dependencies" => Row::Dependency(Dependency {
             item_id: cells.text(0)?,
@@ -318,14 +356,14 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
         "cursors" => Row::Cursor(Cursor {
             owner: cells.text(0)?,
             reader: cells.text(1)?,
-            revision: Revision::new(cells.integer(2)?),
+            revision: cells.revision(2)?,
             updated_at: cells.name(3)?,
         }),
         "operations" => Row::Operation(Operation {
             operation_id: cells.text(0)?,
             verb: cells.text(1)?,
             answer: cells.text(2)?,
-            revision: Revision::new(cells.integer(3)?),
+            revision: cells.revision(3)?,
             created_at: cells.name(4)?,
         }),
         "marks" => Row::Mark(Mark { name: mark_name(&cells.text(0)?)?, value: cells.text(1)? }),
@@ -341,6 +379,14 @@ fn mark_name(name: &str) -> Result<&'static str> {
         .ok_or_else(|| Fault::new(Code::Corrupt, format!("unknown mark {name}")).into())
 }
 
+/// A revision that a board can have. A file that came from somebody else may hold any number.
+pub(super) fn checked_revision(id: i64) -> Option<Revision> {
+    (0..=LAST_REVISION).contains(&id).then(|| Revision::new(id))
+}
+
+/// Far beyond what a board reaches, and far from where counting on would overflow.
+const LAST_REVISION: i64 = 1 << 60;
+
 /// The columns of an event, in the order of [`event_from`].
 pub(super) const EVENT_COLUMNS: &str =
     "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
@@ -349,15 +395,15 @@ pub(super) const EVENT_COLUMNS: &str =
 pub(super) fn event_from(row: &rusqlite::Row<'_>) -> Result<Event> {
     let cells = Cells { table: "events", row };
     Ok(Event {
-        id: Revision::new(cells.integer(0)?),
+        id: cells.revision(0)?,
         timestamp: cells.name(1)?,
-        event_type: EventType::from_name(&cells.text(2)?),
+        event_type: EventType::from_name(cells.str(2)?),
         actor_id: cells.optional_text(3)?,
         target_id: cells.optional_text(4)?,
-        target_type: cells.optional_text(5)?.and_then(|name| TargetType::from_name(&name)),
+        target_type: cells.optional_str(5)?.and_then(TargetType::from_name),
         summary: cells.text(6)?,
         metadata: cells.metadata(7)?,
-        commit_id: Revision::new(cells.integer(8)?),
+        commit_id: cells.revision(8)?,
     })
 }
 
@@ -389,17 +435,37 @@ impl Cells<'_, '_> {
         self.get(index)
     }
 
+    fn revision(&self, index: usize) -> Result<Revision> {
+        checked_revision(self.integer(index)?).ok_or_else(|| self.damaged(index, "no revision of a board"))
+    }
+
+    fn optional_revision(&self, index: usize) -> Result<Option<Revision>> {
+        match self.optional_integer(index)? {
+            Some(_) => self.revision(index).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The text where it is, for what becomes something else.
+    fn str(&self, index: usize) -> Result<&str> {
+        let cell = self.row.get_ref(index).map_err(|error| self.damaged(index, error))?;
+        cell.as_str().map_err(|error| self.damaged(index, error))
+    }
+
+    fn optional_str(&self, index: usize) -> Result<Option<&str>> {
+        match self.row.get_ref(index).map_err(|error| self.damaged(index, error))? {
+            ValueRef::Null => Ok(None),
+            _ => self.str(index).map(Some),
+        }
+    }
+
     fn name<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<T> {
-        let text = self.row.get_ref(index).map_err(|error| self.damaged(index, error))?;
-        let text = text.as_str().map_err(|error| self.damaged(index, error))?;
-        text.parse().map_err(|error: Error| self.damaged(index, error))
+        self.str(index)?.parse().map_err(|error: Error| self.damaged(index, error))
     }
 
     fn optional_name<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<Option<T>> {
-        match self.row.get_ref(index).map_err(|error| self.damaged(index, error))? {
-            rusqlite::types::ValueRef::Null => Ok(None),
-            _ => self.name(index).map(Some),
-        }
+        let Some(text) = self.optional_str(index)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|error: Error| self.damaged(index, error))
     }
 
     fn metadata(&self, index: usize) -> Result<Option<Metadata>> {

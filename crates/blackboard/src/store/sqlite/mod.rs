@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::status::Room;
 
 /// How many frames the write-ahead log may have before it is folded back, in a moment when nobody waits for that.
-const FRAMES_KEPT: u32 = 200;
+const FRAMES_KEPT: u32 = 100;
 
 /// How many more it may have before a commit folds it back, and before one tries again that could not.
 const FRAMES_BETWEEN_COMMITS: u32 = 1_000;

@@ -3,12 +3,15 @@
 //! SQLite's own busy handler sleeps and tries again; under load the unlucky wait for seconds. Here a writer tries
 //! once, and if somebody is at work, queues for a lock on a sidecar file, which the kernel gives in turn and takes
 //! back when a process dies. Only the holder of that lock polls SQLite's, and who comes later stays behind it.
-//! SQLite's lock stays the truth: a fault in the queue costs fairness and nothing else. Without contention it costs
-//! one look at the sidecar file.
+//! SQLite's lock stays the truth: a fault in the queue costs fairness and nothing else, and a holder that sleeps holds
+//! up nobody for long. Without contention it costs one look at the sidecar file.
+//!
+//! The time limit is about a lock that does not move. On a machine that is overloaded a long queue takes longer than
+//! that, but as long as others commit, waiting makes sense.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,8 +24,11 @@ use crate::store::Patience;
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 
-/// How many times longer than at its head one waits in a queue that moves.
-const IN_LINE: u32 = 6;
+/// How many time limits a writer waits at most, however busy the others are.
+const LIMITS: u32 = 12;
+
+/// In how many parts of a time limit those in line look whether the queue moves. If it does not, they try by themselves.
+const LOOKS_AT_THE_LINE: u32 = 20;
 
 /// How often the holder of the lock is looked for before it stays unnamed.
 #[cfg(target_os = "linux")]
@@ -41,6 +47,14 @@ pub(super) struct Queue {
 pub(super) struct Head {
     lock: Option<File>,
     waited: bool,
+}
+
+/// How waiting in line has ended.
+enum Turn {
+    AtHead(Head),
+    /// The transaction has begun without the queue, which did not move.
+    Begun,
+    TooLate,
 }
 
 impl Head {
@@ -95,7 +109,10 @@ impl Queue {
 
     /// Waits for the head of the queue, alone. Creating a database happens here.
     pub(super) fn enter_alone(&self) -> Option<Head> {
-        self.enter(|| false)
+        match self.enter(&mut Wait::new(self.limit, || None), || Ok(false)) {
+            Ok(Turn::AtHead(head)) => Some(head),
+            _ => None,
+        }
     }
 
     fn begin_in_turn(&self, connection: &Connection, patience: Patience) -> Result<()> {
@@ -108,31 +125,29 @@ impl Queue {
         if leaves_waiting || (patience == Patience::Never && !in_line) {
             return Err(faults::busy(&self.database, None));
         }
-        let entered = match patience {
-            Patience::Never => self.enter_at_once(),
-            Patience::Wait => {
-                let mut seen = data_version(connection);
-                self.enter(|| std::mem::replace(&mut seen, data_version(connection)) != seen)
-            }
+        if patience == Patience::Never {
+            return match self.open_and_try() {
+                Ok(head) if self.try_begin(connection)? => {
+                    head.nobody_was_before_me();
+                    Ok(())
+                }
+                _ => Err(faults::busy(&self.database, None)),
+            };
+        }
+        let mut wait = Wait::new(self.limit, || last_commit(connection));
+        let head = match self.enter(&mut wait, || self.try_begin(connection))? {
+            Turn::AtHead(head) => head,
+            Turn::Begun => return Ok(()),
+            Turn::TooLate => return Err(self.busy()),
         };
-        let Some(head) = entered else { return Err(self.busy()) };
         if self.try_begin(connection)? {
             head.nobody_was_before_me();
             return Ok(());
         }
-        if patience == Patience::Never {
-            return Err(self.busy());
-        }
-        self.poll(connection, &head)
-    }
-
-    /// Tries to begin, at the head of the queue, until it works or `limit` is over.
-    fn poll(&self, connection: &Connection, head: &Head) -> Result<()> {
         head.hint_at_a_line();
-        let deadline = Instant::now() + self.limit;
         let mut pause = POLL.0;
         while !self.try_begin(connection)? {
-            if Instant::now() >= deadline {
+            if wait.left().is_none() {
                 return Err(self.busy());
             }
             thread::sleep(pause);
@@ -157,21 +172,21 @@ impl Queue {
         std::fs::symlink_metadata(&self.sidecar).is_ok_and(|metadata| metadata.len() > 0)
     }
 
-    /// The head of the queue, unless somebody is there.
-    fn enter_at_once(&self) -> Option<Head> {
-        self.open_and_try().ok()
-    }
-
-    /// Waits for the head of the queue: for `limit`, and some time longer while the queue `moves`.
-    fn enter(&self, mut moves: impl FnMut() -> bool) -> Option<Head> {
+    /// Waits for the head of the queue, until the wait is over. If nothing moves, `try_anyway` is tried now and then: the
+    /// one at the head may have been stopped.
+    fn enter(
+        &self,
+        wait: &mut Wait<impl FnMut() -> Option<i64>>,
+        mut try_anyway: impl FnMut() -> Result<bool>,
+    ) -> Result<Turn> {
         let file = match self.open_and_try() {
-            Ok(head) => return Some(head),
+            Ok(head) => return Ok(Turn::AtHead(head)),
             Err(file) => file,
         };
         // Waiting for a file lock has no time limit of its own. A thread waits; if it is too late, the lock that
         // it gets goes with the message that nobody receives.
         let (sender, receiver) = mpsc::channel();
-        let wait = move || {
+        let wait_for_lock = move || {
             let locked = loop {
                 match file.lock() {
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -180,16 +195,17 @@ impl Queue {
             };
             let _ = sender.send(Head::new(file, locked, true));
         };
-        if thread::Builder::new().spawn(wait).is_err() {
-            return Some(Head::WITHOUT_LOCK);
+        if thread::Builder::new().spawn(wait_for_lock).is_err() {
+            return Ok(Turn::AtHead(Head::WITHOUT_LOCK));
         }
-        for _ in 0..IN_LINE {
-            match receiver.recv_timeout(self.limit) {
-                Err(RecvTimeoutError::Timeout) if moves() => {}
-                entered => return entered.ok(),
+        while let Some(left) = wait.left() {
+            match receiver.recv_timeout(left.min(self.limit / LOOKS_AT_THE_LINE)) {
+                Ok(head) => return Ok(Turn::AtHead(head)),
+                Err(_) if !wait.moves() && try_anyway()? => return Ok(Turn::Begun),
+                Err(_) => {}
             }
         }
-        None
+        Ok(Turn::TooLate)
     }
 
     /// The head of the queue, or the file to wait for. Only somebody who holds the lock keeps others from the head;
@@ -211,8 +227,45 @@ impl Queue {
     }
 }
 
-/// Changes with every commit of another connection.
-fn data_version(connection: &Connection) -> Option<i64> {
+/// How long somebody waits: until nothing has happened for `limit`, or for [`LIMITS`] of it.
+struct Wait<F> {
+    limit: Duration,
+    progress: F,
+    seen: Option<i64>,
+    until: Instant,
+    at_most_until: Instant,
+}
+
+impl<F: FnMut() -> Option<i64>> Wait<F> {
+    /// `progress` changes when somebody else got something done.
+    fn new(limit: Duration, mut progress: F) -> Wait<F> {
+        let now = Instant::now();
+        Wait { limit, seen: progress(), progress, until: now + limit, at_most_until: now + limit * LIMITS }
+    }
+
+    /// How much longer to wait; `None` when it is over.
+    fn left(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if now >= self.until && (now >= self.at_most_until || !self.moves()) {
+            return None;
+        }
+        Some(self.until - now)
+    }
+
+    /// Whether something has happened since the last look. If so, the wait begins anew.
+    fn moves(&mut self) -> bool {
+        let seen = (self.progress)();
+        let moves = seen != self.seen;
+        if moves {
+            self.seen = seen;
+            self.until = Instant::now() + self.limit;
+        }
+        moves
+    }
+}
+
+/// A number that changes when another connection commits. Reading it waits for nobody.
+fn last_commit(connection: &Connection) -> Option<i64> {
     connection.query_row("PRAGMA data_version", [], |row| row.get(0)).ok()
 }
 
@@ -262,6 +315,29 @@ fn writer_pid(locks: &str, inode: u64) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::{LIMITS, Wait};
+
+    #[test]
+    fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {
+        let commits = Cell::new(Some(1));
+        let mut wait = Wait::new(Duration::ZERO, || commits.get());
+        assert_eq!(wait.left(), None, "nobody has committed");
+
+        let mut wait = Wait::new(Duration::from_hours(1), || commits.get());
+        assert!(wait.left().is_some(), "the limit is not over");
+        wait.until -= Duration::from_hours(2);
+        commits.set(Some(2));
+        assert!(wait.left().is_some_and(|left| left > Duration::from_mins(59)), "somebody has committed");
+        wait.until -= Duration::from_hours(2);
+        assert_eq!(wait.left(), None, "nobody has since then");
+        commits.set(Some(3));
+        wait.at_most_until -= Duration::from_hours(1) * LIMITS;
+        assert_eq!(wait.left(), None, "there is an end to everything");
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn the_writer_is_found_in_the_kernels_table() {

@@ -250,3 +250,37 @@ fn a_schema_that_became_newer_is_not_written_to() {
     let items: u32 = newer.query_row("SELECT count(*) FROM work_items", [], |row| row.get(0)).unwrap();
     assert_eq!(items, 1);
 }
+
+/// Somebody at the head of the queue, who does nothing.
+fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).open(queue::beside(&scratch.path(), "-lock")).unwrap();
+    file.lock().unwrap();
+    file.set_len(1).unwrap();
+    file
+}
+
+#[test]
+fn who_has_no_patience_does_not_pass_those_in_line() {
+    let scratch = Scratch::new();
+    let (store, _) = scratch.board();
+    let commit = Commit { name: "test", wanted: &[], patience: Patience::Never };
+    let try_now = || store.commit(&commit, &mut |_| Ok(Changes::default()));
+    assert!(try_now().is_ok(), "nobody is there");
+    let head = head_of_the_queue(&scratch);
+    assert_eq!(try_now().unwrap_err().code(), Code::Busy);
+    drop(head);
+    assert!(try_now().is_ok(), "the line is gone");
+    let sidecar = std::fs::metadata(queue::beside(&scratch.path(), "-lock")).unwrap();
+    assert_eq!(sidecar.len(), 0, "and so is the hint at it");
+}
+
+#[test]
+fn one_at_the_head_who_was_stopped_holds_up_nobody_for_good() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let head = head_of_the_queue(&scratch);
+    board.work().create(&Create::new("x", "X")).unwrap();
+    drop(head);
+    board.work().create(&Create::new("y", "Y")).unwrap();
+}

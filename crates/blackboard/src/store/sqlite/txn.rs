@@ -1,6 +1,6 @@
 //! One transaction: reading rows and the log, and applying changes.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
 
-use super::columns::{self, EVENT_COLUMNS, Table};
+use super::columns::{self, Cell, EVENT_COLUMNS, Table};
 use super::{faults, schema};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Result};
@@ -28,8 +28,8 @@ pub(super) struct Transaction<'a> {
     /// it leaves alone the indexes of those that don't.
     read: RefCell<HashMap<Key, Option<Row>>>,
     writes: bool,
-    last_event: Cell<Option<(Revision, Option<Timestamp>)>>,
-    open: Cell<bool>,
+    last_event: OnceCell<(Revision, Option<Timestamp>)>,
+    open: bool,
 }
 
 impl<'a> Transaction<'a> {
@@ -66,13 +66,13 @@ impl<'a> Transaction<'a> {
             now,
             read: RefCell::default(),
             writes,
-            last_event: Cell::new(None),
-            open: Cell::new(true),
+            last_event: OnceCell::new(),
+            open: true,
         }
     }
 
     /// Writes the changes and commits.
-    pub(super) fn apply(self, mut changes: Changes) -> Result<Committed> {
+    pub(super) fn apply(mut self, mut changes: Changes) -> Result<Committed> {
         let (last, last_time) = self.last_event()?;
         let first = last.next();
         let mut committed = Committed { first, held: Duration::ZERO, trimmed_heartbeats: 0 };
@@ -99,7 +99,7 @@ impl<'a> Transaction<'a> {
             committed.trimmed_heartbeats = self.trim_heartbeats(before, limit)?;
         }
         self.execute("COMMIT", [])?;
-        self.open.set(false);
+        self.open = false;
         Ok(committed)
     }
 
@@ -109,34 +109,23 @@ impl<'a> Transaction<'a> {
         let Some(before) = read.get(&key) else {
             return Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into());
         };
-        let (table, values) = columns::values_of(row);
+        let (table, cells) = columns::cells_of(row);
         match before {
-            Some(before) => self.update(table, &columns::values_of(before).1, &values),
-            None => self.insert(table, &values),
+            Some(before) => self.update(table, &columns::cells_of(before).1, &cells),
+            None => self.execute(table.insert(), params_from_iter(cells)).map(drop),
         }
     }
 
-    fn insert(&self, table: &Table, values: &[Value]) -> Result<()> {
-        let places: Vec<_> = (1..=values.len()).map(|number| format!("?{number}")).collect();
-        let sql = format!(
-            "INSERT INTO {} ({}) VALUES ({})",
-            table.name,
-            table.columns.join(", "),
-            places.join(", ")
-        );
-        self.execute(&sql, params_from_iter(values)).map(drop)
-    }
-
-    fn update(&self, table: &Table, before: &[Value], after: &[Value]) -> Result<()> {
+    fn update(&self, table: &Table, before: &[Cell<'_>], after: &[Cell<'_>]) -> Result<()> {
         let changed: Vec<usize> =
             (0..after.len()).filter(|&column| before[column] != after[column]).collect();
         if changed.is_empty() {
             return Ok(());
         }
         let set: Vec<_> = changed.iter().map(|&column| format!("{} = ?", table.columns[column])).collect();
-        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), key_condition(table));
-        let values = changed.iter().map(|&column| &after[column]).chain(&after[..table.key_columns]);
-        self.execute(&sql, params_from_iter(values)).map(drop)
+        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), table.key_condition());
+        let cells = changed.iter().map(|&column| &after[column]).chain(&after[..table.key_columns]);
+        self.execute(&sql, params_from_iter(cells)).map(drop)
     }
 
     fn remove(&self, key: &Key) -> Result<()> {
@@ -144,7 +133,7 @@ impl<'a> Transaction<'a> {
             return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
         }
         let (table, values) = columns::table_of(key);
-        let sql = format!("DELETE FROM {} WHERE {}", table.name, key_condition(table));
+        let sql = format!("DELETE FROM {} WHERE {}", table.name, table.key_condition());
         self.execute(&sql, params_from_iter(values)).map(drop)
     }
 
@@ -213,17 +202,22 @@ impl<'a> Transaction<'a> {
     /// The id of the last event, and its time.
     fn last_event(&self) -> Result<(Revision, Option<Timestamp>)> {
         const LAST_EVENT: &str = "SELECT id, timestamp FROM events ORDER BY id DESC LIMIT 1";
-        if let Some(known) = self.last_event.get() {
+        if let Some(&known) = self.last_event.get() {
             return Ok(known);
         }
         let found: Option<(i64, String)> =
             self.query_one(LAST_EVENT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let last = match found {
-            Some((id, time)) => (Revision::new(id), time.parse().ok()),
+            Some((id, time)) => {
+                let id = columns::checked_revision(id).ok_or_else(|| {
+                    faults::corrupt(self.path, "the last event has an id that no board can have")
+                })?;
+                let time = time.parse().map_err(|error: Error| faults::corrupt(self.path, error))?;
+                (id, Some(time))
+            }
             None => (Revision::ZERO, None),
         };
-        self.last_event.set(Some(last));
-        Ok(last)
+        Ok(*self.last_event.get_or_init(|| last))
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
@@ -261,7 +255,7 @@ impl<'a> Transaction<'a> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if self.open.get() && !self.connection.is_autocommit() {
+        if self.open && !self.connection.is_autocommit() {
             let _ = self.execute("ROLLBACK", []);
         }
     }
@@ -277,12 +271,6 @@ pub(super) fn range_query(range: &Range) -> String {
         condition(&plan),
         plan.order
     )
-}
-
-fn key_condition(table: &Table) -> String {
-    let columns: Vec<_> =
-        table.columns[..table.key_columns].iter().map(|column| format!("{column} = ?")).collect();
-    columns.join(" AND ")
 }
 
 fn condition(plan: &columns::Plan) -> String {
@@ -311,15 +299,15 @@ impl Tx for Transaction<'_> {
             return Ok(row.clone());
         }
         let (table, values) = columns::table_of(key);
-        let sql =
-            format!("SELECT {} FROM {} WHERE {}", table.columns.join(", "), table.name, key_condition(table));
-        let mut statement = self.prepare(&sql)?;
+        let mut statement = self.prepare(table.select())?;
         let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.fault(error))?;
         let row = match rows.next().map_err(|error| self.fault(error))? {
             Some(row) => Some(columns::row_from(table, row)?),
             None => None,
         };
-        self.read.borrow_mut().insert(key.clone(), row.clone());
+        if self.writes {
+            self.read.borrow_mut().insert(key.clone(), row.clone());
+        }
         Ok(row)
     }
 
@@ -385,13 +373,14 @@ impl Tx for Transaction<'_> {
     fn floor(&self) -> Result<Revision> {
         let lowest: Option<Option<i64>> =
             self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
-        Ok(lowest.flatten().map_or(Revision::ZERO, |id| Revision::new(id).previous()))
+        let lowest = lowest.flatten().and_then(columns::checked_revision);
+        Ok(lowest.map_or(Revision::ZERO, Revision::previous))
     }
 
     fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
         const OLDEST: &str = "SELECT timestamp FROM heartbeats ORDER BY id LIMIT 1";
         let oldest: Option<String> = self.query_one(OLDEST, [], |row| row.get(0))?;
-        Ok(oldest.and_then(|time| time.parse().ok()))
+        oldest.map(|time| time.parse().map_err(|error: Error| faults::corrupt(self.path, error))).transpose()
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {
