@@ -13,15 +13,16 @@ use crate::output::escape;
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
     /// Use this board instead of the one that would be found from here
-    #[arg(long, global = true, value_name = "PATH", help_heading = HEADING)]
+    #[arg(long, global = true, value_name = "PATH", help_heading = HEADING, overrides_with = "db")]
     pub db: Option<OsString>,
 
     /// Answer with one JSON object, also when something is refused
-    #[arg(long, global = true, help_heading = HEADING)]
+    #[arg(long, global = true, help_heading = HEADING, overrides_with = "json")]
     pub json: bool,
 
     /// Store text even if it looks like a credential
     #[arg(long, global = true, help_heading = HEADING, hide_short_help = true)]
+    #[arg(overrides_with = "allow_secret_looking")]
     pub allow_secret_looking: bool,
 }
 
@@ -76,23 +77,36 @@ pub fn find(arguments: &[OsString]) -> Invocation {
     Invocation::Tree
 }
 
-/// The same call in words that can be repeated to a person; bytes that are no text stay what they are.
-pub fn escaped(arguments: &[OsString]) -> Vec<OsString> {
-    let escaped = |argument: &OsString| match argument.to_str() {
-        Some(text) => escape(text).into_owned().into(),
+/// The same call in words that can be repeated to a person: harmless and not too long. Bytes that are no text stay what
+/// they are.
+pub fn repeatable(arguments: &[OsString]) -> Vec<OsString> {
+    let repeatable = |argument: &OsString| match argument.to_str().map(escape) {
+        Some(text) => match text.char_indices().nth(LONGEST_REPEATED) {
+            Some((end, _)) => format!("{}…", &text[..end]).into(),
+            None => text.into_owned().into(),
+        },
         None => argument.clone(),
     };
-    arguments.iter().map(escaped).collect()
+    arguments.iter().map(repeatable).collect()
 }
 
 /// Whether a call that could not be understood wanted JSON.
 pub fn asks_for_json(arguments: &[OsString]) -> bool {
-    arguments
-        .iter()
-        .map(OsString::as_os_str)
-        .take_while(|argument| *argument != OsStr::new("--"))
-        .any(|argument| argument == "--json")
+    has_switch(arguments, "--json")
 }
+
+/// Whether a call that could not be understood wanted a line for `eval`.
+pub fn asks_for_shell(arguments: &[OsString]) -> bool {
+    has_switch(arguments, "--shell") && !asks_for_json(arguments)
+}
+
+fn has_switch(arguments: &[OsString], switch: &str) -> bool {
+    let mut before_values = arguments.iter().take_while(|argument| *argument != OsStr::new("--"));
+    before_values.any(|argument| argument == switch)
+}
+
+/// How many letters of a word are enough to recognise it.
+const LONGEST_REPEATED: usize = 200;
 
 const HEADING: &str = "Global options";
 

@@ -9,6 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use blackboard::agent::Agent;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::process::find_agent;
 use blackboard::store::Memory;
@@ -65,7 +66,7 @@ impl Context {
         Ok(board)
     }
 
-    /// The board and the session that reads it, if it can be told who that is.
+    /// The board and the session that reads it, if there is one.
     pub fn reading_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_existing()?;
         let session = self.find_session(&board, session)?;
@@ -73,35 +74,36 @@ impl Context {
         Ok((board, session))
     }
 
-    /// The board, for a command that writes, and the session on whose behalf, if it can be told who that is.
+    /// The board, for a command that shows something of the session that reads it.
+    pub fn reading_own(&self, session: Option<&str>) -> Result<(Board, String)> {
+        let (board, session) = self.reading_as(session)?;
+        Ok((board, session.ok_or_else(no_session)?))
+    }
+
+    /// The board, for a command that writes, and the session on whose behalf, if it can be told who that is: what it
+    /// does, an operator without a session may do as well.
     pub fn writing(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open()?;
-        let session = self.find_session(&board, session)?;
+        let session = match self.find_session(&board, session) {
+            Err(error)
+                if session.is_none() && matches!(error.code(), Code::AgentNotFound | Code::NoSession) =>
+            {
+                let hint = error.hint().unwrap_or_default();
+                warn(&format!("{error}; this is done without a session ({hint})"));
+                None
+            }
+            found => found?,
+        };
         self.sweep(&board, session.as_deref());
         Ok((board, session))
     }
 
     /// The board, for a command that needs a session to act.
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
-        let (board, session) = self.writing(session)?;
-        let session = session.ok_or_else(|| self.no_session())?;
+        let board = self.open()?;
+        let session = self.find_session(&board, session)?.ok_or_else(no_session)?;
+        self.sweep(&board, Some(&session));
         Ok((board, session))
-    }
-
-    /// Nobody knows who acts.
-    pub fn no_session(&self) -> Error {
-        if let Some(session) = &self.environment.session {
-            let session = session.to_string_lossy();
-            return Refusal::new(Code::AgentNotFound, format!("there is no session {session} on this board"))
-                .hint("BLACKBOARD_SESSION_ID names it: register again on this board, or unset it")
-                .into();
-        }
-        Refusal::new(Code::NoSession, "no session was named, and none could be found")
-            .hint(
-                "name one with --session ID, or start with: \
-                 eval \"$(blackboard agent register --name NAME --shell)\"",
-            )
-            .into()
     }
 
     /// The board, for a command that looks after it itself: no sweep.
@@ -171,8 +173,13 @@ impl Context {
 
     fn open(&self) -> Result<Board> {
         let place = self.place()?;
+        let is_new = !place.file.exists();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
+        if is_new {
+            // Whoever is in the wrong directory should see it now, not when nobody answers.
+            self.note(&format!("created board {}", place.file.display()));
+        }
         let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
         self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
         Ok(board)
@@ -216,9 +223,10 @@ impl Context {
             return Ok(Some(board.agents().resolve(given)?.0));
         }
         if let Some(session) = &self.environment.session {
-            return match board.agents().resolve(text_of(session)?) {
-                // The shell outlived its session, or this is another board: nobody was named.
-                Err(error) if error.code() == Code::AgentNotFound => Ok(None),
+            let session = text_of(session)?;
+            return match board.agents().resolve(session) {
+                // The shell outlived its session, or this is another board.
+                Err(error) if error.code() == Code::AgentNotFound => Err(not_on_this_board(session)),
                 other => other.map(|(session, _)| Some(session)),
             };
         }
@@ -226,10 +234,11 @@ impl Context {
         let sessions = board.agents().of_process(pid)?;
         // A delegate shares its parent's process; whoever does not say otherwise is the parent.
         let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
-        Ok(match own[..] {
-            [agent] => Some(agent.session_id.clone()),
-            _ => None,
-        })
+        match own[..] {
+            [] => Ok(None),
+            [agent] => Ok(Some(agent.session_id.clone())),
+            _ => Err(several_sessions(&own)),
+        }
     }
 
     fn calling_process(&self) -> Option<u32> {
@@ -241,9 +250,19 @@ impl Context {
 
     /// Frees what the dead hold, and tells a person who that was.
     pub fn sweep(&self, board: &Board, caller: Option<&str>) {
-        let swept = board.sweep_in_passing(caller);
+        let Swept { stale_agents, .. } = board.sweep_in_passing(caller);
+        if stale_agents.is_empty() {
+            return;
+        }
+        let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
+        let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+        self.note(&format!("marked {} stale, released {items} work item(s)", names.join(", ")));
+    }
+
+    /// Tells a person what happened beside what was asked for. Programs do not need to know.
+    pub fn note(&self, note: &str) {
         if !self.globals.json {
-            tell(&swept);
+            say(Tone::Plain, "note:", note);
         }
     }
 }
@@ -260,23 +279,39 @@ fn options(config: &Config) -> SqliteOptions {
 
 /// Says something that is odd but in nobody's way.
 pub fn warn(warning: &str) {
+    say(Tone::Caution, "warning:", warning);
+}
+
+fn say(tone: Tone, kind: &str, text: &str) {
     let mut stderr = io::stderr().lock();
     let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
     let styles = screen.styles();
     // Nobody is left to tell when this fails.
-    let _ = screen.line(format_args!("{} {}", styles.paint(Tone::Caution, "warning:"), escape(warning)));
+    let _ = screen.line(format_args!("{} {}", styles.paint(tone, kind), escape(text)));
 }
 
-fn tell(swept: &Swept) {
-    if swept.stale_agents.is_empty() {
-        return;
-    }
-    let names: Vec<_> = swept.stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
-    let items: usize = swept.stale_agents.iter().map(|agent| agent.released_items.len()).sum();
-    let mut stderr = io::stderr().lock();
-    let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
-    let text = format!("note: marked {} stale, released {items} work item(s)", names.join(", "));
-    let _ = screen.line(format_args!("{}", escape(&text)));
+/// Nobody knows who acts.
+fn no_session() -> Error {
+    Refusal::new(Code::NoSession, "no session was named, and none could be found")
+        .hint(
+            "name one with --session ID, or start with: \
+             eval \"$(blackboard agent register --name NAME --shell)\"",
+        )
+        .into()
+}
+
+fn not_on_this_board(session: &str) -> Error {
+    Refusal::new(Code::AgentNotFound, format!("there is no session {session} on this board"))
+        .hint("BLACKBOARD_SESSION_ID names it: register again on this board, or unset it")
+        .into()
+}
+
+fn several_sessions(sessions: &[&Agent]) -> Error {
+    let named: Vec<_> =
+        sessions.iter().map(|agent| format!("{} ({})", agent.session_id, agent.agent_name)).collect();
+    let message = format!("this process has {} live sessions: {}", sessions.len(), named.join(", "));
+    let ids: Vec<_> = sessions.iter().map(|agent| agent.session_id.clone()).collect();
+    Refusal::new(Code::NoSession, message).hint("name one with --session ID").detail("sessions", ids).into()
 }
 
 fn text_of(value: &OsStr) -> Result<&str> {

@@ -4,6 +4,7 @@
 //! (`blackboard … | head -1`) has what it wanted: the call ends quietly with 0, because what it did stays done, but
 //! nothing that depends on the reader having got everything happens any more.
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
@@ -11,9 +12,11 @@ use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::{Code, Error, Fault, Result};
 use clap::error::ErrorKind;
 
+use crate::args;
 use crate::context::Context;
 use crate::envelope::{self, Answer};
 use crate::outcome::Outcome;
+use crate::output::agent::FAILS_IN_A_SHELL;
 use crate::output::{self, Screen, Tone, escape};
 
 /// Shows what a command returned.
@@ -22,31 +25,37 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
     let mut stdout = Stdout { inner: io::stdout().lock(), used: false };
     let delivered =
         outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, json, &mut stdout));
-    match delivered {
-        Ok(()) => {
-            context.afterwards();
-            ExitCode::SUCCESS
-        }
+    let code = match delivered {
+        Ok(()) => ExitCode::SUCCESS,
         Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(output::Failure::Output(error)) => {
             let fault = Fault::new(Code::Io, "the answer could not be written to standard output")
-                .hint("what the command was asked to do is done; only its answer is lost")
+                .hint(
+                    "what the command was asked to change, if anything, is changed; only its answer is lost",
+                )
                 .because(error);
             report(&fault.into(), None)
         }
         // Half a list can't become an error object any more: the error then goes where people read it.
         Err(output::Failure::Board(error)) => report(&error, (json && !stdout.used).then_some(&mut stdout)),
-    }
+    };
+    // Also after a refusal: whoever only ever loses races would otherwise never clean up after itself.
+    context.afterwards();
+    code
 }
 
 /// Shows what clap has to say: help on stdout, or what is wrong with the call.
 ///
-/// `command` is what was called, as far as that is known: clap does not say it about every mistake.
-pub fn usage(error: &clap::Error, command: &str, json: bool) -> ExitCode {
-    if json && error.use_stderr() {
+/// `command` is what was called, as far as that is known: clap does not say it about every mistake. The arguments
+/// tell in which form the caller wants to hear it.
+pub fn usage(error: &clap::Error, command: &str, arguments: &[OsString]) -> ExitCode {
+    if args::asks_for_shell(arguments) && error.use_stderr() {
+        // Nobody is left to tell when this fails.
+        let _ = writeln!(io::stdout(), "{FAILS_IN_A_SHELL}");
+    }
+    if args::asks_for_json(arguments) && error.use_stderr() {
         let (message, hint) = in_two_parts(error, command);
         let failure = envelope::Failure::usage(message, &hint, SystemClock.now());
-        // Nobody is left to tell when this fails.
         let _ = Answer::new(&mut io::stdout().lock(), SystemClock.now()).raw(&failure);
     } else {
         let _ = error.print();

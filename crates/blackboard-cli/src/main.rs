@@ -45,11 +45,11 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // clap repeats the words that it did not understand, and they may come from anywhere.
-            let arguments = args::escaped(&arguments);
+            let arguments = args::repeatable(&arguments);
             let invocation = args::find(&arguments);
             let path = invocation.path();
             let error = parse(invocation, &arguments).err().unwrap_or(error);
-            exit::usage(&error, path, args::asks_for_json(&arguments))
+            exit::usage(&error, path, &arguments)
         }
     }
 }

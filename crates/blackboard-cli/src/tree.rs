@@ -57,10 +57,13 @@ const ABOUT: &str = "A coordination surface for agents that work at the same tim
 
 const AFTER: &str = "\
 Environment:
-  BLACKBOARD_SESSION_ID  the session that acts, where --session does not say it
-  BLACKBOARD_DB          the board, where --db does not say it
-  BLACKBOARD_HOME        where the board and the configuration of this user are [default: ~/.pai/blackboard]
-  BLACKBOARD_PID         the process behind a session that registers
+  BLACKBOARD_SESSION_ID          the session that acts, where --session does not say it
+  BLACKBOARD_DB                  the board, where --db does not say it
+  BLACKBOARD_HOME                where the board and the configuration of this user are [default: ~/.pai/blackboard]
+  BLACKBOARD_PID                 the process behind a session that registers
+  BLACKBOARD_HEARTBEAT_INTERVAL  how many seconds apart an agent says that it is alive [default: 60]
+  BLACKBOARD_STALE_THRESHOLD     how many seconds an agent may be silent before it counts as gone [default: 300]
+  BLACKBOARD_PRUNE_AFTER         how many seconds heartbeats are kept [default: 604800]
 
 Exit codes:
   0  done

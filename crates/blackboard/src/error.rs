@@ -99,7 +99,7 @@ codes! {
     Usage, "usage", 2;
     /// A value is outside what is allowed.
     InvalidValue, "invalid_value", 2;
-    /// No session was named and none could be found.
+    /// No session was named, and none or more than one could be found.
     NoSession, "no_session", 2;
     /// A prefix of a session id fits more than one session.
     AmbiguousSession, "ambiguous_session", 2;

@@ -1,4 +1,4 @@
-//! Text forms of small enumerations: `Display`, `FromStr` with an error that lists what is allowed.
+//! Text forms of small enumerations: `Display`, and a `FromStr` that takes any case and lists what is allowed.
 
 /// Implements `Display` and `FromStr` through `ALL` and `as_str`.
 macro_rules! impl_names {
@@ -13,15 +13,17 @@ macro_rules! impl_names {
             type Err = $crate::Error;
 
             fn from_str(text: &str) -> $crate::Result<Self> {
-                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
-                    let allowed: Vec<_> = Self::ALL.iter().map(|value| value.as_str()).collect();
-                    $crate::Error::invalid(format!(
-                        "\"{}\" is not a {}; allowed: {}",
-                        $crate::text::escape_for_terminal(text),
-                        $what,
-                        allowed.join(", ")
-                    ))
-                })
+                Self::ALL.iter().copied().find(|value| value.as_str().eq_ignore_ascii_case(text)).ok_or_else(
+                    || {
+                        let allowed: Vec<_> = Self::ALL.iter().map(|value| value.as_str()).collect();
+                        $crate::Error::invalid(format!(
+                            "\"{}\" is not a {}; allowed: {}",
+                            $crate::text::escape_for_terminal(text),
+                            $what,
+                            allowed.join(", ")
+                        ))
+                    },
+                )
             }
         }
     };

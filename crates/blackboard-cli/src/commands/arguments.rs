@@ -1,6 +1,8 @@
 //! Arguments that several commands share, each defined once.
 
-use blackboard::Metadata;
+use std::str::FromStr;
+
+use blackboard::{Metadata, Result, Revision};
 use clap::builder::NonEmptyStringValueParser;
 
 /// The session that acts.
@@ -62,7 +64,27 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses a JSON object.
-pub fn metadata(text: &str) -> Result<Metadata, String> {
-    Metadata::parse(text).map_err(|error| error.to_string())
+/// Parses a fence.
+pub fn fence(text: &str) -> Result<Revision, String> {
+    let number = text.trim().parse().map_err(|_| "a fence is the number that `work claim` printed")?;
+    Ok(Revision::new(number))
+}
+
+/// Parses one value of a list: people write a space after the comma.
+pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
+    text.trim().parse()
+}
+
+/// The JSON object of an option. Not a parser of clap's, which would repeat all of it if something is wrong.
+pub fn metadata(text: Option<&str>) -> Result<Option<Metadata>> {
+    text.map(Metadata::parse).transpose()
+}
+
+/// The statuses of what a list shows: every one with `--all`, else those that are named, else the usual ones.
+pub fn chosen<S: Copy>(all: bool, named: Vec<S>, every: &[S], usual: &[S]) -> Vec<S> {
+    match (all, named.is_empty()) {
+        (true, _) => every.to_vec(),
+        (false, true) => usual.to_vec(),
+        (false, false) => named,
+    }
 }

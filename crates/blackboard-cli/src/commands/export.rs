@@ -1,17 +1,18 @@
 //! `blackboard export`
 
 use std::cell::RefCell;
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use blackboard::event::Since;
 use blackboard::export::Exported;
-use blackboard::{Board, Code, Error, Fault, Result, Revision};
+use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::Run;
-use super::private::private_file;
+use super::private::replace;
 use crate::context::Context;
 use crate::envelope::Answer;
 use crate::outcome::{Outcome, Render};
@@ -27,7 +28,7 @@ use crate::output::{self, Screen, escape};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Export {
-    /// Write it to this file instead
+    /// Write it to this file instead; - is standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -40,23 +41,30 @@ impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.reading()?;
         let state = WholeState { state: board.export()?, board, failed: RefCell::default() };
-        let Some(file) = self.output else {
+        let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
             return Ok(Outcome::new(Printed { state, pretty: self.pretty }));
         };
-        let fault = |error: std::io::Error| {
-            Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error)
-        };
-        let created = private_file().create(true).truncate(true).open(&file);
-        let mut out = BufWriter::new(created.map_err(fault)?);
-        let written = if self.pretty {
-            serde_json::to_writer_pretty(&mut out, &state)
-        } else {
-            serde_json::to_writer(&mut out, &state)
-        };
-        state.noted_failure()?;
-        written.map_err(std::io::Error::from).and_then(|()| out.write_all(b"\n")).map_err(fault)?;
-        out.flush().map_err(fault)?;
+        refuse_what_is_no_plain_file(&file)?;
+        replace(&file, |out| state.write(out, self.pretty)).map_err(|failure| match failure {
+            output::Failure::Board(error) => error,
+            output::Failure::Output(error) => {
+                Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error).into()
+            }
+        })?;
         Ok(Outcome::new(Saved { revision: state.state.revision, output: file.display().to_string() }))
+    }
+}
+
+/// A file is replaced and not written through: that would be the end of a device, and not what a link is for.
+fn refuse_what_is_no_plain_file(file: &Path) -> Result<()> {
+    match fs::symlink_metadata(file) {
+        Ok(metadata) if !metadata.is_file() => {
+            let what = if metadata.is_symlink() { "a symbolic link" } else { "not a plain file" };
+            Err(Refusal::new(Code::UnsafePermissions, format!("{} is {what}", file.display()))
+                .hint("name a plain file, or - for standard output")
+                .into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -69,6 +77,18 @@ struct WholeState {
 }
 
 impl WholeState {
+    /// Writes it without the envelope of an answer.
+    fn write(&self, out: &mut dyn Write, pretty: bool) -> output::Result {
+        let written = if pretty {
+            serde_json::to_writer_pretty(&mut *out, self)
+        } else {
+            serde_json::to_writer(&mut *out, self)
+        };
+        self.noted_failure()?;
+        written.map_err(io::Error::from)?;
+        Ok(out.write_all(b"\n")?)
+    }
+
     /// What went wrong on the side of the board while the state was written.
     fn noted_failure(&self) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)
@@ -127,14 +147,7 @@ impl Render for Printed {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        let written = if self.pretty {
-            serde_json::to_writer_pretty(screen.writer(), &self.state)
-        } else {
-            serde_json::to_writer(screen.writer(), &self.state)
-        };
-        self.state.noted_failure()?;
-        written.map_err(std::io::Error::from)?;
-        screen.gap()
+        self.state.write(screen.writer(), self.pretty)
     }
 }
 

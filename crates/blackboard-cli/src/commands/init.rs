@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use blackboard::{Board, Code, Error, Fault, Result};
+use blackboard::{Board, Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 
 use super::Run;
@@ -36,6 +36,10 @@ impl Run for Init {
             Some(directory) => directory.join(DATABASE_FILE),
             None => context.place()?.file.clone(),
         };
+        if let Some(directory) = &directory {
+            // The search passes over what is not to be trusted, so that a board in there would never be found.
+            location::is_own_directory(directory).map_err(|reason| not_to_be_trusted(directory, &reason))?;
+        }
         let created = !file.exists();
         if let Some(directory) = &directory {
             make_private_directory(directory)?;
@@ -89,10 +93,16 @@ fn ignore_everything(directory: &Path) -> Result<()> {
     }
 }
 
+fn not_to_be_trusted(directory: &Path, reason: &str) -> Error {
+    Refusal::new(Code::UnsafePermissions, format!("{} can't hold a board: {reason}", directory.display()))
+        .hint("move it out of the way, or name another place with --db")
+        .into()
+}
+
 fn cant_create(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            blackboard::Refusal::new(Code::ReadOnly, format!("{} can't be created", path.display()))
+            Refusal::new(Code::ReadOnly, format!("{} can't be created", path.display()))
                 .hint("this user may not write there; --db or BLACKBOARD_DB names another place")
                 .into()
         }

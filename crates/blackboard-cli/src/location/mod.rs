@@ -156,7 +156,7 @@ fn find_project(request: &Request, name: &str, warnings: &mut Vec<String>) -> Op
 }
 
 /// Whether it is a directory that this user owns; if it is something else, why it is not to be trusted.
-fn is_own_directory(path: &Path) -> Result<bool, String> {
+pub(crate) fn is_own_directory(path: &Path) -> Result<bool, String> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {

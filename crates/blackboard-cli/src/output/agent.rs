@@ -1,7 +1,9 @@
 //! Agents, for people and programs.
 
+use std::cell;
 use std::time::Duration;
 
+use blackboard::Error;
 use blackboard::agent::{Deregistered, Heartbeaten, ListedAgent, Registered, ShownAgent};
 use serde::Serialize;
 
@@ -62,6 +64,26 @@ impl Render for ExportLine {
     }
 }
 
+/// The answer of `agent register --shell` when it failed: `eval` goes by what it runs, not by the exit code of what
+/// printed it, and a script under `set -e` must not go on without a session.
+pub struct FailingLine(pub cell::Cell<Option<Error>>);
+
+impl Render for FailingLine {
+    fn json(&self, _answer: &mut Answer<'_>) -> Result {
+        self.0.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("{FAILS_IN_A_SHELL}"))?;
+        // What is not flushed is dropped when an answer fails.
+        screen.writer().flush()?;
+        self.0.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// A line for `eval` that fails and does nothing else.
+pub const FAILS_IN_A_SHELL: &str = "false";
+
 /// The answer of `agent heartbeat`.
 pub struct RecordedHeartbeat(pub Heartbeaten);
 
@@ -92,15 +114,23 @@ impl Render for RecordedHeartbeat {
 }
 
 /// The answer of `agent list`.
-pub struct AgentList(pub Vec<ListedAgent>);
+pub struct AgentList {
+    /// Who was found.
+    pub agents: Vec<ListedAgent>,
+    /// Whether those that have ended were left out because nobody asked for them.
+    pub hides_ended: bool,
+}
 
 impl Render for AgentList {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.0)
+        answer.list(&self.agents)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
+        if self.agents.is_empty() && self.hides_ended {
+            return screen.line(format_args!("No live agents. --all shows those that have ended too."));
+        }
+        if self.agents.is_empty() {
             return screen.line(format_args!("No agents."));
         }
         let mut table = Table::new([
@@ -110,8 +140,9 @@ impl Render for AgentList {
             Column::fixed("status"),
             Column::fixed("last seen"),
             Column::fixed("pid"),
+            Column::wrapping("work"),
         ]);
-        for ListedAgent { agent, depth } in &self.0 {
+        for ListedAgent { agent, depth } in &self.agents {
             let indent = match depth {
                 0 => String::new(),
                 depth => format!("{}└ ", "  ".repeat(depth - 1)),
@@ -123,6 +154,7 @@ impl Render for AgentList {
                 Cell::word(agent.status.as_str()),
                 Cell::new(time::ago(screen.now().since(agent.last_seen_at))),
                 Cell::optional(agent.pid.map(|pid| pid.to_string())),
+                Cell::optional(agent.current_work.as_ref()),
             ]);
         }
         screen.table(&table)

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use blackboard::event::{Event, Observation};
+use blackboard::event::{Event, Observation, TargetType};
 use blackboard::{Board, Revision};
 use serde::Serialize;
 
@@ -39,6 +39,16 @@ pub enum Reading {
 struct Position {
     revision: Revision,
     compacted: bool,
+}
+
+/// What happened, in one harmless line: its type, its summary, and the work item that it is about. Summaries have only
+/// the title, which no command takes.
+pub fn described(event: &Event) -> String {
+    let text = format!("{:<20} {}", event.event_type, escape(&event.summary));
+    match (event.target_type, &event.target_id) {
+        (Some(TargetType::WorkItem), Some(item)) => format!("{text} [{}]", escape(item)),
+        _ => text,
+    }
 }
 
 impl Observed {
@@ -81,9 +91,13 @@ impl Render for Observed {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         match (self.observation.since, self.reading) {
-            (None, _) => screen.line(format_args!("Events:"))?,
-            (Some(since), Reading::FromMoment) => screen.line(format_args!("Events since {since}:"))?,
-            (Some(since), _) => screen.line(format_args!("Events since last observation ({since}):"))?,
+            (None, _) => screen.line(format_args!("Events (times are UTC):"))?,
+            (Some(since), Reading::FromMoment) => {
+                screen.line(format_args!("Events since {since} (times are UTC):"))?;
+            }
+            (Some(since), _) => {
+                screen.line(format_args!("Events since last observation ({since}; times are UTC):"))?;
+            }
         }
         if self.observation.compacted {
             screen.line(format_args!(
@@ -99,12 +113,7 @@ impl Render for Observed {
                 day = event.timestamp.midnight();
                 screen.line(format_args!("{}:", time::date(day)))?;
             }
-            screen.line(format_args!(
-                "{}  {:<20} {}",
-                time::of_day(event.timestamp),
-                event.event_type,
-                escape(&event.summary)
-            ))
+            screen.line(format_args!("{}  {}", time::of_day(event.timestamp), described(event)))
         })?;
         match last {
             Some(last) => {

@@ -53,15 +53,20 @@ impl Render for BoardOverview {
             screen.gap()?;
             screen.heading("Active Agents:")?;
         }
-        for agent in active_agents {
+        for agent in active_agents.iter().take(AGENTS_SHOWN) {
+            let work = agent.current_work.as_deref().map(|work| format!(" -- {}", escape(work)));
             screen.line(format_args!(
-                "  {} ({}) -- {} -- {} {}",
+                "  {} ({}) -- {} -- {} {}{}",
                 escape(&agent.agent_name),
                 agent.session_id,
                 escape(agent.project.as_deref().unwrap_or("no project")),
                 time::age(screen.now().since(agent.started_at)),
-                agent.status
+                agent.status,
+                work.unwrap_or_default()
             ))?;
+        }
+        if let Some(more) = active_agents.len().checked_sub(AGENTS_SHOWN).filter(|more| *more > 0) {
+            screen.line(format_args!("  … and {more} more"))?;
         }
         if self.room.is_empty() {
             return Ok(());
@@ -77,6 +82,9 @@ impl Render for BoardOverview {
         Ok(())
     }
 }
+
+/// More of them are no glance any more; `agent list` has them all.
+const AGENTS_SHOWN: usize = 20;
 
 /// What a person can do about a large database.
 const KEEPING: &str = "What is kept: sweep.pruneEventsAfterDays, sweep.pruneHeartbeatsAfterDays, database.maxLogMb \

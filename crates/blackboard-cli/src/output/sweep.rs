@@ -3,24 +3,30 @@
 use std::time::Duration;
 
 use blackboard::sweep::{StaleAgent, Swept};
+use serde::Serialize;
 
 use super::{Result, Screen, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
 /// The answer of `sweep`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SweptBoard {
     /// What happened, or would have.
+    #[serde(flatten)]
     pub swept: Swept,
     /// Whether it only would have.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// How long heartbeats are kept.
+    #[serde(skip)]
     pub keep_heartbeats: Duration,
 }
 
 impl Render for SweptBoard {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.swept)
+        answer.object(self)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -37,14 +43,18 @@ impl Render for SweptBoard {
         let agents = if count == 1 { "agent" } else { "agents" };
         let who: Vec<_> = stale_agents.iter().map(described).collect();
         let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join("; ")) };
-        screen.line(format_args!("  Marked stale: {count} {agents}{}", escape(&who)))?;
+        let [mark, release] =
+            if self.dry_run { ["Would mark stale", "Would release"] } else { ["Marked stale", "Released"] };
+        screen.line(format_args!("  {mark}: {count} {agents}{}", escape(&who)))?;
         let released: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
         let items = if released == 1 { "item" } else { "items" };
-        screen.line(format_args!("  Released: {released} work {items} from stale agents"))?;
-        screen.line(format_args!(
-            "  Pruned: {heartbeats_pruned} heartbeat records older than {}",
-            time::length(self.keep_heartbeats)
-        ))?;
+        screen.line(format_args!("  {release}: {released} work {items} from stale agents"))?;
+        if !self.dry_run {
+            screen.line(format_args!(
+                "  Pruned: {heartbeats_pruned} heartbeat records older than {}",
+                time::length(self.keep_heartbeats)
+            ))?;
+        }
         verified(pids_verified, screen)
     }
 }

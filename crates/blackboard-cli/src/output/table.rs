@@ -90,10 +90,15 @@ impl Table {
         if let Some(width) = width {
             table.set_width(width);
         }
-        for (column, layout) in self.columns.iter().zip(table.column_iter_mut()) {
-            layout.set_padding((0, 2));
+        let natural_widths = table.column_max_content_widths();
+        for ((column, layout), natural) in
+            self.columns.iter().zip(table.column_iter_mut()).zip(natural_widths)
+        {
+            layout.set_padding((0, PADDING));
             layout.set_constraint(if column.wraps && width.is_some() {
-                ColumnConstraint::LowerBoundary(Width::Fixed(NARROWEST))
+                // The layout counts the padding, and makes a column that has less as wide as its lower boundary.
+                let narrowest = natural.saturating_add(PADDING).min(NARROWEST);
+                ColumnConstraint::LowerBoundary(Width::Fixed(narrowest))
             } else {
                 ColumnConstraint::ContentWidth
             });
@@ -109,6 +114,9 @@ impl Table {
 
 /// Below this a wrapped column is a heap of single letters; the terminal then breaks the line itself.
 const NARROWEST: u16 = 14;
+
+/// What separates columns.
+const PADDING: u16 = 2;
 
 /// The tones that a cell can be marked with; the position of a tone is the number of its mark.
 const TONES: [Tone; 6] = [Tone::Good, Tone::Caution, Tone::Alarm, Tone::Taken, Tone::Faint, Tone::Heading];
@@ -192,6 +200,22 @@ mod tests {
     #[test]
     fn an_id_is_whole_even_where_there_is_no_room() {
         assert!(agents().layout(Some(20), Styles::new(false)).contains(SESSION));
+    }
+
+    #[test]
+    fn no_terminal_makes_a_table_wider_than_it_is() {
+        let mut short =
+            Table::new([Column::fixed("item"), Column::wrapping("title"), Column::wrapping("by")]);
+        short.row([Cell::new("a"), Cell::new("Fix it"), Cell::new("Ivy")]);
+        for table in [short, agents()] {
+            let longest = |width| {
+                let text = table.layout(width, Styles::new(false));
+                text.lines().map(|line| line.chars().count()).max()
+            };
+            for width in 1..120 {
+                assert!(longest(Some(width)) <= longest(None), "at {width}");
+            }
+        }
     }
 
     #[test]

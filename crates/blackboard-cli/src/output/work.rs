@@ -6,7 +6,7 @@ use blackboard::work::{
     Blocked, Claimed, Completed, Created, Deleted, Released, Reset, Unblocked, WorkHistory, WorkItem,
 };
 
-use super::{Cell, Column, Result, Screen, Table, escape, time};
+use super::{Cell, Column, Result, Screen, Table, escape, event, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 
@@ -50,15 +50,23 @@ render_object! {
 }
 
 /// The answer of `work list`.
-pub struct WorkList(pub Vec<WorkItem>);
+pub struct WorkList {
+    /// What was found.
+    pub items: Vec<WorkItem>,
+    /// Whether completed items were left out because nobody asked for them.
+    pub hides_completed: bool,
+}
 
 impl Render for WorkList {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.0)
+        answer.list(&self.items)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
+        if self.items.is_empty() && self.hides_completed {
+            return screen.line(format_args!("No open work items. --all shows completed ones too."));
+        }
+        if self.items.is_empty() {
             return screen.line(format_args!("No work items."));
         }
         let mut table = Table::new([
@@ -70,7 +78,7 @@ impl Render for WorkList {
             Column::wrapping("claimed by"),
             Column::fixed("age"),
         ]);
-        for item in &self.0 {
+        for item in &self.items {
             table.row([
                 Cell::new(&item.item_id),
                 Cell::new(&item.title),
@@ -246,8 +254,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         screen.gap()?;
         screen.heading("History:")?;
         for event in &details.history {
-            let (timestamp, event_type) = (event.timestamp, &event.event_type);
-            screen.line(format_args!("  {timestamp}  {event_type:<20} {}", escape(&event.summary)))?;
+            screen.line(format_args!("  {}  {}", event.timestamp, event::described(event)))?;
         }
     }
     Ok(())

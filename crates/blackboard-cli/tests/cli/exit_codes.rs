@@ -61,7 +61,7 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from `error.rs` by a test; see crates/blackboard-cli/tests/cli/exit_codes.rs. -->
 
-Every command ends with one of these, and a script can go by them alone:
+Every command ends with one of these. A script that needs more than this class looks at `code` in the JSON answer (`--json`):
 
 | Exit code | Meaning |
 |---|---|

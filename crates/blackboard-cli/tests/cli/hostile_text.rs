@@ -42,6 +42,7 @@ fn board_of(text: &str) -> Scratch {
     let scratch = Scratch::new();
     let metadata = serde_json::json!({ "text": text }).to_string();
     let id = "item";
+    scratch.json(["sweep"]);
     for call in [
         &["agent", "register", "--session-hint", "ivy", "--name", text, "--project", text, "--work", text][..],
         &["agent", "register", "--session-hint", "ivy", "--name", text, "--metadata", &metadata],

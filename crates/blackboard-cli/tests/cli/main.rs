@@ -27,6 +27,7 @@ mod output;
 mod permissions;
 mod refusals;
 mod scratch;
+mod sessions;
 mod shapes;
 mod transcript;
 mod usage;

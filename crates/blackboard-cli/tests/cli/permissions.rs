@@ -63,6 +63,64 @@ fn a_copy_of_the_board_is_as_private_as_the_board() {
 }
 
 #[test]
+fn a_copy_takes_the_place_of_an_older_one_and_leaves_nothing_beside_it() {
+    let scratch = Scratch::new();
+    let copy = scratch.path().join("board.json");
+    fs::write(&copy, "older, and longer than the new one ".repeat(1000)).unwrap();
+    fs::set_permissions(&copy, Permissions::from_mode(0o644)).unwrap();
+    scratch.run(["export", "--output", "board.json"]).success();
+    assert_eq!(mode(&copy), 0o600);
+    serde_json::from_slice::<serde_json::Value>(&fs::read(&copy).unwrap()).unwrap();
+    assert_eq!(modes(scratch.path()), [("board.json".to_owned(), 0o600)]);
+    let printed = scratch.run(["export", "--output", "-"]).success().stdout;
+    assert_eq!(printed, fs::read_to_string(&copy).unwrap());
+}
+
+#[test]
+fn a_copy_is_never_written_through_a_link_or_to_a_device() {
+    let scratch = Scratch::new();
+    let elsewhere = scratch.path().join("elsewhere");
+    fs::write(&elsewhere, "precious").unwrap();
+    symlink(&elsewhere, scratch.path().join("link")).unwrap();
+    symlink("nowhere", scratch.path().join("dangling")).unwrap();
+    fs::create_dir(scratch.path().join("directory")).unwrap();
+    let before = scratch.contents();
+    for output in ["link", "dangling", "directory", "/dev/null", "."] {
+        let refusal = scratch.run(["export", "--json", "--output", output]).refused(Code::UnsafePermissions);
+        assert!(refusal["hint"].as_str().unwrap().contains("standard output"), "{output}: {refusal}");
+    }
+    scratch.run(["export", "--json", "--output", "no/such/place.json"]).refused(Code::Io);
+    assert!(scratch.contents() == before);
+}
+
+#[test]
+fn a_board_is_not_made_where_the_search_would_not_trust_it() {
+    let scratch = Scratch::new();
+    let (directory, real) = (scratch.path().join(".blackboard"), scratch.path().join("real"));
+    fs::create_dir(&real).unwrap();
+    let refused = |reason: &str| {
+        let refusal = scratch.run(["init", "--json"]).refused(Code::UnsafePermissions);
+        let error = refusal["error"].as_str().unwrap();
+        assert!(error.ends_with(&format!("/.blackboard can't hold a board: {reason}")), "{refusal}");
+        // The search says the same.
+        let warned = scratch.run(["status"]).success().stderr;
+        assert!(warned.ends_with(&format!("/.blackboard: {reason}\n")), "{warned}");
+    };
+    symlink(&real, &directory).unwrap();
+    refused("it is a symbolic link");
+    fs::remove_file(&directory).unwrap();
+    fs::write(&directory, "").unwrap();
+    refused("it is not a directory");
+    fs::remove_file(&directory).unwrap();
+    if rustix::process::geteuid().is_root() {
+        fs::create_dir(&directory).unwrap();
+        chown(&directory, Some(65534), None).unwrap();
+        refused("it belongs to another user (uid 65534)");
+    }
+    assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
+}
+
+#[test]
 fn the_mode_of_a_directory_that_was_there_is_never_touched() {
     for before in [0o755, 0o777, 0o1777, 0o700] {
         let scratch = Scratch::new();

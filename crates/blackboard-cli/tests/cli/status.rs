@@ -56,3 +56,17 @@ fn a_large_board_says_what_takes_the_room() {
     assert_eq!(room[0]["what"], "heartbeats");
     assert!(room[0]["bytes"].as_u64().unwrap() > 1024 * 1024);
 }
+
+#[test]
+fn a_crowd_is_counted_and_not_listed() {
+    let scratch = Scratch::new();
+    for number in 0..22 {
+        let name = format!("Agent {number}");
+        scratch.json(["agent", "register", "--name", &name, "--work", "Design the schema"]);
+    }
+    let shown = scratch.run(["status"]).success().stdout;
+    let listed = shown.lines().filter(|line| line.ends_with(" -- Design the schema")).count();
+    assert_eq!(listed, 20, "{shown}");
+    assert!(shown.ends_with("\n  … and 2 more\n"), "{shown}");
+    assert_eq!(scratch.json(["status"])["active_agents"].as_array().map(Vec::len), Some(22));
+}

@@ -21,6 +21,8 @@ fn programs_get_the_shape_of_the_proposal() {
         let swept = scratch.json(call);
         is_object(&swept, &["staleAgents", "pidsVerified", "heartbeatsPruned"]);
         assert_eq!(swept["staleAgents"].as_array().map(Vec::len), Some(expected), "{call:?}");
+        let is_dry = call.contains(&"--dry-run");
+        assert_eq!(swept.get("dryRun").and_then(serde_json::Value::as_bool), is_dry.then_some(true));
         if expected == 1 {
             assert_eq!(swept["staleAgents"][0]["agentName"], "Oak");
             assert_eq!(swept["staleAgents"][0]["releasedItems"], serde_json::json!(["item"]));

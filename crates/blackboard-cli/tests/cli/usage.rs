@@ -1,5 +1,7 @@
 //! Help, and calls that can't be understood.
 
+use blackboard::Code;
+
 use crate::scratch::Scratch;
 
 #[test]
@@ -92,16 +94,6 @@ fn bytes_that_are_no_text_are_a_mistake_and_no_crash() {
 }
 
 #[test]
-fn whoever_takes_the_session_from_the_environment_is_told_so() {
-    let scratch = Scratch::new();
-    let mut command = scratch.command(["agent", "heartbeat"]);
-    let output =
-        crate::scratch::Output::of(command.env("BLACKBOARD_SESSION_ID", "forgotten").output().unwrap());
-    assert_eq!(output.code, 3);
-    assert!(output.stderr.contains("BLACKBOARD_SESSION_ID names it"), "{output:?}");
-}
-
-#[test]
 fn a_wrong_value_points_to_the_help_of_its_command() {
     let output = Scratch::new().run(["work", "list", "--limit", "0", "--json"]);
     assert_eq!(output.refused(blackboard::Code::Usage)["hint"], "run `blackboard work list --help`");
@@ -114,6 +106,11 @@ fn options_that_would_mean_nothing_are_refused() {
         &["work", "claim", "item", "--description", "x"][..],
         &["work", "claim", "item", "--priority", "P1"],
         &["work", "claim", "--next", "--title", "x"],
+        &["work", "claim", "--next", "--description", "x"],
+        &["work", "claim", "--next", "--source", "x"],
+        &["work", "claim", "--next", "--source-ref", "x"],
+        &["work", "claim", "--next", "--blocked-by", "x"],
+        &["work", "claim", "--next", "--metadata", "{}"],
         &["work", "claim", "item", "--next"],
         &["work", "create", "item", "--id", "item", "--title", "x"],
         &["work", "list", "--all", "--status", "blocked"],
@@ -124,5 +121,94 @@ fn options_that_would_mean_nothing_are_refused() {
         &["project", "status", ""],
     ] {
         assert_eq!(scratch.run(call).code, 2, "{call:?}");
+    }
+}
+
+#[test]
+fn text_may_begin_with_a_dash() {
+    let scratch = Scratch::new();
+    for call in [
+        &["agent", "register", "--session-hint", "ivy", "--name", "-Ivy-", "--work", "- the schema"][..],
+        &["agent", "heartbeat", "--session", "ivy", "--progress", "-50%", "--work", "-"],
+        &["project", "register", "pai", "--name", "--PAI--"],
+        &["work", "create", "item", "--title", "--json prints twice", "--description", "- one\n- two"],
+        &["work", "block", "item", "--blocked-by", "other", "--reason", "-- waits --"],
+        &["work", "claim", "mine", "--title", "-v is ignored", "--session", "ivy"],
+        &["work", "complete", "mine", "--session", "ivy", "--summary", "-1 bug"],
+    ] {
+        scratch.run(call).success();
+    }
+    assert_eq!(scratch.json(["work", "status", "item"])["title"], "--json prints twice");
+}
+
+#[test]
+fn a_global_option_may_be_given_twice_and_the_last_one_counts() {
+    let scratch = Scratch::new();
+    let twice = ["--json", "--allow-secret-looking", "--db", "one.db"];
+    let status = ["status", "--json", "--allow-secret-looking", "--db", "two.db"];
+    let answer = scratch.run(twice.iter().chain(&status)).success().json();
+    assert!(answer["database"].as_str().unwrap().ends_with("/two.db"), "{answer}");
+}
+
+#[test]
+fn a_mistake_does_not_repeat_what_is_too_long_to_read() {
+    let scratch = Scratch::new();
+    let long = "x".repeat(70_000);
+    for (call, code) in [
+        (&["work", "create", "item", "--title", "x", "--metadata", &long][..], Code::InvalidValue),
+        (&["agent", "register", "--name", "x", "--metadata", &long], Code::InvalidValue),
+        (&["work", "complete", "item", "--fence", &long], Code::Usage),
+        (&["work", "list", "--status", &long], Code::Usage),
+        (&["work", &long], Code::Usage),
+    ] {
+        let plain = scratch.run(call);
+        assert!(plain.code == 2 && plain.stderr.len() < 1500, "{}: {} bytes", call[1], plain.stderr.len());
+        let json = scratch.run(call.iter().chain(&["--json"]));
+        json.refused(code);
+        assert!(json.stdout.len() < 1500, "{}: {} bytes", call[1], json.stdout.len());
+    }
+}
+
+#[test]
+fn a_fence_that_is_none_is_explained() {
+    let output = Scratch::new().run(["work", "release", "item", "--fence", "null"]);
+    assert!(output.stderr.contains("a fence is the number that `work claim` printed"), "{output:?}");
+}
+
+#[test]
+fn lists_may_have_spaces_and_names_any_case() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "x", "--priority", "p1", "--blocked-by", "a, b ,c"]);
+    let waits_for = || scratch.json(["work", "status", "item"])["open_blockers"].clone();
+    assert_eq!(waits_for(), serde_json::json!(["a", "b", "c"]));
+    scratch.json(["work", "unblock", "item", "--blocked-by", "a, b"]);
+    scratch.json(["work", "block", "item", "--blocked-by", " d, c"]);
+    assert_eq!(waits_for(), serde_json::json!(["c", "d"]));
+    let found = ["work", "list", "--status", "Available, BLOCKED", "--priority", "p1"];
+    assert_eq!(scratch.json(found)["count"], 1);
+    assert_eq!(scratch.json(["agent", "list", "--status", "Active, idle"])["count"], 0);
+}
+
+#[test]
+fn an_empty_list_says_what_it_leaves_out() {
+    let scratch = Scratch::new();
+    for (call, expected) in [
+        (&["work", "list"][..], "No open work items. --all shows completed ones too.\n"),
+        (&["work", "list", "--all"], "No work items.\n"),
+        (&["work", "list", "--status", "claimed"], "No work items.\n"),
+        (&["agent", "list"], "No live agents. --all shows those that have ended too.\n"),
+        (&["agent", "list", "--all"], "No agents.\n"),
+    ] {
+        assert_eq!(scratch.run(call).success().stdout, expected, "{call:?}");
+    }
+}
+
+#[test]
+fn the_help_text_lists_every_variable_that_is_read() {
+    let help = Scratch::new().run(["--help"]).success().stdout;
+    let source = include_str!("../../src/environment.rs");
+    let names = source.split('"').filter(|text| text.starts_with("BLACKBOARD_"));
+    for name in names {
+        assert!(help.contains(&format!("\n  {name} ")), "{name} is missing: {help}");
     }
 }

@@ -122,6 +122,26 @@ fn writing_commands_remove_what_is_old_in_bounded_batches_until_nothing_is_due()
 }
 
 #[test]
+fn commands_that_are_refused_or_not_heard_remove_what_is_old_too() {
+    let board = TestBoard::new();
+    let ivy = board.session("Ivy");
+    let refused: &[&str] = &["work", "claim", "none", "--session", &ivy];
+    let unheard: &[&str] = &["work", "create", "new", "--title", "New"];
+    for (call, code) in [(refused, 3), (unheard, 0)] {
+        for _ in 0..10 {
+            board.run(["agent", "heartbeat", "--session", &ivy, "--progress", "half"]).success();
+        }
+        age(&board);
+        let_an_hour_pass(&board);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = board.command(call).stdout(writer).output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+        assert!(rows(&board).events <= 2, "{call:?}: {:?}", rows(&board));
+    }
+}
+
+#[test]
 fn the_newest_event_stays_and_ids_go_on_behind_it() {
     let board = TestBoard::new();
     let ivy = board.session("Ivy");

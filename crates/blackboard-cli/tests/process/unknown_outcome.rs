@@ -92,7 +92,10 @@ fn a_call_whose_answer_finds_no_room_says_that_it_is_done() {
     let call = ["work", "create", "a", "--title", "A"];
     let ended = end_of(command(&board, &call).stdout(full).stderr(Stdio::piped()).spawn().unwrap());
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("what the command was asked to do is done"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("what the command was asked to change, if anything, is changed"),
+        "{ended:?}"
+    );
     assert_eq!(board.count_of("work_created"), 1);
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Agent, Agents, existing, not_found};
-use crate::error::{Code, Refusal, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
 use crate::process::Liveness;
 use crate::store::{Key, Range, Wanted};
@@ -97,7 +97,7 @@ impl Agents<'_> {
                 return Ok((hinted.clone(), ResolvedBy::Hint));
             }
             if text.chars().count() < MIN_PREFIX {
-                return Err(not_found(text));
+                return Err(too_short(text));
             }
             let fitting = tx.hints::<Agent>(&Range::agents_with_prefix(text), 2)?;
             match &fitting[..] {
@@ -123,4 +123,11 @@ impl Agents<'_> {
         };
         Ok(agents.into_iter().filter(is_its_own).collect())
     }
+}
+
+/// It may well be the beginning of an id, but not enough of it to go by.
+fn too_short(text: &str) -> Error {
+    Refusal::new(Code::AgentNotFound, format!("there is no session {text}"))
+        .hint(format!("give at least {MIN_PREFIX} characters of the id: blackboard agent list --all"))
+        .into()
 }

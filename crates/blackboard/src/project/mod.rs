@@ -49,6 +49,15 @@ impl Pending for Project {
     }
 }
 
+/// The project, or a refusal that says where the right name can be found.
+pub(crate) fn known(tx: &dyn Tx, project: &str) -> Result<Project> {
+    tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| {
+        Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
+            .hint("see which ones are: blackboard project list")
+            .into()
+    })
+}
+
 /// The project, or a refusal that says how to register it.
 pub(crate) fn existing(tx: &dyn Tx, project: &str) -> Result<Project> {
     tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| not_found(project))

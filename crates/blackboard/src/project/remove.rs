@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Project, Projects, existing};
+use super::{Project, Projects, known};
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -36,7 +36,7 @@ impl Projects<'_> {
     pub fn remove(&self, id: &str, force: bool, session: Option<&str>) -> Result<RemovedProject> {
         let wanted = [Wanted::Row(Key::Project(id.to_owned())), Wanted::Range(Range::work_of_project(id))];
         self.board.commit("project remove", &wanted, |tx| {
-            let project = existing(tx, id)?;
+            let project = known(tx, id)?;
             let items = tx.rows::<WorkItem>(&Range::work_of_project(id))?;
             let open = items.iter().filter(|item| item.status != Status::Completed).count();
             if open > 0 && !force {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Project, Projects, existing};
+use super::{Project, Projects, known};
 use crate::agent::Agent;
 use crate::error::Result;
 use crate::store::{Key, Range, Wanted};
@@ -37,7 +37,7 @@ impl Projects<'_> {
             Wanted::Range(Range::work_of_project(id)),
         ];
         self.board.read(&wanted, |tx| {
-            let project = existing(tx, id)?;
+            let project = known(tx, id)?;
             let mut active_agents = tx.rows::<Agent>(&Range::live_agents())?;
             active_agents.retain(|agent| agent.project.as_deref() == Some(id));
             active_agents.sort_by_key(|agent| agent.started_at);

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -123,14 +124,15 @@ impl State {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else {
             return Vec::new();
         };
-        partition
-            .entries
-            .iter()
-            .filter(|(sort, _)| range.from.as_ref().is_none_or(|from| *sort >= from))
-            .filter(|(sort, _)| range.before.as_ref().is_none_or(|before| *sort < before))
-            .filter_map(|(_, key)| Some((key, self.rows.get(key)?)))
-            .take(limit)
-            .collect()
+        let from = range.from.as_ref().map_or(Bound::Unbounded, Bound::Included);
+        let before = range.before.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        if let (Some(from), Some(before)) = (&range.from, &range.before)
+            && from >= before
+        {
+            return Vec::new();
+        }
+        let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
+        keys.filter_map(|key| Some((key, self.rows.get(key)?))).take(limit).collect()
     }
 
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
@@ -152,7 +154,6 @@ impl State {
     fn apply(&mut self, mut changes: Changes, seen: &Seen, now: Timestamp) -> Result<Committed> {
         let first = self.revision().next();
         changes.resolve(first);
-        self.commits += 1;
         for key in changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned()) {
             if !seen.rows.contains_key(&key) {
                 return Err(
@@ -160,6 +161,7 @@ impl State {
                 );
             }
         }
+        self.commits += 1;
         let timestamp = event_time(now, self.events.last().map(|event| event.timestamp));
         for key in changes.remove {
             self.remove(&key);
@@ -186,7 +188,9 @@ impl State {
                 !goes
             });
         }
-        for heartbeat in &mut self.heartbeats {
+        let detached =
+            if changes.detach_heartbeats_from.is_empty() { &mut [][..] } else { &mut self.heartbeats };
+        for heartbeat in detached {
             heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
         }
         Ok(Committed { first, held: Duration::ZERO, trimmed_heartbeats })

@@ -84,6 +84,8 @@ pub enum Wanted {
     Row(Key),
     /// The rows of a range.
     Range(Range),
+    /// The first rows of a range, perhaps outdated.
+    Hint(Range, usize),
 }
 
 /// What became of a commit.
@@ -98,6 +100,9 @@ pub struct Committed {
 }
 
 /// A read-only view of the board.
+///
+/// What [`Tx::get`] and [`Tx::range`] return is validated by a commit. Everything else is only as true as the moment in
+/// which it was read: hints, counts, and the log, which grows with every commit of anybody.
 pub trait Tx {
     /// The time of the board's clock, the same for the whole run.
     fn now(&self) -> Timestamp;

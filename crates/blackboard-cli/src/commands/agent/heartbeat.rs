@@ -1,7 +1,7 @@
 //! `blackboard agent heartbeat`
 
+use blackboard::Result;
 use blackboard::agent::{AgentStatus, Beat};
-use blackboard::{Metadata, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, metadata};
@@ -27,7 +27,7 @@ pub struct Heartbeat {
     session: Session,
 
     /// How far it is
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     progress: Option<String>,
 
     /// This progress is a milestone
@@ -35,7 +35,7 @@ pub struct Heartbeat {
     milestone: bool,
 
     /// What it works on from now
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 
     /// The work item that this is about
@@ -47,8 +47,8 @@ pub struct Heartbeat {
     status: Option<AgentStatus>,
 
     /// A JSON object to store with the agent
-    #[arg(long, value_name = "JSON", value_parser = metadata)]
-    metadata: Option<Metadata>,
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
 
     /// A name for this call: a repeated one with the same name changes nothing
     #[arg(long, value_name = "ID")]
@@ -65,7 +65,7 @@ impl Run for Heartbeat {
             work: self.work,
             work_item: self.work_item,
             status: self.status,
-            metadata: self.metadata,
+            metadata: metadata(self.metadata.as_deref())?,
             operation: self.op,
         })?;
         Ok(Outcome::new(RecordedHeartbeat(beat)))

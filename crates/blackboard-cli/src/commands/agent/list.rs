@@ -4,6 +4,7 @@ use blackboard::Result;
 use blackboard::agent::{AgentFilter, AgentStatus};
 
 use crate::commands::Run;
+use crate::commands::arguments::{chosen, trimmed};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentList;
@@ -24,7 +25,7 @@ pub struct List {
     all: bool,
 
     /// Those with one of these statuses: active, idle, completed, stale
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = trimmed::<AgentStatus>)]
     status: Vec<AgentStatus>,
 
     /// Those that work there
@@ -35,12 +36,9 @@ pub struct List {
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.reading()?;
-        let statuses = match (self.all, self.status.is_empty()) {
-            (true, _) => AgentStatus::ALL.to_vec(),
-            (false, true) => AgentFilter::default().statuses,
-            (false, false) => self.status,
-        };
+        let hides_ended = !self.all && self.status.is_empty();
+        let statuses = chosen(self.all, self.status, AgentStatus::ALL, &AgentFilter::default().statuses);
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
-        Ok(Outcome::new(AgentList(agents)))
+        Ok(Outcome::new(AgentList { agents, hides_ended }))
     }
 }

@@ -1,13 +1,16 @@
 //! `blackboard agent register`
 
-use blackboard::agent::Register as Registration;
-use blackboard::{Metadata, Result};
+use std::cell::Cell;
+
+use blackboard::Result;
+use blackboard::agent::{Register as Registration, Registered};
 
 use crate::commands::Run;
 use crate::commands::arguments::metadata;
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::output::agent::{ExportLine, RegisteredAgent};
+use crate::output::agent::{ExportLine, FailingLine, RegisteredAgent};
+use crate::output::time;
 
 /// Register this agent, so that others see it
 ///
@@ -24,7 +27,7 @@ use crate::output::agent::{ExportLine, RegisteredAgent};
 pub struct Register {
     /// What the agent calls itself; a delegate is "PARENT (delegate)" unless it says otherwise [default: agent.name of
     /// the configuration]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     name: Option<String>,
 
     /// Where it works; a delegate inherits it
@@ -32,7 +35,7 @@ pub struct Register {
     project: Option<String>,
 
     /// What it works on
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 
     /// The session that it works for
@@ -48,8 +51,8 @@ pub struct Register {
     pid: Option<u32>,
 
     /// A JSON object to store with it
-    #[arg(long, value_name = "JSON", value_parser = metadata)]
-    metadata: Option<Metadata>,
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
 
     /// Print a line for eval that exports BLACKBOARD_SESSION_ID
     #[arg(long, conflicts_with = "json")]
@@ -58,6 +61,20 @@ pub struct Register {
 
 impl Run for Register {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let shell = self.shell;
+        match self.register(context) {
+            Ok(registered) if shell => {
+                Ok(Outcome::new(ExportLine { session_id: registered.agent.session_id }))
+            }
+            Ok(registered) => Ok(Outcome::new(RegisteredAgent(registered))),
+            Err(error) if shell => Ok(Outcome::new(FailingLine(Cell::new(Some(error))))),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Register {
+    fn register(self, context: &Context) -> Result<Registered> {
         let pid = context.agent_pid(self.pid)?;
         let board = context.operating()?;
         let parent = self.parent.as_deref().map(|parent| board.agents().resolve(parent)).transpose()?;
@@ -73,13 +90,16 @@ impl Run for Register {
             session_hint: self.session_hint,
             pid,
             shares_process: false,
-            metadata: self.metadata,
+            metadata: metadata(self.metadata.as_deref())?,
         })?;
         context.sweep(&board, Some(&registered.agent.session_id));
-        Ok(if self.shell {
-            Outcome::new(ExportLine { session_id: registered.agent.session_id })
-        } else {
-            Outcome::new(RegisteredAgent(registered))
-        })
+        if registered.agent.pid.is_none() {
+            let threshold = time::length(board.settings().stale_threshold);
+            context.note(&format!(
+                "no agent process was found, so only heartbeats keep this session alive: send one at least every \
+                 {threshold}, or register with --pid"
+            ));
+        }
+        Ok(registered)
     }
 }

@@ -28,8 +28,7 @@ pub struct Show {
 impl Run for Show {
     fn run(self, context: &Context) -> Result<Outcome> {
         let named = self.agent.or(self.session);
-        let (board, session) = context.reading_as(named.as_deref())?;
-        let session = session.ok_or_else(|| context.no_session())?;
+        let (board, session) = context.reading_own(named.as_deref())?;
         Ok(Outcome::new(AgentDetails(board.agents().show(&session)?)))
     }
 }

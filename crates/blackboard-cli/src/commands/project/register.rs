@@ -1,7 +1,7 @@
 //! `blackboard project register`
 
+use blackboard::Result;
 use blackboard::project::RegisterProject;
-use blackboard::{Metadata, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Project, Session, metadata};
@@ -23,7 +23,7 @@ pub struct Register {
     project: Project,
 
     /// Its name for people; a new project needs one
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     name: Option<String>,
 
     /// Where it lies on disk
@@ -35,8 +35,8 @@ pub struct Register {
     repo: Option<String>,
 
     /// A JSON object to store with it
-    #[arg(long, value_name = "JSON", value_parser = metadata)]
-    metadata: Option<Metadata>,
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
 
     #[command(flatten)]
     session: Session,
@@ -50,7 +50,7 @@ impl Run for Register {
             name: self.name,
             path: self.path,
             repo: self.repo,
-            metadata: self.metadata,
+            metadata: metadata(self.metadata.as_deref())?,
             session,
         })?;
         Ok(Outcome::new(RegisteredProject(registered)))

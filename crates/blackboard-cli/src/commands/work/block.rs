@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::Block as Blocking;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session};
+use crate::commands::arguments::{Item, Session, trimmed};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::BlockedItem;
@@ -24,11 +24,11 @@ pub struct Block {
     item: Item,
 
     /// What it waits for
-    #[arg(long, value_name = "IDS", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, required = true)]
     blocked_by: Vec<String>,
 
     /// Why
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
     #[command(flatten)]

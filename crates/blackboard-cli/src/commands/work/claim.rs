@@ -23,7 +23,7 @@ use crate::output::work::ClaimedItem;
 ///   blackboard work claim design-schema
 ///   blackboard work claim --next --project pai-collab
 ///   blackboard work claim --id fix-tests --title "Fix the tests" --priority P1
-///   fence=$(blackboard work claim design-schema --json | jq .fence)
+///   fence=$(blackboard work claim design-schema --json | jq -e 'select(.ok) | .fence')
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(group = ArgGroup::new("which").required(true), group = ArgGroup::new("how"))]
@@ -37,11 +37,11 @@ pub struct Claim {
     item_option: Option<String>,
 
     /// Take the first one that is available
-    #[arg(long, groups = ["which", "how"])]
+    #[arg(long, groups = ["which", "how"], conflicts_with = "new_item")]
     next: bool,
 
     /// Create it with this title if it does not exist
-    #[arg(long, value_name = "TEXT", group = "how")]
+    #[arg(long, value_name = "TEXT", group = "how", allow_hyphen_values = true)]
     title: Option<String>,
 
     /// With --next: only of this project; with --title: the project of the new item
@@ -66,9 +66,9 @@ impl Run for Claim {
             let next = ClaimNext { session, project: self.project, priority: self.priority };
             return Ok(Outcome::new(ClaimedItem(board.work().claim_next(&next)?)));
         };
-        let create = self.title.map(|title| {
-            self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()))
-        });
+        let new =
+            |title| self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()));
+        let create = self.title.map(new).transpose()?;
         Ok(Outcome::new(ClaimedItem(board.work().claim(&Claiming { id, session, create })?)))
     }
 }

@@ -4,7 +4,7 @@ use blackboard::work::Complete as Completion;
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session};
+use crate::commands::arguments::{Item, Session, fence};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::CompletedItem;
@@ -24,11 +24,11 @@ pub struct Complete {
     item: Item,
 
     /// The fence of the claim
-    #[arg(long, value_name = "N")]
-    fence: Option<i64>,
+    #[arg(long, value_name = "N", value_parser = fence)]
+    fence: Option<Revision>,
 
     /// What came of it
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     summary: Option<String>,
 
     #[command(flatten)]
@@ -41,7 +41,7 @@ impl Run for Complete {
         let completed = board.work().complete(&Completion {
             id: self.item.id(),
             session,
-            fence: self.fence.map(Revision::new),
+            fence: self.fence,
             summary: self.summary,
         })?;
         Ok(Outcome::new(CompletedItem(completed)))

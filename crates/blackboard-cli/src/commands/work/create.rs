@@ -26,7 +26,7 @@ pub struct Create {
     item: Item,
 
     /// What is to be done
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: String,
 
     /// The registered project that it belongs to
@@ -47,7 +47,7 @@ pub struct Create {
 impl Run for Create {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.writing(self.session.session.as_deref())?;
-        let item = self.options.item(self.item.id(), self.title, self.project, self.priority, session);
+        let item = self.options.item(self.item.id(), self.title, self.project, self.priority, session)?;
         Ok(Outcome::new(CreatedItem(board.work().create(&item)?)))
     }
 }

@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::{Priority, Status, WorkFilter};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Session, at_least_one};
+use crate::commands::arguments::{Session, at_least_one, chosen, trimmed};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::WorkList;
@@ -26,7 +26,7 @@ pub struct List {
     all: bool,
 
     /// What has one of these statuses: available, claimed, blocked, completed
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = trimmed::<Status>)]
     status: Vec<Status>,
 
     /// What belongs to this project
@@ -52,18 +52,15 @@ pub struct List {
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, claimed_by) = if self.mine || self.session.session.is_some() {
-            let (board, session) = context.reading_as(self.session.session.as_deref())?;
-            (board, Some(session.ok_or_else(|| context.no_session())?))
+            let (board, session) = context.reading_own(self.session.session.as_deref())?;
+            (board, Some(session))
         } else {
             (context.reading()?, None)
         };
-        let statuses = match (self.all, self.status.is_empty()) {
-            (true, _) => Status::ALL.to_vec(),
-            (false, true) => Status::OPEN.to_vec(),
-            (false, false) => self.status,
-        };
+        let hides_completed = !self.all && self.status.is_empty();
+        let statuses = chosen(self.all, self.status, Status::ALL, Status::OPEN);
         let (project, priority, limit) = (self.project, self.priority, self.limit);
         let items = board.work().list(&WorkFilter { statuses, project, priority, claimed_by, limit })?;
-        Ok(Outcome::new(WorkList(items)))
+        Ok(Outcome::new(WorkList { items, hides_completed }))
     }
 }

@@ -11,16 +11,17 @@ pub mod reset;
 pub mod status;
 pub mod unblock;
 
-use blackboard::Metadata;
+use blackboard::Result;
 use blackboard::work::{Create as NewItem, Priority};
 
-use super::arguments::metadata;
+use super::arguments::{metadata, trimmed};
 
 /// What a new work item is, besides its id and title. Without a title there is no new item, and they mean nothing.
 #[derive(clap::Args, Debug)]
+#[group(id = "new_item")]
 pub struct NewItemOptions {
     /// More about it; may have many lines
-    #[arg(long, value_name = "TEXT", requires = "title")]
+    #[arg(long, value_name = "TEXT", requires = "title", allow_hyphen_values = true)]
     description: Option<String>,
 
     /// Where it came from, such as local, github or operator [default: local]
@@ -32,12 +33,12 @@ pub struct NewItemOptions {
     source_ref: Option<String>,
 
     /// What it waits for: ids of work items, which may not exist yet
-    #[arg(long, value_name = "IDS", value_delimiter = ',', requires = "title")]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "title")]
     blocked_by: Vec<String>,
 
     /// A JSON object to store with it
-    #[arg(long, value_name = "JSON", value_parser = metadata, requires = "title")]
-    metadata: Option<Metadata>,
+    #[arg(long, value_name = "JSON", requires = "title")]
+    metadata: Option<String>,
 }
 
 impl NewItemOptions {
@@ -49,8 +50,8 @@ impl NewItemOptions {
         project: Option<String>,
         priority: Option<Priority>,
         session: Option<String>,
-    ) -> NewItem {
-        NewItem {
+    ) -> Result<NewItem> {
+        Ok(NewItem {
             id,
             title,
             description: self.description,
@@ -59,8 +60,8 @@ impl NewItemOptions {
             source_ref: self.source_ref,
             priority,
             blocked_by: self.blocked_by,
-            metadata: self.metadata,
+            metadata: metadata(self.metadata.as_deref())?,
             session,
-        }
+        })
     }
 }

@@ -4,7 +4,7 @@ use blackboard::work::Release as Releasing;
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session};
+use crate::commands::arguments::{Item, Session, fence};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::ReleasedItem;
@@ -23,8 +23,8 @@ pub struct Release {
     item: Item,
 
     /// The fence of the claim
-    #[arg(long, value_name = "N")]
-    fence: Option<i64>,
+    #[arg(long, value_name = "N", value_parser = fence)]
+    fence: Option<Revision>,
 
     #[command(flatten)]
     session: Session,
@@ -33,8 +33,7 @@ pub struct Release {
 impl Run for Release {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.acting(self.session.session.as_deref())?;
-        let fence = self.fence.map(Revision::new);
-        let released = board.work().release(&Releasing { id: self.item.id(), session, fence })?;
+        let released = board.work().release(&Releasing { id: self.item.id(), session, fence: self.fence })?;
         Ok(Outcome::new(ReleasedItem(released)))
     }
 }

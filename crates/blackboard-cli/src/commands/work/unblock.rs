@@ -3,7 +3,7 @@
 use blackboard::Result;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session};
+use crate::commands::arguments::{Item, Session, trimmed};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::UnblockedItem;
@@ -22,7 +22,7 @@ pub struct Unblock {
     item: Item,
 
     /// What it no longer waits for [default: everything]
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>)]
     blocked_by: Vec<String>,
 
     #[command(flatten)]

@@ -71,7 +71,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
         "project register" => &[Code::SecretLooking],
         "project status" => &[Code::ProjectNotFound],
         "project remove" => &[Code::ProjectNotFound, Code::InUse],
-        "observe" => &[Code::CursorAhead],
+        "observe" => &[Code::CursorAhead, Code::NoSession],
         _ => &[],
     });
     codes
@@ -180,6 +180,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("project remove", Code::ProjectNotFound, &["none"]),
     ("project remove", Code::InUse, &["pai"]),
     ("observe", Code::CursorAhead, &["--session", "pale"]),
+    ("observe", Code::NoSession, &["--peek"]),
     ("init", Code::Busy, &["--db", "new.db"]),
 ];
 

@@ -62,6 +62,10 @@ impl Stage {
         if call.last().is_some_and(|last| last.ends_with("locked-away/local.db")) && is_root() {
             command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
         }
+        if call.iter().any(|word| word == "--peek") {
+            // An agent with several sessions, which says for none of them that it looks.
+            command.env("CLAUDE_PID", std::process::id().to_string());
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }

@@ -1,0 +1,163 @@
+//! On whose behalf a call acts, and what is said when that can't be told.
+
+use std::process::Command;
+
+use blackboard::Code;
+
+use crate::scratch::{Output, Scratch};
+
+const USING_A_SESSION: &[&[&str]] = &[
+    &["observe"],
+    &["agent", "show"],
+    &["work", "list", "--mine"],
+    &["agent", "heartbeat"],
+    &["agent", "deregister"],
+    &["work", "claim", "item"],
+    &["work", "complete", "item"],
+    &["work", "release", "item"],
+];
+
+const FOR_OPERATORS_TOO: &[&[&str]] = &[
+    &["project", "register", "pai", "--name", "PAI"],
+    &["project", "remove", "pai"],
+    &["work", "create", "new", "--title", "New"],
+    &["work", "block", "new", "--blocked-by", "item"],
+    &["work", "unblock", "new"],
+    &["work", "reset", "new"],
+    &["work", "delete", "new"],
+];
+
+/// A board with an item on it.
+fn board() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    scratch
+}
+
+fn output(command: &mut Command) -> Output {
+    Output::of(command.output().unwrap())
+}
+
+/// The caller as an agent would be one: the process that runs the test.
+fn as_agent(command: &mut Command) -> &mut Command {
+    command.env("CLAUDE_PID", std::process::id().to_string())
+}
+
+#[test]
+fn whoever_is_of_another_board_is_refused_and_told_where_the_name_comes_from() {
+    let scratch = board();
+    for call in USING_A_SESSION {
+        let mut command = scratch.command(call.iter().chain(&["--json"]));
+        let answer = output(command.env("BLACKBOARD_SESSION_ID", "forgotten")).refused(Code::AgentNotFound);
+        assert_eq!(answer["error"], "there is no session forgotten on this board", "{call:?}");
+        assert!(answer["hint"].as_str().unwrap().contains("BLACKBOARD_SESSION_ID"), "{call:?}: {answer}");
+    }
+}
+
+#[test]
+fn what_an_operator_may_do_is_done_without_the_session_of_another_board() {
+    let scratch = board();
+    for call in FOR_OPERATORS_TOO {
+        let mut command = scratch.command(call.iter());
+        let said = output(command.env("BLACKBOARD_SESSION_ID", "forgotten")).success().stderr;
+        let expected = "warning: there is no session forgotten on this board; this is done without a session \
+                        (BLACKBOARD_SESSION_ID names it: register again on this board, or unset it)\n";
+        assert_eq!(said, expected, "{call:?}");
+        // One that is named with an option has to exist.
+        let named = scratch.run(call.iter().chain(&["--session", "forgotten", "--json"]));
+        named.refused(Code::AgentNotFound);
+    }
+}
+
+#[test]
+fn a_process_with_one_session_needs_no_names() {
+    let scratch = board();
+    let ivy = scratch.json(["agent", "register", "--name", "Ivy"]);
+    let shown = output(as_agent(&mut scratch.command(["agent", "show", "--json"]))).success().json();
+    assert_eq!(shown["session_id"], ivy["session_id"]);
+}
+
+#[test]
+fn a_process_with_several_sessions_is_told_which_ones() {
+    let scratch = board();
+    let register = |name| scratch.json(["agent", "register", "--name", name])["session_id"].clone();
+    let (ivy, oak) = (register("Ivy"), register("Oak"));
+    for call in USING_A_SESSION {
+        let mut command = scratch.command(call.iter().chain(&["--json"]));
+        let answer = output(as_agent(&mut command)).refused(Code::NoSession);
+        let message = answer["error"].as_str().unwrap();
+        assert!(message.starts_with("this process has 2 live sessions: "), "{call:?}: {answer}");
+        for (session, name) in [(&ivy, "Ivy"), (&oak, "Oak")] {
+            assert!(message.contains(&format!("{} ({name})", session.as_str().unwrap())), "{answer}");
+            assert!(answer["sessions"].as_array().unwrap().contains(session), "{answer}");
+        }
+        assert_eq!(answer["hint"], "name one with --session ID");
+    }
+    let create = ["work", "create", "new", "--title", "New"];
+    let said = output(as_agent(&mut scratch.command(create))).success().stderr;
+    assert!(said.starts_with("warning: this process has 2 live sessions: "), "{said}");
+}
+
+#[test]
+fn a_session_without_a_process_is_told_how_to_stay_alive() {
+    for shell in [&[][..], &["--shell"]] {
+        let scratch = board();
+        let register = ["agent", "register", "--name", "Ivy", "--session-hint", "ivy"];
+        let said = output(scratch.command(register.iter().chain(shell)).env_remove("BLACKBOARD_PID"));
+        // Whoever runs this test may be an agent.
+        let has_process = !scratch.json(["agent", "show", "ivy"])["pid"].is_null();
+        let note = "note: no agent process was found, so only heartbeats keep this session alive: \
+                    send one at least every 5 minutes, or register with --pid\n";
+        assert_eq!(said.success().stderr, if has_process { "" } else { note });
+        let again = register.iter().chain(shell).chain(&["--pid", "1"]);
+        assert_eq!(scratch.run(again).success().stderr, "");
+        let mut json = scratch.command(register.iter().chain(&["--json"]));
+        assert_eq!(output(json.env_remove("BLACKBOARD_PID")).success().stderr, "");
+    }
+}
+
+#[test]
+fn a_registration_that_fails_also_fails_where_it_is_evaluated() {
+    let scratch = board();
+    for arguments in ["--name Ivy --parent nobody", "--name Ivy --pid 0", "--name Ivy --no-such-option"] {
+        let line = format!("set -e; eval \"$(blackboard agent register {arguments} --shell)\"; echo went on");
+        let ended = output(&mut scratch.shell(&line));
+        assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{arguments}");
+        assert!(ended.stderr.starts_with("error: "), "{arguments}: {ended:?}");
+        let words = ["agent", "register"].into_iter().chain(arguments.split(' ')).chain(["--shell"]);
+        let direct = scratch.run(words);
+        assert!(matches!(direct.code, 2 | 3) && direct.stdout == "false\n", "{arguments}: {direct:?}");
+    }
+}
+
+#[test]
+fn whoever_creates_a_board_in_passing_is_told_where() {
+    let scratch = Scratch::new();
+    let create = |more: &[&str]| {
+        scratch.run(["work", "create", "item", "--title", "Item"].iter().chain(more)).success().stderr
+    };
+    assert_eq!(create(&[]), format!("note: created board {}\n", scratch.database().display()));
+    assert_eq!(create(&[]), "", "the second call creates nothing");
+    assert_eq!(create(&["--db", "quiet.db", "--json"]), "", "programs know what they do");
+    let init = Scratch::new().run(["init"]).success();
+    assert!(init.stderr.is_empty() && init.stdout.starts_with("Created board: "), "{init:?}");
+}
+
+#[test]
+fn a_name_that_is_not_found_comes_with_a_way_to_find_it() {
+    let scratch = board();
+    let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
+    let beginning = &session.as_str().unwrap()[..5];
+    for (call, hint) in [
+        (
+            &["agent", "show", beginning][..],
+            "give at least 6 characters of the id: blackboard agent list --all",
+        ),
+        (&["agent", "show", "nobody"], "see who is here: blackboard agent list --all"),
+        (&["project", "remove", "nope"], "see which ones are: blackboard project list"),
+        (&["project", "status", "nope"], "see which ones are: blackboard project list"),
+    ] {
+        let output = scratch.run(call.iter().chain(&["--json"]));
+        assert_eq!((output.code, output.json()["hint"].as_str()), (3, Some(hint)), "{call:?}");
+    }
+}
