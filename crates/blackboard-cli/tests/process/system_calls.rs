@@ -101,6 +101,25 @@ fn where_locks_do_not_work_many_create_one_board_all_the_same() {
     }
 }
 
+#[test]
+fn where_there_can_be_no_more_threads_a_command_waits_without_one() {
+    if !can_trace("threads that can't start") {
+        return;
+    }
+    let board = TestBoard::new();
+    board.session("Ivy");
+    // Somebody is in line before it.
+    let head = std::fs::OpenOptions::new().write(true).open(board.beside("-lock")).unwrap();
+    head.lock().unwrap();
+    head.set_len(1).unwrap();
+    let trace = board.path().join("trace");
+    let wrapper =
+        ["strace", "-f", "-qq", "-o", trace.to_str().unwrap(), "-e", "inject=clone,clone3:error=EAGAIN"];
+    let ended = board.wrapped(&wrapper, &["work", "create", "item", "--title", "Work", "--json"]);
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+    assert!(std::fs::read_to_string(trace).unwrap().contains("(INJECTED)"), "it wanted a thread");
+}
+
 /// What came of a command with a failing system call.
 struct Attempt {
     was_injected: bool,

@@ -131,3 +131,40 @@ pub(super) fn busy(path: &Path, holder: Option<String>) -> Error {
         .detail("lock_holder", who)
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_of(code: i32, path: &Path) -> Code {
+        translate(path, rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).code()
+    }
+
+    #[test]
+    fn what_sqlite_says_becomes_what_is_the_case() {
+        let directory = tempfile::tempdir().unwrap();
+        let board = directory.path().join("local.db");
+        std::fs::write(&board, "").unwrap();
+        for (said, meant) in [
+            (ffi::SQLITE_BUSY, Code::Busy),
+            (ffi::SQLITE_BUSY_SNAPSHOT, Code::Busy),
+            (ffi::SQLITE_PROTOCOL, Code::Busy),
+            (ffi::SQLITE_FULL, Code::DiskFull),
+            (ffi::SQLITE_CORRUPT, Code::Corrupt),
+            (ffi::SQLITE_NOTADB, Code::ForeignDatabase),
+            (ffi::SQLITE_NOMEM, Code::Io),
+            (ffi::SQLITE_IOERR_READ, Code::Io),
+            (ffi::SQLITE_CANTOPEN, Code::Io),
+            (ffi::SQLITE_READONLY_DBMOVED, Code::Io),
+            (ffi::SQLITE_CANTOPEN_SYMLINK, Code::UnsafePermissions),
+            (ffi::SQLITE_ERROR, Code::Internal),
+        ] {
+            assert_eq!(code_of(said, &board), meant, "{said}");
+        }
+        // Nobody may write there, not even root.
+        #[cfg(target_os = "linux")]
+        for said in [ffi::SQLITE_CANTOPEN, ffi::SQLITE_READONLY, ffi::SQLITE_PERM] {
+            assert_eq!(code_of(said, Path::new("/proc/self/no/such.db")), Code::ReadOnly, "{said}");
+        }
+    }
+}

@@ -318,7 +318,23 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use super::{LIMITS, Wait};
+    use super::{LIMITS, Queue, Wait, Waiting};
+
+    #[test]
+    fn where_there_can_be_no_lock_everybody_is_at_the_head() {
+        let directory = tempfile::tempdir().unwrap();
+        // Two boards that have nothing to do with each other, and no place for a sidecar file.
+        let queues = ["one", "other"].map(|name| {
+            let database = directory.path().join("none").join(name);
+            Queue::new(&database, Duration::ZERO, Waiting::Queue)
+        });
+        let heads = queues.each_ref().map(|queue| [queue.enter_alone(), queue.enter_alone()]);
+        assert!(heads.iter().flatten().all(|head| head.as_ref().is_some_and(|head| !head.is_alone())));
+
+        let queue = Queue::new(&directory.path().join("board"), Duration::ZERO, Waiting::Queue);
+        let head = queue.enter_alone();
+        assert!(head.is_some_and(|head| head.is_alone() && queue.enter_alone().is_none()));
+    }
 
     #[test]
     fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {
