@@ -100,29 +100,38 @@ fn check_header(path: &Path, found: &Metadata) -> Result<Metadata> {
 }
 
 fn check_kind(path: &Path, metadata: &Metadata) -> Result<()> {
-    if metadata.is_symlink() {
-        return Err(not_ours(path, "is a symbolic link", "name the real file with --db"));
-    }
-    if !metadata.is_file() {
-        return Err(not_ours(path, "is not a plain file", "name another file with --db"));
-    }
-    Ok(())
+    wrong_kind(metadata).map_or(Ok(()), |(what, hint)| Err(not_ours(path, what, hint)))
 }
 
 /// Refuses a database that others get at, by itself or by what lies beside it.
 fn check_private(path: &Path, metadata: &Metadata) -> Result<()> {
-    check_owner(path, metadata)?;
+    if let Some((what, hint)) = wrong_owner(metadata) {
+        return Err(not_ours(path, what, hint));
+    }
     let mut open_to_others = Vec::new();
     open_to_others.extend(mode_for_others(metadata).map(|mode| (path.to_owned(), mode)));
     for companion in COMPANIONS.map(|ending| beside(path, ending)) {
-        let Some(metadata) = plain_file(&companion)? else { continue };
-        check_owner(&companion, &metadata)?;
+        let Ok(metadata) = fs::symlink_metadata(&companion) else { continue };
+        if let Some((what, _)) = wrong_kind(&metadata).or_else(|| wrong_owner(&metadata)) {
+            return Err(not_ours(&companion, what, "move it away while nobody uses the board"));
+        }
         open_to_others.extend(mode_for_others(&metadata).map(|mode| (companion, mode)));
     }
     let Some((first, mode)) = open_to_others.first() else { return Ok(()) };
     let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();
     let what = format!("can be read or written by others (mode {mode:04o})");
     Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))
+}
+
+/// What is wrong with a file that is not a plain one, and what to do.
+fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+    if metadata.is_symlink() {
+        Some(("is a symbolic link", "name the real file with --db"))
+    } else if !metadata.is_file() {
+        Some(("is not a plain file", "name another file with --db"))
+    } else {
+        None
+    }
 }
 
 fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
@@ -144,16 +153,17 @@ impl Identity {
     }
 }
 
+/// What is wrong with a file that somebody else has as well, and what to do.
 #[cfg(unix)]
-fn check_owner(path: &Path, metadata: &Metadata) -> Result<()> {
+fn wrong_owner(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
     use std::os::unix::fs::MetadataExt;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(not_ours(path, "belongs to another user", "name a file of your own with --db"));
+        Some(("belongs to another user", "name a file of your own with --db"))
+    } else if metadata.nlink() > 1 {
+        Some(("has a second name (a hard link)", "copy it to a file of its own"))
+    } else {
+        None
     }
-    if metadata.nlink() > 1 {
-        return Err(not_ours(path, "has a second name (a hard link)", "copy it to a file of its own"));
-    }
-    Ok(())
 }
 
 #[cfg(unix)]
@@ -173,8 +183,8 @@ impl Identity {
 }
 
 #[cfg(not(unix))]
-fn check_owner(_path: &Path, _metadata: &Metadata) -> Result<()> {
-    Ok(())
+fn wrong_owner(_metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+    None
 }
 
 #[cfg(not(unix))]
