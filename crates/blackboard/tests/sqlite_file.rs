@@ -59,6 +59,10 @@ impl Scratch {
         self
     }
 
+    fn beside(&self, ending: &str) -> PathBuf {
+        PathBuf::from(format!("{}{ending}", self.path.display()))
+    }
+
     fn sql(&self, sql: &str) {
         Connection::open(&self.path).unwrap().execute_batch(sql).unwrap();
     }
@@ -145,6 +149,92 @@ fn a_file_that_others_may_read_or_write_is_refused() {
 }
 
 #[test]
+fn what_lies_beside_a_board_is_held_to_the_same_rules() {
+    let companions = ["-wal", "-shm", "-journal", "-lock"];
+    for ending in companions {
+        for bad in [0o644, 0o620, 0o601] {
+            let scratch = Scratch::with_board();
+            let companion = scratch.beside(ending);
+            fs::OpenOptions::new().create(true).append(true).open(&companion).unwrap();
+            set_mode(&companion, bad);
+            assert_eq!(scratch.refused(), Code::UnsafePermissions, "{ending} {bad:o}");
+            assert_eq!(mode(&companion), bad, "its mode is not ours to change");
+        }
+        let scratch = Scratch::with_board();
+        let companion = scratch.beside(ending);
+        let _ = fs::remove_file(&companion);
+        symlink(scratch.directory.path().join("elsewhere"), &companion).unwrap();
+        assert_eq!(scratch.refused(), Code::UnsafePermissions, "{ending} is a link");
+        fs::remove_file(&companion).unwrap();
+        fs::write(scratch.directory.path().join("elsewhere"), "").unwrap();
+        set_mode(&scratch.directory.path().join("elsewhere"), 0o600);
+        fs::hard_link(scratch.directory.path().join("elsewhere"), &companion).unwrap();
+        assert_eq!(scratch.refused(), Code::UnsafePermissions, "{ending} has a second name");
+    }
+
+    // One command mends all of it.
+    let scratch = Scratch::with_board();
+    let all = ["", "-wal", "-shm", "-lock"].map(|ending| scratch.beside(ending));
+    for file in &all {
+        fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        set_mode(file, 0o644);
+    }
+    let refused = Board::open(&scratch.path).map(drop).unwrap_err();
+    let hint = format!("chmod 600 {}", all.map(|file| file.display().to_string()).join(" "));
+    assert_eq!(refused.hint(), Some(hint.as_str()));
+    let ran = std::process::Command::new("sh").args(["-c", &hint]).status().unwrap();
+    assert!(ran.success() && Board::open(&scratch.path).is_ok());
+}
+
+#[test]
+fn nobody_is_told_to_change_the_mode_of_a_file_that_is_no_board() {
+    let scratch = Scratch::new();
+    scratch.write(b"root:x:0:0:root:/root:/bin/sh\n");
+    set_mode(&scratch.path, 0o644);
+    assert_eq!(scratch.refused(), Code::ForeignDatabase);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_board_that_is_opened_again_under_another_spelling_keeps_its_locks() {
+    let scratch = Scratch::with_board();
+    let board = Board::open(&scratch.path).unwrap();
+    let before = locks_on(&scratch.path);
+    assert!(!before.is_empty(), "SQLite holds a lock on a database that is open");
+    let name = scratch.directory.path().file_name().unwrap();
+    let spelled = scratch.directory.path().join("..").join(name).join("local.db");
+    drop(Board::open(&spelled).unwrap());
+    assert_eq!(locks_on(&scratch.path), before);
+    drop(board);
+}
+
+/// The locks of this process on a file, as the kernel sees them.
+#[cfg(target_os = "linux")]
+fn locks_on(path: &Path) -> Vec<String> {
+    let place = format!(":{}", fs::metadata(path).unwrap().ino());
+    let own = std::process::id().to_string();
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let mut found: Vec<_> = locks
+        .lines()
+        .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
+        .filter(|line| line.contains(&place) && line.split(' ').any(|field| field == own))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_directory_may_be_reached_through_a_link() {
+    let scratch = Scratch::with_board();
+    let link = scratch.directory.path().join("link");
+    symlink(scratch.directory.path(), &link).unwrap();
+    let board = Board::open(&link.join("local.db")).unwrap();
+    board.work().create(&Create::new("y", "Y")).unwrap();
+    assert_eq!(Board::open(&scratch.path).unwrap().export().unwrap().work_items.len(), 2);
+    assert!(Board::open(&link.join("new.db")).is_ok(), "a new one too");
+}
+
+#[test]
 fn what_is_not_a_plain_file_of_ones_own_is_refused() {
     let scratch = Scratch::new();
     fs::create_dir(&scratch.path).unwrap();
@@ -215,6 +305,18 @@ fn a_schema_that_somebody_changed_is_refused() {
         assert_eq!(refused.code(), Code::ForeignDatabase, "{sql}");
         scratch.sql(undo);
         assert!(Board::open(&scratch.path).is_ok(), "{undo}");
+    }
+}
+
+#[test]
+fn a_schema_that_lacks_something_is_damaged() {
+    for sql in ["DROP TABLE cursors", "DROP INDEX work_items_queue", "DROP TABLE marks"] {
+        let scratch = Scratch::with_board();
+        scratch.sql(sql);
+        let refused = Board::open(&scratch.path).map(drop).unwrap_err();
+        assert_eq!(refused.code(), Code::Corrupt, "{sql}");
+        let cause = std::error::Error::source(&refused).unwrap().to_string();
+        assert!(cause.contains(sql.split(' ').next_back().unwrap()), "{sql}: {cause}");
     }
 }
 

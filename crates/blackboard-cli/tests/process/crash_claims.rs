@@ -1,8 +1,9 @@
 //! Nothing acknowledged is lost, nothing happens twice: processes that claim and are killed at any moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -20,19 +21,20 @@ fn crash_claims() {
     let sessions = board.sessions("agent", workers);
     board.items(workers * claims);
 
-    let answers = at_once(workers, |worker| {
+    let calls = at_once(workers, |worker| {
         let mut chance = Chance::new(worker);
-        let mut answers = Vec::new();
+        let mut lifetime = Duration::from_millis(20);
+        let mut calls = Vec::new();
         for round in 0..claims {
             // Half of them take what comes next, half go for the same items as everybody else.
             let item = format!("item-{}", chance.below(workers * claims));
             let what = if chance.below(2) == 0 { "--next" } else { &item };
-            answers.extend(claim_and_perhaps_die(&board, &sessions[worker], what, &mut chance));
+            calls.push(claim_and_perhaps_die(&board, &sessions[worker], what, &mut lifetime, &mut chance));
             if worker == 0 {
                 progress("crash-claims, rounds of the first worker", round + 1, claims);
             }
         }
-        answers
+        calls
     });
 
     board.assert_sound();
@@ -40,21 +42,33 @@ fn crash_claims() {
     for line in board.log().into_iter().filter(|line| line.event_type == "work_claimed") {
         log.insert(line.id, (line.target.unwrap(), line.actor.unwrap()));
     }
-    let mut acknowledged = 0;
-    for (worker, claimed) in
-        answers.iter().enumerate().flat_map(|(worker, own)| own.iter().map(move |one| (worker, one)))
+    let (mut acknowledged, mut aimed_at, mut killed) = (0, 0, 0);
+    let mut by_survivors = BTreeSet::new();
+    for (worker, call) in
+        calls.iter().enumerate().flat_map(|(worker, own)| own.iter().map(move |one| (worker, one)))
     {
+        aimed_at += usize::from(call.was_aimed_at);
+        killed += usize::from(call.was_killed);
+        let Some(claimed) = &call.claimed else { continue };
         let fence = claimed["fence"].as_i64().unwrap();
         let expected = (claimed["item_id"].as_str().unwrap().to_owned(), sessions[worker].clone());
         assert_eq!(log.get(&fence), Some(&expected), "acknowledged and lost: {claimed}");
         acknowledged += 1;
+        if !call.was_killed {
+            by_survivors.insert(fence);
+        }
     }
+    // Who survives says what he did. What is on the board besides was done by those who were killed.
+    let by_killed = log.len() - by_survivors.len();
     println!(
-        "crash-claims: {} calls, {acknowledged} acknowledged, {} on the board",
+        "crash-claims: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} acknowledged, {} on the board, \
+         {by_killed} of them by the killed",
         workers * claims,
         log.len()
     );
-    assert!(acknowledged > 0 && log.len() >= acknowledged / 2, "the test has shown something");
+    assert!(killed >= aimed_at / 5, "{killed} of {aimed_at} were killed before they ended");
+    assert!(by_killed > 0, "none of {killed} was killed after its commit");
+    assert!(!by_survivors.is_empty(), "nobody survived");
     assert_eq!(
         board.number("SELECT count(*) FROM work_items WHERE status = 'claimed'"),
         i64::try_from(log.len()).unwrap(),
@@ -62,19 +76,54 @@ fn crash_claims() {
     );
 }
 
-/// Returns what the process answered, if it lived long enough to answer that it has the item.
-fn claim_and_perhaps_die(board: &TestBoard, session: &str, what: &str, chance: &mut Chance) -> Option<Value> {
-    let child = board.start(["work", "claim", what, "--json", "--session", session]);
-    if chance.below(100) < KILLED {
-        thread::sleep(Duration::from_micros(chance.below(60_000) as u64));
-        kill(child.id());
+/// What became of a call.
+struct Call {
+    was_aimed_at: bool,
+    was_killed: bool,
+    /// What it answered, if it lived long enough to answer that it has the item.
+    claimed: Option<Value>,
+}
+
+/// Claims, and is perhaps killed: at any moment of its life, which is as long as the last one that was not cut short, or
+/// when its commit can be seen.
+fn claim_and_perhaps_die(
+    board: &TestBoard,
+    session: &str,
+    what: &str,
+    lifetime: &mut Duration,
+    chance: &mut Chance,
+) -> Call {
+    let before = last_fence(board, session);
+    let started = Instant::now();
+    let mut child = board.start(["work", "claim", what, "--json", "--session", session]);
+    let was_aimed_at = chance.below(100) < KILLED;
+    if was_aimed_at {
+        if chance.below(2) == 0 {
+            thread::sleep(*lifetime * u32::try_from(chance.below(100)).unwrap() / 100);
+        } else {
+            while last_fence(board, session) == before && child.try_wait().unwrap().is_none() {
+                thread::yield_now();
+            }
+        }
+        // One that has ended, and was waited for, has given its number away.
+        if child.try_wait().unwrap().is_none() {
+            kill(child.id());
+        }
     }
     let ended = end_of(child);
     assert_eq!(ended.stderr, "", "nobody is told about locks: {ended:?}");
     if let Some(code) = ended.status.code() {
         assert!([0, 3, 4].contains(&code), "{ended:?}");
+        *lifetime = started.elapsed();
     }
     // A whole line is an answer, also if its process was killed before it could exit.
-    let answer: Value = ended.stdout.ends_with('\n').then(|| serde_json::from_str(&ended.stdout).unwrap())?;
-    (answer["ok"] == true).then_some(answer)
+    let answer: Option<Value> =
+        ended.stdout.ends_with('\n').then(|| serde_json::from_str(&ended.stdout).unwrap());
+    let claimed = answer.filter(|answer| answer["ok"] == true);
+    Call { was_aimed_at, was_killed: ended.status.signal().is_some(), claimed }
+}
+
+/// Changes with every claim of a session.
+fn last_fence(board: &TestBoard, session: &str) -> i64 {
+    board.number(&format!("SELECT coalesce(max(fence), 0) FROM work_items WHERE claimed_by = '{session}'"))
 }

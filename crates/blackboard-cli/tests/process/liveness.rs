@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::machine::{can, can_unshare};
+use crate::machine::{can, can_unshare, skip};
 use crate::test_board::TestBoard;
 
 /// A process that does nothing, killed with the value.
@@ -198,7 +198,7 @@ fn a_process_that_this_user_may_not_signal_lives() {
     assert!(owned, "root may do that");
     let ended = board.wrapped(&wrapper, &["sweep", "--json"]);
     if ended.status.code() == Some(126) {
-        println!("skipped: EPERM needs a program that another user may run");
+        skip("EPERM", "a program that another user may run");
         return;
     }
     assert!(ended.status.success(), "{ended:?}");

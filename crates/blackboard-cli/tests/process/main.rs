@@ -2,7 +2,8 @@
 //! the board. Each test runs the real program; the library is used to prepare a board, SQL to look at one.
 //!
 //! `BLACKBOARD_TEST_SCALE` multiplies the sizes, up to the full ones (see [`scale::size`]): `cargo xtask torture` runs
-//! these same tests that way. A test that needs something of the machine that is not there says so and passes.
+//! these same tests that way. A test that needs something of the machine that is not there says so, and passes outside of
+//! CI only.
 
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
@@ -12,6 +13,7 @@ mod claims;
 mod crash_claims;
 mod crowd;
 mod disk_full;
+mod durability;
 mod fencing;
 mod first_use;
 mod liveness;
@@ -25,6 +27,7 @@ mod scale;
 #[expect(dead_code, reason = "the tests of single commands use more of it")]
 #[path = "../cli/scratch.rs"]
 mod scratch;
+mod swapped;
 mod sweep_race;
 mod system_calls;
 mod test_board;

@@ -137,6 +137,30 @@ fn mutate(number: usize, database: &mut Vec<u8>, log: &mut Vec<u8>, chance: &mut
 }
 
 #[test]
+fn numbers_that_no_board_can_have_are_called_damage() {
+    let [folded, _] = originals();
+    // An event before the first one is never met, and so is not among these.
+    let last_event = "WHERE id = (SELECT max(id) FROM events)";
+    for number in [i64::MAX, i64::MAX - 1, -1, i64::MIN] {
+        for sql in [
+            format!("UPDATE events SET id = {} {last_event}", number.max(i64::MAX - 1)),
+            format!("UPDATE events SET commit_id = {number}"),
+            format!("UPDATE work_items SET revision = {number}"),
+            format!("UPDATE work_items SET fence = {number} WHERE fence IS NOT NULL"),
+            format!("UPDATE agents SET revision = {number}, joined_revision = {number}"),
+        ] {
+            let board = TestBoard::new();
+            write_private(board.database(), &folded.database);
+            board.tamper(&sql);
+            for call in CALLS {
+                is_answered(&board, call, &sql);
+            }
+            assert_eq!(board.refusal(1, &["export"])["code"], "corrupt", "{sql}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_board_at_all_is_refused_and_left_alone() {
     let folded = &originals()[0].database;
     let newer = [&folded[..60], &[0, 0, 0, 99], &folded[64..]].concat();

@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::crowd::{at_once, end_of, kill, wait_until};
+use rustix::process::Signal;
+
+use crate::crowd::{at_once, end_of, kill, signal, wait_until};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
@@ -50,6 +52,26 @@ fn members_of_the_queue_that_are_killed_hold_up_nobody() {
         progress("queue, rounds", round, rounds);
     }
     println!("queue: {rounds} rounds of {members}, every 5 ms one killed, {finished} finished, none failed");
+}
+
+#[test]
+fn a_member_of_the_queue_that_was_stopped_at_its_head_holds_up_nobody() {
+    let board = TestBoard::new();
+    board.session("Ivy");
+    let holder = board.sql();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let call = |item| ["work", "create", item, "--title", "Work", "--json"];
+    let stopped = board.start(call("first"));
+    let sidecar = board.beside("-lock");
+    wait_until("one at the head", || (std::fs::metadata(&sidecar).ok()?.len() > 0).then_some(()));
+    signal(stopped.id(), Signal::STOP);
+    holder.execute_batch("ROLLBACK").unwrap();
+    board.run(call("second")).success();
+    board.run(call("third")).success();
+    signal(stopped.id(), Signal::CONT);
+    assert!(end_of(stopped).status.success());
+    assert_eq!(board.count_of("work_created"), 3);
+    board.assert_sound();
 }
 
 #[test]

@@ -50,6 +50,13 @@ impl TestBoard {
         &self.database
     }
 
+    /// Writes the configuration of whoever runs the program.
+    pub fn configure(&self, json: &str) {
+        let home = self.path().join(".pai/blackboard");
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::write(home.join("config.json"), json).unwrap();
+    }
+
     /// A file beside the database.
     pub fn beside(&self, ending: &str) -> PathBuf {
         let mut name = self.database.clone().into_os_string();

@@ -11,7 +11,10 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
     let shown = path.display();
     let code = error.sqlite_error_code();
     match code {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => busy(path, None),
+        // The last one means that others were faster again and again while the log was being opened.
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+            busy(path, None)
+        }
         _ if is_out_of_room(&error) => {
             Fault::new(Code::DiskFull, format!("there is no room left for {shown}; nothing was written"))
                 .hint("free some space on this file system and run the command again")
@@ -21,6 +24,28 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt) => corrupt(path, error),
         None if is_misread(&error) => corrupt(path, error),
         Some(ErrorCode::NotADatabase) => foreign(path, "it is not a SQLite database"),
+        Some(ErrorCode::OutOfMemory) => {
+            Fault::new(Code::Io, format!("there was not enough memory to work on {shown}"))
+                .hint("nothing was changed; run the command again when there is more")
+                .because(error)
+                .into()
+        }
+        Some(ErrorCode::CannotOpen) if is_link(&error) => {
+            Refusal::new(Code::UnsafePermissions, format!("{shown} is or became a symbolic link"))
+                .hint("name the real file with --db")
+                .into()
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+            if may_be_written(path) =>
+        {
+            Fault::new(
+                Code::Io,
+                format!("{shown}, or what lies beside it, can't be opened or was moved away"),
+            )
+            .hint("this user may write there; perhaps it was moved, or this process has too many open files")
+            .because(error)
+            .into()
+        }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Refusal::new(
             Code::ReadOnly,
             format!("{shown} can't be written: the file, its directory or the file system is read-only"),
@@ -30,7 +55,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         )
         .into(),
         // Locks that fail for good, not because somebody holds them, are a matter of the file system as well.
-        Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
+        Some(ErrorCode::SystemIoFailure) => {
             Fault::new(Code::Io, format!("the operating system failed to read or write {shown}"))
                 .hint("see the cause; a network or overlay file system may not support SQLite's locks")
                 .because(error)
@@ -49,6 +74,26 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
 fn is_out_of_room(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE))
+}
+
+/// Whether SQLite was led to a link instead of a file.
+pub(super) fn is_link(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().map(|error| error.extended_code) == Some(ffi::SQLITE_CANTOPEN_SYMLINK)
+}
+
+/// Whether this user may write the database and its directory, as far as the operating system says.
+#[cfg(unix)]
+fn may_be_written(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    access(directory, Access::WRITE_OK).is_ok()
+        && !matches!(access(path, Access::WRITE_OK), Err(error) if error != rustix::io::Errno::NOENT)
+}
+
+#[cfg(not(unix))]
+fn may_be_written(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.permissions().readonly())
 }
 
 /// Whether a column holds what this program never writes there.
@@ -85,4 +130,41 @@ pub(super) fn busy(path: &Path, holder: Option<String>) -> Error {
         .hint("nothing was changed; run the command again, or look at what that process is doing")
         .detail("lock_holder", who)
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_of(code: i32, path: &Path) -> Code {
+        translate(path, rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).code()
+    }
+
+    #[test]
+    fn what_sqlite_says_becomes_what_is_the_case() {
+        let directory = tempfile::tempdir().unwrap();
+        let board = directory.path().join("local.db");
+        std::fs::write(&board, "").unwrap();
+        for (said, meant) in [
+            (ffi::SQLITE_BUSY, Code::Busy),
+            (ffi::SQLITE_BUSY_SNAPSHOT, Code::Busy),
+            (ffi::SQLITE_PROTOCOL, Code::Busy),
+            (ffi::SQLITE_FULL, Code::DiskFull),
+            (ffi::SQLITE_CORRUPT, Code::Corrupt),
+            (ffi::SQLITE_NOTADB, Code::ForeignDatabase),
+            (ffi::SQLITE_NOMEM, Code::Io),
+            (ffi::SQLITE_IOERR_READ, Code::Io),
+            (ffi::SQLITE_CANTOPEN, Code::Io),
+            (ffi::SQLITE_READONLY_DBMOVED, Code::Io),
+            (ffi::SQLITE_CANTOPEN_SYMLINK, Code::UnsafePermissions),
+            (ffi::SQLITE_ERROR, Code::Internal),
+        ] {
+            assert_eq!(code_of(said, &board), meant, "{said}");
+        }
+        // Nobody may write there, not even root.
+        #[cfg(target_os = "linux")]
+        for said in [ffi::SQLITE_CANTOPEN, ffi::SQLITE_READONLY, ffi::SQLITE_PERM] {
+            assert_eq!(code_of(said, Path::new("/proc/self/no/such.db")), Code::ReadOnly, "{said}");
+        }
+    }
 }

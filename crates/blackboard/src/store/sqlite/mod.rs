@@ -6,7 +6,8 @@
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `open.rs` | opening and creating the file, in distrust |
+//! | `open.rs` | opening and creating the file |
+//! | `trust.rs` | which files are a board of one's own |
 //! | `schema.rs` | migrations and versions |
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `txn.rs` | a transaction: reading, and applying changes |
@@ -19,6 +20,7 @@ mod open;
 mod queue;
 mod room;
 mod schema;
+mod trust;
 mod txn;
 
 use std::path::{Path, PathBuf};
@@ -37,8 +39,11 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::status::Room;
 
-/// How many frames the write-ahead log may have before it is folded back.
+/// How many frames the write-ahead log may have before it is folded back, in a moment when nobody waits for that.
 const FRAMES_KEPT: u32 = 100;
+
+/// How many more it may have before a commit folds it back, and before one tries again that could not.
+const FRAMES_BETWEEN_COMMITS: u32 = 1_000;
 
 /// How many connections are kept for later.
 const CONNECTIONS_KEPT: usize = 4;
@@ -95,13 +100,15 @@ pub struct Sqlite {
     idle: Mutex<Vec<Connection>>,
     /// How long the write-ahead log was at the last commit.
     frames: Arc<AtomicU32>,
+    /// How long it is when a commit folds it back.
+    frames_allowed: AtomicU32,
 }
 
 impl Sqlite {
     /// Opens the board at `path`, and creates it if it does not exist.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Result<Sqlite> {
         let store = Sqlite::at(path, clock, options);
-        if !open::exists(path)? {
+        if trust::plain_file(path)?.is_none() {
             open::create(path, &store.queue, store.clock.now())?;
         }
         store.connected()
@@ -113,7 +120,7 @@ impl Sqlite {
         clock: Arc<dyn Clock>,
         options: &SqliteOptions,
     ) -> Result<Option<Sqlite>> {
-        if !open::exists(path)? {
+        if trust::plain_file(path)?.is_none() {
             return Ok(None);
         }
         Sqlite::at(path, clock, options).connected().map(Some)
@@ -128,6 +135,7 @@ impl Sqlite {
             writer: Mutex::new(()),
             idle: Mutex::default(),
             frames: Arc::default(),
+            frames_allowed: AtomicU32::new(FRAMES_BETWEEN_COMMITS),
         }
     }
 
@@ -167,6 +175,20 @@ impl Sqlite {
         let mut committed = transaction.apply(changes)?;
         committed.held = held.elapsed();
         Ok(committed)
+    }
+
+    /// Moves what is in the write-ahead log into the database, without waiting: if somebody reads or writes now, it is
+    /// done later.
+    fn fold_log_back(&self) {
+        let Ok(connection) = self.take() else { return };
+        if connection.busy_timeout(Duration::ZERO).is_ok() {
+            let folded = connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE).is_ok();
+            let frames = if folded { 0 } else { self.frames.load(Ordering::Relaxed) };
+            self.frames.store(frames, Ordering::Relaxed);
+            self.frames_allowed.store(frames.saturating_add(FRAMES_BETWEEN_COMMITS), Ordering::Relaxed);
+            let _ = connection.busy_timeout(self.options.busy_timeout);
+        }
+        self.put_back(connection);
     }
 
     fn put_back(&self, connection: Connection) {
@@ -211,6 +233,9 @@ impl Store for Sqlite {
             self.put_back(connection);
         }
         drop(turn);
+        if self.frames.load(Ordering::Relaxed) > self.frames_allowed.load(Ordering::Relaxed) {
+            self.fold_log_back();
+        }
         outcome
     }
 
@@ -227,16 +252,15 @@ impl Store for Sqlite {
     }
 
     fn settle(&self) {
-        if self.frames.load(Ordering::Relaxed) <= FRAMES_KEPT {
-            return;
+        if self.frames.load(Ordering::Relaxed) > FRAMES_KEPT {
+            self.fold_log_back();
         }
-        let Ok(connection) = self.take() else { return };
-        // Without waiting: if somebody reads or writes now, the next one will fold it back.
-        if connection.busy_timeout(Duration::ZERO).is_ok() {
-            let _ = connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE);
-            let _ = connection.busy_timeout(self.options.busy_timeout);
-        }
-        self.put_back(connection);
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 

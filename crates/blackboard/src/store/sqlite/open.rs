@@ -1,57 +1,42 @@
 //! Opening and creating the database file, in distrust of what may be there.
 //!
-//! Files are private from their first byte, by the mode they are created with. A database that others can read or
-//! write, a link, somebody else's file, or another program's database is refused before SQLite touches it.
-//! Nothing here opens a database that this process has open already: closing the second descriptor would drop
-//! SQLite's locks.
+//! Files are private from their first byte, by the mode they are created with. A new board appears under its name when
+//! it is complete, and never in the place of another. What is there already is looked at before SQLite touches it.
 
-use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::queue::{Queue, beside};
-use super::{SqliteOptions, faults, schema};
+use super::{SqliteOptions, faults, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
-
-/// Databases that this process has looked into by itself, and never may again.
-static OPENED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-/// Whether a board exists at `path`. Refuses what is there but is not a private plain file of one's own.
-pub(super) fn exists(path: &Path) -> Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) => check_file(path, &metadata).map(|()| true),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(false)
-        }
-        Err(error) => Err(io_fault(path, "looked at", error)),
-    }
-}
 
 /// Creates the board at `path` if nobody else does so first. Many processes may try at once.
 pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     if let Some(directory) = path.parent() {
         create_directory(directory).map_err(|error| io_fault(directory, "created", error))?;
     }
-    let Some(_head) = queue.enter_alone() else { return Err(faults::busy(path, None)) };
-    if exists(path)? {
+    let head = queue.enter_alone();
+    if trust::plain_file(path)?.is_some() {
         return Ok(());
     }
-    // The new database appears under its name only when it is complete: a crash leaves nothing half made.
-    let unfinished = beside(path, "-new");
-    remove_with_companions(&unfinished).map_err(|error| io_fault(&unfinished, "removed", error))?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    private(&mut options);
-    options.open(&unfinished).map_err(|error| io_fault(path, "created", error))?;
-    build(&unfinished, now).map_err(|error| faults::translate(path, error))?;
-    set_orphans_aside(path).map_err(|error| io_fault(path, "created", error))?;
-    fs::rename(&unfinished, path).map_err(|error| io_fault(path, "created", error))
+    let Some(head) = head else { return Err(faults::busy(path, None)) };
+    // The new database appears under its name only when it is complete: a crash leaves nothing half made. Who is
+    // alone takes away what a crash has left; who can't know works under a name that nobody else has.
+    let unfinished = if head.is_alone() {
+        beside(path, "-new")
+    } else {
+        beside(path, &format!("-new-{}", uuid::Uuid::new_v4().simple()))
+    };
+    let placed = build(&unfinished, path, now).and_then(|()| place(&unfinished, path, head.is_alone()));
+    if placed.is_err() {
+        let _ = remove_with_companions(&unfinished);
+    }
+    placed
 }
 
 /// Opens the existing board at `path`.
@@ -61,21 +46,29 @@ pub(super) fn connect(
     options: &SqliteOptions,
     now: Timestamp,
 ) -> Result<Connection> {
-    if !exists(path)? {
-        return Err(Fault::new(Code::Io, format!("{} has disappeared", path.display())).into());
-    }
-    check_header_once(path)?;
+    let looked_at = trust::check(path)?;
     let fault = |error| faults::translate(path, error);
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
+    let connection = open_file(path).map_err(fault)?;
+    trust::check_same(path, &looked_at)?;
     configure(&connection, options).map_err(fault)?;
     // Before any statement runs on tables that somebody else may have made.
-    schema::check(&connection, path)?;
-    if let schema::Age::Older = schema::age(&connection, path)? {
+    if let schema::Age::Older = schema::check(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
     Ok(connection)
+}
+
+/// Opens the database unless its name is a link. SQLite refuses links anywhere in a path; a directory may be one.
+fn open_file(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    match (Connection::open_with_flags(path, flags), path.parent(), path.file_name()) {
+        (Err(error), Some(directory), Some(name)) if faults::is_link(&error) => {
+            let directory = fs::canonicalize(directory).map_err(|_| error)?;
+            Connection::open_with_flags(directory.join(name), flags)
+        }
+        (opened, ..) => opened,
+    }
 }
 
 fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
@@ -111,93 +104,43 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
     })
 }
 
-/// Fills an empty file. It ends as a complete board without companions.
-fn build(path: &Path, now: Timestamp) -> rusqlite::Result<()> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(path, flags)?;
+/// Makes a complete board without companions, which is to become the one at `path`.
+fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
+    remove_with_companions(unfinished).map_err(|error| io_fault(unfinished, "removed", error))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    private(&mut options);
+    options.open(unfinished).map_err(|error| io_fault(path, "created", error))?;
+    fill(unfinished, now).map_err(|error| faults::translate(path, error))
+}
+
+/// Gives the new board its name, unless somebody else was faster.
+fn place(unfinished: &Path, path: &Path, is_alone: bool) -> Result<()> {
+    let fault = |error| io_fault(path, "created", error);
+    let renamed = if is_alone {
+        set_orphans_aside(path).map_err(fault)?;
+        rename_to_nothing(unfinished, path, |from, to| fs::rename(from, to))
+    } else {
+        refuse_orphans(path)?;
+        rename_to_nothing(unfinished, path, rename_by_link)
+    };
+    match renamed {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_with_companions(unfinished).map_err(|error| io_fault(unfinished, "removed", error))
+        }
+        renamed => renamed.map_err(fault),
+    }
+}
+
+/// Fills an empty file.
+fn fill(path: &Path, now: Timestamp) -> rusqlite::Result<()> {
+    let connection = open_file(path)?;
     connection
         .execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA application_id = {}", schema::APPLICATION_ID))?;
     schema::migrate(&connection, now)?;
     connection.execute_batch("COMMIT")?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)
-}
-
-/// Looks at the first bytes of the file: is it a database of this program at all? SQLite would create companions
-/// beside, or recover, a database that is none of our business.
-fn check_header_once(path: &Path) -> Result<()> {
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    if opened.contains(path) {
-        return Ok(());
-    }
-    let mut options = OpenOptions::new();
-    options.read(true);
-    private(&mut options);
-    let mut header = [0; 100];
-    let mut file = options.open(path).map_err(|error| io_fault(path, "read", error))?;
-    file.read_exact(&mut header).map_err(|_| faults::foreign(path, "it is too short for a database"))?;
-    if !header.starts_with(b"SQLite format 3\0") {
-        return Err(faults::foreign(path, "it is not a SQLite database"));
-    }
-    if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
-        return Err(faults::foreign(path, "it is a database of another program"));
-    }
-    // What stands here may be outdated by the write-ahead log, but versions only grow.
-    let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
-    if version > schema::VERSION {
-        return Err(schema::newer(path, version));
-    }
-    opened.insert(path.to_owned());
-    Ok(())
-}
-
-#[cfg(unix)]
-fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<()> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let unsafe_file = |what: &str, hint: String| {
-        Err::<(), Error>(
-            Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint).into(),
-        )
-    };
-    if metadata.is_symlink() {
-        return unsafe_file("is a symbolic link", "name the real file with --db".to_owned());
-    }
-    if !metadata.is_file() {
-        return unsafe_file("is not a plain file", "name another file with --db".to_owned());
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return unsafe_file("belongs to another user", "name a file of your own with --db".to_owned());
-    }
-    if metadata.nlink() > 1 {
-        return unsafe_file("has a second name (a hard link)", "copy it to a file of its own".to_owned());
-    }
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return unsafe_file(
-            &format!("can be read or written by others (mode {mode:04o})"),
-            format!("chmod 600 {}", shell_word(path)),
-        );
-    }
-    Ok(())
-}
-
-/// A path as one word of a shell, whatever is in it.
-#[cfg(unix)]
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(not(unix))]
-fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<()> {
-    if metadata.is_symlink() || !metadata.is_file() {
-        return Err(Refusal::new(Code::UnsafePermissions, format!("{} is not a plain file", path.display()))
-            .hint("name another file with --db")
-            .into());
-    }
-    Ok(())
 }
 
 /// Private to this user from the first byte, and never through a link.
@@ -232,6 +175,52 @@ fn remove_with_companions(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives the file its name, unless there is something of that name. `otherwise` does so where the file system can't.
+#[cfg(target_os = "linux")]
+fn rename_to_nothing(
+    from: &Path,
+    to: &Path,
+    otherwise: fn(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => otherwise(from, to),
+        renamed => renamed.map_err(io::Error::from),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_to_nothing(
+    from: &Path,
+    to: &Path,
+    otherwise: fn(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    otherwise(from, to)
+}
+
+/// A second name is never given in the place of another file. For a moment the file has both.
+fn rename_by_link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)?;
+    fs::remove_file(from)
+}
+
+/// Refuses what a database that is gone has left beside its place, where nobody can tell whether somebody else has
+/// just begun to use a new one.
+fn refuse_orphans(path: &Path) -> Result<()> {
+    let orphan =
+        ["-wal", "-journal"].map(|ending| beside(path, ending)).into_iter().find(|file| file.exists());
+    match orphan {
+        Some(orphan) if !path.exists() => {
+            let what = format!("{} is left over from a board that is gone", orphan.display());
+            Err(Fault::new(Code::Io, what)
+                .hint("locks do not work on this file system; move it away, and run the command again")
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Takes away what a database that was moved or deleted has left beside its place. SQLite would take it for the log
 /// of the new one and mix the two. It is kept under another name, because it may hold the last commits of the old one.
 fn set_orphans_aside(path: &Path) -> io::Result<()> {
@@ -244,7 +233,8 @@ fn set_orphans_aside(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
+/// What the operating system says about a file, in the words of this program.
+pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
     use io::ErrorKind;
     let shown = path.display();
     match error.kind() {

@@ -2,13 +2,14 @@
 //!
 //! SQLite's own busy handler sleeps and tries again; under load the unlucky wait for seconds. Here a writer tries
 //! once, and if somebody is at work, queues for a lock on a sidecar file, which the kernel gives in turn and takes
-//! back when a process dies. Only the holder of that lock polls SQLite's. SQLite's lock stays the truth: a fault in
-//! the queue costs fairness and nothing else. Without contention it costs nothing.
+//! back when a process dies. Only the holder of that lock polls SQLite's, and who comes later stays behind it.
+//! SQLite's lock stays the truth: a fault in the queue costs fairness and nothing else, and a holder that sleeps holds
+//! up nobody for long. Without contention it costs one look at the sidecar file.
 //!
 //! The time limit is about a lock that does not move. On a machine that is overloaded a long queue takes longer than
 //! that, but as long as others commit, waiting makes sense.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -26,6 +27,9 @@ const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_mi
 /// How many time limits a writer waits at most, however busy the others are.
 const LIMITS: u32 = 12;
 
+/// In how many parts of a time limit those in line look whether the queue moves. If it does not, they try by themselves.
+const LOOKS_AT_THE_LINE: u32 = 20;
+
 /// How often the holder of the lock is looked for before it stays unnamed.
 #[cfg(target_os = "linux")]
 const LOOKS: usize = 10;
@@ -33,18 +37,63 @@ const LOOKS: usize = 10;
 /// Where writers stand in line for the database at one path.
 pub(super) struct Queue {
     database: PathBuf,
+    sidecar: PathBuf,
     limit: Duration,
     waiting: Waiting,
 }
 
-/// A place at the head of the queue, given back on drop.
+/// A place at the head of the queue, given back on drop. Where locks do not work, everybody is at the head: the
+/// database's own lock decides.
 pub(super) struct Head {
-    _lock: File,
+    lock: Option<File>,
+    waited: bool,
+}
+
+/// How waiting in line has ended.
+enum Turn {
+    AtHead(Head),
+    /// The transaction has begun without the queue, which did not move.
+    Begun,
+    TooLate,
+}
+
+impl Head {
+    /// With what became of the attempt to lock the sidecar file.
+    fn new(file: File, locked: bool, waited: bool) -> Head {
+        Head { lock: locked.then_some(file), waited }
+    }
+
+    const WITHOUT_LOCK: Head = Head { lock: None, waited: false };
+
+    /// Whether nobody else can be at the head.
+    pub(super) fn is_alone(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Says to those who come later that somebody stands in line. It is a hint, which costs them one look at the file:
+    /// who sees it asks for the lock.
+    fn hint_at_a_line(&self) {
+        self.set_length(1);
+    }
+
+    /// Takes the hint away, which one who got the lock at once knows to be outdated.
+    fn nobody_was_before_me(&self) {
+        if !self.waited {
+            self.set_length(0);
+        }
+    }
+
+    fn set_length(&self, length: u64) {
+        let Some(file) = &self.lock else { return };
+        if file.metadata().is_ok_and(|metadata| metadata.len() != length) {
+            let _ = file.set_len(length);
+        }
+    }
 }
 
 impl Queue {
     pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
-        Queue { database: database.to_owned(), limit, waiting }
+        Queue { database: database.to_owned(), sidecar: beside(database, "-lock"), limit, waiting }
     }
 
     /// Begins a write transaction.
@@ -58,21 +107,48 @@ impl Queue {
         begun
     }
 
+    /// Waits for the head of the queue, alone. Creating a database happens here.
+    pub(super) fn enter_alone(&self) -> Option<Head> {
+        match self.enter(&mut Wait::new(self.limit, || None), || Ok(false)) {
+            Ok(Turn::AtHead(head)) => Some(head),
+            _ => None,
+        }
+    }
+
     fn begin_in_turn(&self, connection: &Connection, patience: Patience) -> Result<()> {
-        if self.try_begin(connection)? {
+        let leaves_waiting = self.leaves_waiting_to_sqlite(patience);
+        // Nobody passes those in line, or one who writes without a pause would keep them there.
+        let in_line = !leaves_waiting && self.hints_at_a_line();
+        if !in_line && self.try_begin(connection)? {
             return Ok(());
         }
-        if patience == Patience::Never || self.leaves_waiting_to_sqlite(patience) {
+        if leaves_waiting || (patience == Patience::Never && !in_line) {
             return Err(faults::busy(&self.database, None));
         }
+        if patience == Patience::Never {
+            return match self.open_and_try() {
+                Ok(head) if self.try_begin(connection)? => {
+                    head.nobody_was_before_me();
+                    Ok(())
+                }
+                _ => Err(faults::busy(&self.database, None)),
+            };
+        }
         let mut wait = Wait::new(self.limit, || last_commit(connection));
-        let Some(_head) = self.enter(&mut wait) else {
-            return Err(faults::busy(&self.database, lock_holder(&self.database)));
+        let head = match self.enter(&mut wait, || self.try_begin(connection))? {
+            Turn::AtHead(head) => head,
+            Turn::Begun => return Ok(()),
+            Turn::TooLate => return Err(self.busy()),
         };
+        if self.try_begin(connection)? {
+            head.nobody_was_before_me();
+            return Ok(());
+        }
+        head.hint_at_a_line();
         let mut pause = POLL.0;
         while !self.try_begin(connection)? {
             if wait.left().is_none() {
-                return Err(faults::busy(&self.database, lock_holder(&self.database)));
+                return Err(self.busy());
             }
             thread::sleep(pause);
             pause = (pause * 2).min(POLL.1);
@@ -84,16 +160,6 @@ impl Queue {
         patience == Patience::Wait && self.waiting == Waiting::BusyHandler
     }
 
-    /// Waits for the head of the queue, alone, for as long as `limit` allows. Creating a database happens here.
-    pub(super) fn enter_alone(&self) -> Option<Head> {
-        self.enter(&mut Wait::new(self.limit, || None))
-    }
-
-    /// Where the sidecar file lies.
-    pub(super) fn sidecar(&self) -> PathBuf {
-        beside(&self.database, "-lock")
-    }
-
     fn try_begin(&self, connection: &Connection) -> Result<bool> {
         match connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
             Ok(_) => Ok(true),
@@ -102,28 +168,58 @@ impl Queue {
         }
     }
 
-    /// The lock on the sidecar file, before the wait is over. Where the file can't be had, everybody is at the head:
-    /// the database's own lock decides.
-    fn enter(&self, wait: &mut Wait<impl FnMut() -> Option<i64>>) -> Option<Head> {
-        let file = open_sidecar(&self.sidecar()).or_else(|_| File::open("/dev/null")).ok()?;
-        if file.try_lock().is_ok() {
-            return Some(Head { _lock: file });
-        }
+    fn hints_at_a_line(&self) -> bool {
+        std::fs::symlink_metadata(&self.sidecar).is_ok_and(|metadata| metadata.len() > 0)
+    }
+
+    /// Waits for the head of the queue, until the wait is over. If nothing moves, `try_anyway` is tried now and then: the
+    /// one at the head may have been stopped.
+    fn enter(
+        &self,
+        wait: &mut Wait<impl FnMut() -> Option<i64>>,
+        mut try_anyway: impl FnMut() -> Result<bool>,
+    ) -> Result<Turn> {
+        let file = match self.open_and_try() {
+            Ok(head) => return Ok(Turn::AtHead(head)),
+            Err(file) => file,
+        };
         // Waiting for a file lock has no time limit of its own. A thread waits; if it is too late, the lock that
         // it gets goes with the message that nobody receives.
         let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
-            if file.lock().is_ok() {
-                let _ = sender.send(file);
-            }
-        });
-        loop {
-            match receiver.recv_timeout(wait.left()?) {
-                Ok(file) => return Some(Head { _lock: file }),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+        let wait_for_lock = move || {
+            let locked = loop {
+                match file.lock() {
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    locked => break locked.is_ok(),
+                }
+            };
+            let _ = sender.send(Head::new(file, locked, true));
+        };
+        if thread::Builder::new().spawn(wait_for_lock).is_err() {
+            return Ok(Turn::AtHead(Head::WITHOUT_LOCK));
+        }
+        while let Some(left) = wait.left() {
+            match receiver.recv_timeout(left.min(self.limit / LOOKS_AT_THE_LINE)) {
+                Ok(head) => return Ok(Turn::AtHead(head)),
+                Err(_) if !wait.moves() && try_anyway()? => return Ok(Turn::Begun),
+                Err(_) => {}
             }
         }
+        Ok(Turn::TooLate)
+    }
+
+    /// The head of the queue, or the file to wait for. Only somebody who holds the lock keeps others from the head;
+    /// no other failure does.
+    fn open_and_try(&self) -> std::result::Result<Head, File> {
+        let Ok(file) = open_sidecar(&self.sidecar) else { return Ok(Head::WITHOUT_LOCK) };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(file),
+            locked => Ok(Head::new(file, locked.is_ok(), false)),
+        }
+    }
+
+    fn busy(&self) -> crate::Error {
+        faults::busy(&self.database, lock_holder(&self.database))
     }
 
     fn fault(&self, error: rusqlite::Error) -> crate::Error {
@@ -150,15 +246,21 @@ impl<F: FnMut() -> Option<i64>> Wait<F> {
     /// How much longer to wait; `None` when it is over.
     fn left(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        if now >= self.until {
-            let seen = (self.progress)();
-            if seen == self.seen || now >= self.at_most_until {
-                return None;
-            }
-            self.seen = seen;
-            self.until = now + self.limit;
+        if now >= self.until && (now >= self.at_most_until || !self.moves()) {
+            return None;
         }
         Some(self.until - now)
+    }
+
+    /// Whether something has happened since the last look. If so, the wait begins anew.
+    fn moves(&mut self) -> bool {
+        let seen = (self.progress)();
+        let moves = seen != self.seen;
+        if moves {
+            self.seen = seen;
+            self.until = Instant::now() + self.limit;
+        }
+        moves
     }
 }
 
@@ -216,7 +318,23 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use super::{LIMITS, Wait};
+    use super::{LIMITS, Queue, Wait, Waiting};
+
+    #[test]
+    fn where_there_can_be_no_lock_everybody_is_at_the_head() {
+        let directory = tempfile::tempdir().unwrap();
+        // Two boards that have nothing to do with each other, and no place for a sidecar file.
+        let queues = ["one", "other"].map(|name| {
+            let database = directory.path().join("none").join(name);
+            Queue::new(&database, Duration::ZERO, Waiting::Queue)
+        });
+        let heads = queues.each_ref().map(|queue| [queue.enter_alone(), queue.enter_alone()]);
+        assert!(heads.iter().flatten().all(|head| head.as_ref().is_some_and(|head| !head.is_alone())));
+
+        let queue = Queue::new(&directory.path().join("board"), Duration::ZERO, Waiting::Queue);
+        let head = queue.enter_alone();
+        assert!(head.is_some_and(|head| head.is_alone() && queue.enter_alone().is_none()));
+    }
 
     #[test]
     fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {

@@ -28,24 +28,39 @@ pub const VERSION: u32 = 1;
 
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 
+impl Migration {
+    /// The statements that make tables and indexes, as SQLite keeps them and in the order in which it gives them back.
+    fn objects(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let starts = self.sql.match_indices("\nCREATE ").map(|(start, _)| start + 1);
+        let sql = self.sql;
+        starts.filter_map(move |start| sql[start..].split(';').next())
+    }
+}
+
 /// What the database says its version is, by what the program can do with it.
 pub(super) enum Age {
     Current,
     Older,
 }
 
+impl Age {
+    fn of(version: u32) -> Age {
+        if version < VERSION { Age::Older } else { Age::Current }
+    }
+}
+
 /// Reads the version, and refuses a newer one. Costs one statement; it runs in every write transaction, so that a
 /// long-lived process of an older version never writes into a newer schema.
 pub(super) fn age(connection: &Connection, path: &Path) -> Result<Age> {
-    let version: u32 = connection
+    version(connection, path).map(Age::of)
+}
+
+fn version(connection: &Connection, path: &Path) -> Result<u32> {
+    let version = connection
         .prepare_cached("PRAGMA user_version")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .map_err(|error| faults::translate(path, error))?;
-    match version.cmp(&VERSION) {
-        std::cmp::Ordering::Equal => Ok(Age::Current),
-        std::cmp::Ordering::Less => Ok(Age::Older),
-        std::cmp::Ordering::Greater => Err(newer(path, version)),
-    }
+    if version > VERSION { Err(newer(path, version)) } else { Ok(version) }
 }
 
 /// The database has a version that this program does not know.
@@ -80,18 +95,24 @@ pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Resu
 
 /// Refuses a schema that is not the one this program made. A database may have come with a cloned repository;
 /// a trigger, a view or a table of another shape in it is somebody's attempt to make us run his statements.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<Age> {
     let fault = |error| faults::translate(path, error);
-    let mut statement = connection.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
+    // In one transaction, because somebody else may migrate just now.
+    let transaction = connection.unchecked_transaction().map_err(fault)?;
+    let version = version(&transaction, path)?;
+    let mut missing: Vec<_> = MIGRATIONS.iter().take(version as usize).flat_map(Migration::objects).collect();
+    let mut statement = transaction.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
     let mut rows = statement.query([]).map_err(fault)?;
-    let mut known = Known::default();
     while let Some(row) = rows.next().map_err(fault)? {
         let sql = row.get_ref(0).map_err(fault)?;
         let name = row.get_ref(1).map_err(fault)?.as_str().unwrap_or_default();
         // SQLite keeps a statement as it was written. An index that it made itself has none.
         let belongs = match sql {
             ValueRef::Null => name.starts_with("sqlite_autoindex_"),
-            sql => sql.as_str().is_ok_and(|sql| known.contains(sql)),
+            sql => {
+                let place = missing.iter().position(|object| sql.as_str() == Ok(object));
+                place.map(|place| missing.remove(place)).is_some()
+            }
         };
         if !belongs {
             let name = crate::text::escape_for_terminal(name).into_owned();
@@ -101,29 +122,10 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
             ));
         }
     }
-    Ok(())
-}
-
-/// The statements of the migrations, read in the order in which they ran: that is how they come back.
-#[derive(Default)]
-struct Known {
-    migration: usize,
-    position: usize,
-}
-
-impl Known {
-    fn contains(&mut self, sql: &str) -> bool {
-        self.is_next(sql) || MIGRATIONS.iter().any(|migration| migration.sql.contains(sql))
-    }
-
-    fn is_next(&mut self, sql: &str) -> bool {
-        while let Some(migration) = MIGRATIONS.get(self.migration) {
-            if let Some(found) = migration.sql[self.position..].find("\nCREATE ") {
-                self.position += found + 1;
-                return migration.sql[self.position..].starts_with(sql);
-            }
-            *self = Known { migration: self.migration + 1, position: 0 };
+    match missing.first().and_then(|object| object.split(" (").next()) {
+        Some(object) => {
+            Err(faults::corrupt(path, format!("what was made by `{object}` is missing from its schema")))
         }
-        false
+        None => Ok(Age::of(version)),
     }
 }

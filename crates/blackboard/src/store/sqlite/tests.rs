@@ -123,6 +123,47 @@ fn the_write_ahead_log_is_folded_back_once_it_is_long() {
 }
 
 #[test]
+fn who_never_settles_has_a_log_of_limited_length_too() {
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    let wal = queue::beside(&scratch.path(), "-wal");
+    let length = || std::fs::metadata(&wal).unwrap().len();
+    let mut longest = 0;
+    for number in 0..400 {
+        board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
+        longest = longest.max(length());
+    }
+    let frame = 4_096 + 24;
+    let most = u64::from(FRAMES_BETWEEN_COMMITS + 50) * frame;
+    assert!(longest > u64::from(FRAMES_BETWEEN_COMMITS / 2) * frame && longest < most, "{longest} bytes");
+    let items = (400..).map(|number| Create::new(&format!("item-{number}"), "Something"));
+    for item in items.take_while(|_| length() <= u64::from(FRAMES_KEPT + 50) * frame) {
+        board.work().create(&item).unwrap();
+    }
+    drop((store, board));
+    assert_eq!(length(), 0, "nothing is left to the next one");
+}
+
+#[test]
+fn a_reader_who_stays_keeps_no_writer_from_committing() {
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    store
+        .read(&[], &mut |tx| {
+            let before = tx.revision()?;
+            for number in 0..400 {
+                board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
+            }
+            let (frames, allowed) = (&store.frames, &store.frames_allowed);
+            let tried = allowed.load(Ordering::Relaxed) > FRAMES_BETWEEN_COMMITS;
+            assert!(tried && frames.load(Ordering::Relaxed) > FRAMES_BETWEEN_COMMITS);
+            assert_eq!(tx.revision()?, before);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
 fn a_reader_does_not_keep_the_log_from_being_used() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
@@ -186,8 +227,12 @@ fn a_migration_waits_for_whoever_writes() {
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| scratch.open().map(drop));
-        // Whoever opens the board now is either not there yet, or waits for this transaction.
-        std::thread::sleep(Duration::from_millis(50));
+        // Whoever finds somebody at work says so beside the database before he waits.
+        let sidecar = queue::beside(&scratch.path(), "-lock");
+        while std::fs::metadata(&sidecar).map_or(0, |metadata| metadata.len()) == 0 {
+            assert!(!opening.is_finished(), "it did not wait");
+            std::thread::yield_now();
+        }
         writer.execute_batch("ROLLBACK").unwrap();
         opening.join().unwrap().unwrap();
     });
@@ -204,4 +249,38 @@ fn a_schema_that_became_newer_is_not_written_to() {
     assert_eq!(refused.code(), Code::NewerSchema);
     let items: u32 = newer.query_row("SELECT count(*) FROM work_items", [], |row| row.get(0)).unwrap();
     assert_eq!(items, 1);
+}
+
+/// Somebody at the head of the queue, who does nothing.
+fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).open(queue::beside(&scratch.path(), "-lock")).unwrap();
+    file.lock().unwrap();
+    file.set_len(1).unwrap();
+    file
+}
+
+#[test]
+fn who_has_no_patience_does_not_pass_those_in_line() {
+    let scratch = Scratch::new();
+    let (store, _) = scratch.board();
+    let commit = Commit { name: "test", wanted: &[], patience: Patience::Never };
+    let try_now = || store.commit(&commit, &mut |_| Ok(Changes::default()));
+    assert!(try_now().is_ok(), "nobody is there");
+    let head = head_of_the_queue(&scratch);
+    assert_eq!(try_now().unwrap_err().code(), Code::Busy);
+    drop(head);
+    assert!(try_now().is_ok(), "the line is gone");
+    let sidecar = std::fs::metadata(queue::beside(&scratch.path(), "-lock")).unwrap();
+    assert_eq!(sidecar.len(), 0, "and so is the hint at it");
+}
+
+#[test]
+fn one_at_the_head_who_was_stopped_holds_up_nobody_for_good() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let head = head_of_the_queue(&scratch);
+    board.work().create(&Create::new("x", "X")).unwrap();
+    drop(head);
+    board.work().create(&Create::new("y", "Y")).unwrap();
 }

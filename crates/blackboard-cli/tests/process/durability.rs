@@ -1,0 +1,33 @@
+//! What a commit waits for: nothing, or the disk.
+
+use std::fs;
+
+use crate::machine::can_trace;
+use crate::test_board::TestBoard;
+
+/// How often a command waits until its commit is on the disk, with this configuration.
+fn waits_for_the_disk(configuration: &str) -> usize {
+    let board = TestBoard::new();
+    board.session("Ivy");
+    board.configure(configuration);
+    // The first one after the log was empty waits for its head as well.
+    board.run(["work", "create", "first", "--title", "Work"]).success();
+    let (trace, log) = (board.path().join("trace"), board.beside("-wal"));
+    let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap(), "-P", log.to_str().unwrap()];
+    let wrapper = [&wrapper[..], &["-e", "trace=fsync,fdatasync,pwrite64"]].concat();
+    let ended = board.wrapped(&wrapper, &["work", "create", "item", "--title", "Work"]);
+    assert!(ended.status.success(), "{ended:?}");
+    let trace = fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("pwrite64"), "the commit was seen: {trace}");
+    trace.lines().filter(|line| line.contains("sync(")).count()
+}
+
+#[test]
+fn a_commit_waits_for_the_disk_if_the_configuration_says_so_and_only_then() {
+    if !can_trace("durability") {
+        return;
+    }
+    assert_eq!(waits_for_the_disk("{}"), 0);
+    assert_eq!(waits_for_the_disk(r#"{"database": {"durability": "normal"}}"#), 0);
+    assert_eq!(waits_for_the_disk(r#"{"database": {"durability": "full"}}"#), 1);
+}

@@ -1,0 +1,193 @@
+//! Which files are a board of one's own.
+//!
+//! A database is looked at by its own descriptor before SQLite touches it: is it a board at all, and does nobody else
+//! get at it? What lies beside it is held to the same rules, because SQLite believes it. Nothing here opens a
+//! database that this process has open already: closing the second descriptor would drop SQLite's locks.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::queue::beside;
+use super::{faults, open, schema};
+use crate::error::{Code, Error, Fault, Refusal, Result};
+
+/// What SQLite and the queue keep beside a database.
+const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", "-lock"];
+
+/// Databases that this process has looked into by itself, and never may again.
+static LOOKED_INTO: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+
+/// Which file it is, whatever its name. The time of its birth tells it from a later file with the same number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Identity {
+    file: (u64, u64),
+    place: Option<PathBuf>,
+    born: Option<SystemTime>,
+}
+
+/// What is at `path`, if it is a plain file. Refuses everything else without opening it.
+pub(super) fn plain_file(path: &Path) -> Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => check_kind(path, &metadata).map(|()| Some(metadata)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(open::io_fault(path, "looked at", error)),
+    }
+}
+
+/// Refuses a file that is not a board, or that others get at. Returns which file was looked at.
+pub(super) fn check(path: &Path) -> Result<Identity> {
+    let disappeared = || Fault::new(Code::Io, format!("{} has disappeared", path.display()));
+    let found = plain_file(path)?.ok_or_else(disappeared)?;
+    let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
+    let found_identity = Identity::of(path, &found);
+    if looked_into.contains(&found_identity) {
+        check_private(path, &found)?;
+        return Ok(found_identity);
+    }
+    let metadata = check_header(path, &found)?;
+    // Only now, so that nobody is told to change the mode of a file that is not ours.
+    check_private(path, &metadata)?;
+    looked_into.insert(Identity::of(path, &metadata));
+    Ok(Identity::of(path, &metadata))
+}
+
+/// Refuses a database that is not the one that was looked at: SQLite opens it by its name once more.
+pub(super) fn check_same(path: &Path, looked_at: &Identity) -> Result<()> {
+    if plain_file(path)?.is_some_and(|metadata| Identity::of(path, &metadata) == *looked_at) {
+        return Ok(());
+    }
+    Err(Fault::new(Code::Io, format!("{} was replaced while it was being opened", path.display()))
+        .hint("run the command again; if this goes on, find out who does that")
+        .into())
+}
+
+/// Looks at the first bytes of the file: is it a database of this program at all? SQLite would create companions
+/// beside, or recover, a database that is none of our business. Returns what the opened file says about itself.
+fn check_header(path: &Path, found: &Metadata) -> Result<Metadata> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    open::private(&mut options);
+    let mut file = match options.open(path) {
+        Ok(file) => file,
+        Err(error) => {
+            // Whose file it is explains best why it can't be opened.
+            check_private(path, found)?;
+            return Err(open::io_fault(path, "read", error));
+        }
+    };
+    let metadata = file.metadata().map_err(|error| open::io_fault(path, "looked at", error))?;
+    check_kind(path, &metadata)?;
+    let mut header = [0; 100];
+    file.read_exact(&mut header).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => faults::foreign(path, "it is too short for a database"),
+        _ => open::io_fault(path, "read", error),
+    })?;
+    if !header.starts_with(b"SQLite format 3\0") {
+        return Err(faults::foreign(path, "it is not a SQLite database"));
+    }
+    if header[68..72] != schema::APPLICATION_ID.to_be_bytes() {
+        return Err(faults::foreign(path, "it is a database of another program"));
+    }
+    // What stands here may be outdated by the write-ahead log, but versions only grow.
+    let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
+    if version > schema::VERSION { Err(schema::newer(path, version)) } else { Ok(metadata) }
+}
+
+fn check_kind(path: &Path, metadata: &Metadata) -> Result<()> {
+    wrong_kind(metadata).map_or(Ok(()), |(what, hint)| Err(not_ours(path, what, hint)))
+}
+
+/// Refuses a database that others get at, by itself or by what lies beside it.
+fn check_private(path: &Path, metadata: &Metadata) -> Result<()> {
+    if let Some((what, hint)) = wrong_owner(metadata) {
+        return Err(not_ours(path, what, hint));
+    }
+    let mut open_to_others = Vec::new();
+    open_to_others.extend(mode_for_others(metadata).map(|mode| (path.to_owned(), mode)));
+    for companion in COMPANIONS.map(|ending| beside(path, ending)) {
+        let Ok(metadata) = fs::symlink_metadata(&companion) else { continue };
+        if let Some((what, _)) = wrong_kind(&metadata).or_else(|| wrong_owner(&metadata)) {
+            return Err(not_ours(&companion, what, "move it away while nobody uses the board"));
+        }
+        open_to_others.extend(mode_for_others(&metadata).map(|mode| (companion, mode)));
+    }
+    let Some((first, mode)) = open_to_others.first() else { return Ok(()) };
+    let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();
+    let what = format!("can be read or written by others (mode {mode:04o})");
+    Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))
+}
+
+/// What is wrong with a file that is not a plain one, and what to do.
+fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+    if metadata.is_symlink() {
+        Some(("is a symbolic link", "name the real file with --db"))
+    } else if !metadata.is_file() {
+        Some(("is not a plain file", "name another file with --db"))
+    } else {
+        None
+    }
+}
+
+fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
+    Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint).into()
+}
+
+/// A path as one word of a shell, whatever is in it.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(unix)]
+impl Identity {
+    fn of(_path: &Path, metadata: &Metadata) -> Identity {
+        use std::os::unix::fs::MetadataExt;
+        Identity { file: (metadata.dev(), metadata.ino()), place: None, born: metadata.created().ok() }
+    }
+}
+
+/// What is wrong with a file that somebody else has as well, and what to do.
+#[cfg(unix)]
+fn wrong_owner(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+    use std::os::unix::fs::MetadataExt;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        Some(("belongs to another user", "name a file of your own with --db"))
+    } else if metadata.nlink() > 1 {
+        Some(("has a second name (a hard link)", "copy it to a file of its own"))
+    } else {
+        None
+    }
+}
+
+#[cfg(unix)]
+fn mode_for_others(metadata: &Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = metadata.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+// Elsewhere a file has no number that can be asked for, and access is a matter of its directory.
+
+#[cfg(not(unix))]
+impl Identity {
+    fn of(path: &Path, metadata: &Metadata) -> Identity {
+        Identity { file: (0, 0), place: fs::canonicalize(path).ok(), born: metadata.created().ok() }
+    }
+}
+
+#[cfg(not(unix))]
+fn wrong_owner(_metadata: &Metadata) -> Option<(&'static str, &'static str)> {
+    None
+}
+
+#[cfg(not(unix))]
+fn mode_for_others(_metadata: &Metadata) -> Option<u32> {
+    None
+}
