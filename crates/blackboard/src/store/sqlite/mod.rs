@@ -182,7 +182,11 @@ impl Sqlite {
     fn fold_log_back(&self) {
         let Ok(connection) = self.take() else { return };
         if connection.busy_timeout(Duration::ZERO).is_ok() {
-            let folded = connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE).is_ok();
+            // First the copying and syncing, which stands in no writer's way; then, if that was everything, cutting the
+            // file off, which does, but has nothing left to do.
+            let checkpoint = |mode| connection.wal_checkpoint_v2(DEFAULT_NAME, mode);
+            let copied = checkpoint(CheckpointMode::PASSIVE).is_ok_and(|(frames, copied)| frames == copied);
+            let folded = copied && checkpoint(CheckpointMode::TRUNCATE).is_ok();
             let frames = if folded { 0 } else { self.frames.load(Ordering::Relaxed) };
             self.frames.store(frames, Ordering::Relaxed);
             self.frames_allowed.store(frames.saturating_add(FRAMES_BETWEEN_COMMITS), Ordering::Relaxed);
