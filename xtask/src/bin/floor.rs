@@ -79,7 +79,9 @@ fn claim(database: &Path, session: &str, item: &str) -> rusqlite::Result<()> {
     connection.execute(TELL, event)?;
     connection.execute_batch("COMMIT")?;
     answer(&format!("{{\"ok\":true,\"item_id\":\"{item}\",\"fence\":{}}}", last + 1));
-    settle(&connection, &frames)
+    settle(&connection, &frames)?;
+    leave_open(connection);
+    Ok(())
 }
 
 fn heartbeat(database: &Path, session: &str) -> rusqlite::Result<()> {
@@ -98,7 +100,9 @@ fn heartbeat(database: &Path, session: &str) -> rusqlite::Result<()> {
     connection.execute(NOTE, params![session, NOW, none, none])?;
     connection.execute_batch("COMMIT")?;
     answer("{\"ok\":true}");
-    settle(&connection, &frames)
+    settle(&connection, &frames)?;
+    leave_open(connection);
+    Ok(())
 }
 
 fn list(database: &Path) -> rusqlite::Result<()> {
@@ -124,6 +128,9 @@ fn list(database: &Path) -> rusqlite::Result<()> {
     }
     text.push_str("]}");
     answer(&text);
+    drop(rows);
+    drop(statement);
+    leave_open(connection);
     Ok(())
 }
 
@@ -146,6 +153,7 @@ fn open(database: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU32>)> {
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {
         connection.set_db_config(setting, value)?;
@@ -165,10 +173,16 @@ fn open(database: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU32>)> {
 /// What the product does once its answer is out: is pruning due, is the log long?
 fn settle(connection: &Connection, frames: &AtomicU32) -> rusqlite::Result<()> {
     read_all(connection, "SELECT name, value FROM marks WHERE name = ?", &["prune"])?;
-    if frames.load(Ordering::Relaxed) > 200 {
+    if frames.load(Ordering::Relaxed) > 100 {
+        connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::PASSIVE)?;
         connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::TRUNCATE)?;
     }
     Ok(())
+}
+
+/// The product leaves closing to the end of the process.
+fn leave_open(connection: Connection) {
+    std::mem::forget(connection);
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
@@ -176,11 +190,9 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
 }
 
 fn probe_for_the_dead(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = format!(
-        "{AGENT} WHERE status IN ('active', 'idle') AND last_seen_at >= ?1 AND last_seen_at < ?2 \
-         ORDER BY last_seen_at, session_id LIMIT 100"
-    );
-    read_all(connection, &sql, &["", LONG_AGO])
+    const ANY: &str = "SELECT 1 FROM agents WHERE status IN ('active', 'idle') \
+                       AND last_seen_at >= ?1 AND last_seen_at < ?2 LIMIT 1";
+    read_all(connection, ANY, &["", LONG_AGO])
 }
 
 fn read_all(connection: &Connection, sql: &str, parameters: &[&str]) -> rusqlite::Result<()> {
