@@ -164,8 +164,7 @@ impl Context {
     pub fn afterwards(&self) {
         if let Some(Opened { board, to_write }) = &*self.opened.borrow() {
             if *to_write {
-                // The answer has been given; whoever writes next tries again.
-                let _ = board.prune();
+                board.prune_in_passing();
             }
             board.settle();
         }

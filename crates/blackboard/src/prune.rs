@@ -1,7 +1,8 @@
 //! Retention: what is old enough goes, in small batches.
 //!
-//! A writing command removes at most one batch, after its output is out; when nothing is due, nobody looks again for
-//! an hour. The newest event always stays, so ids never start again.
+//! A writing command removes at most 2,000 rows, after its output is out, in transactions so short that a claim that
+//! meets one hardly notices; when nothing is due, nobody looks again for an hour. The newest event always stays, so ids
+//! never start again.
 
 use std::time::Duration;
 
@@ -16,7 +17,10 @@ use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Range, Tx, Wante
 use crate::work::{Status, WorkItem};
 
 /// How many rows go in one transaction.
-const BATCH: usize = 2000;
+const BATCH: usize = 500;
+
+/// How many transactions one command makes.
+const BATCHES_IN_PASSING: usize = 4;
 
 /// How many agents go in one transaction: each takes its cursors along, and its finished items and heartbeats as far as
 /// the batch goes.
@@ -57,6 +61,16 @@ impl Pending for Pruned {
 }
 
 impl Board {
+    /// The pruning that comes after a command: a few batches, and none if another writer is at work.
+    pub fn prune_in_passing(&self) {
+        for _ in 0..BATCHES_IN_PASSING {
+            // Whoever writes next tries again.
+            if !self.prune().is_ok_and(|pruned| pruned.more) {
+                return;
+            }
+        }
+    }
+
     /// Removes one batch of what is due, if anything is. Never waits for another writer.
     ///
     /// ```

@@ -8,45 +8,34 @@ use crate::programs::{Program, interleave};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`.
+/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on a board of its own that nobody else
+/// touches, in turns with `/bin/true` and with its floor.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
-    let (product, floor) = (Scratch::new()?, Scratch::new()?);
-    let session = product.register(50)?.swap_remove(0);
-    product.add_items("item", scale.rounds * runs + 1)?;
-    std::fs::copy(product.path(), floor.path())?;
+    let listing = Pair::new(scale, 0)?;
+    let mut lists = [nothing(), listing.product(&["agent", "list", "--json"]), listing.floor(&["list"])];
+    interleave(&mut lists, scale.rounds, runs)?;
 
-    let blackboard = |arguments: &[&str]| {
-        let mut command = scale.blackboard(&product.path());
-        command.args(arguments).env("BLACKBOARD_SESSION_ID", &session);
-        command
-    };
-    let floor_of = |arguments: &[&str]| {
-        let mut command = Command::new(scale.program("floor"));
-        command.arg(arguments[0]).arg(floor.path()).args(&arguments[1..]).env_clear();
-        command
-    };
+    let beating = Pair::new(scale, 0)?;
+    let floor = ["heartbeat", &beating.session];
+    let mut beats = [nothing(), beating.product(&["agent", "heartbeat", "--json"]), beating.floor(&floor)];
+    interleave(&mut beats, scale.rounds, runs)?;
+
+    let claiming = Pair::new(scale, scale.rounds * runs + 1)?;
     let (claimed, floor_claimed) = (Cell::new(0), Cell::new(0));
     let next = |counter: &Cell<usize>| format!("item-{}", counter.replace(counter.get() + 1));
-    let mut programs = [
-        Program::new("/bin/true", || {
-            let mut command = Command::new("/bin/true");
-            command.env_clear();
-            command
+    let mut claims = [
+        nothing(),
+        Program::new("claim", || claiming.blackboard(&["work", "claim", &next(&claimed), "--json"])),
+        Program::new("floor of claim", || {
+            claiming.floor_program(&["claim", &claiming.session, &next(&floor_claimed)])
         }),
-        Program::new("list", || blackboard(&["agent", "list", "--json"])),
-        Program::new("floor of list", || floor_of(&["list"])),
-        Program::new("heartbeat", || blackboard(&["agent", "heartbeat", "--json"])),
-        Program::new("floor of heartbeat", || floor_of(&["heartbeat", &session])),
-        Program::new("claim", || blackboard(&["work", "claim", &next(&claimed), "--json"])),
-        Program::new("floor of claim", || floor_of(&["claim", &session, &next(&floor_claimed)])),
-        Program::new("--version", || blackboard(&["--version"])),
-        Program::new("--help", || blackboard(&["--help"])),
     ];
-    interleave(&mut programs, scale.rounds, runs)?;
+    interleave(&mut claims, scale.rounds, runs)?;
 
-    let [nothing, list, list_floor, heartbeat, heartbeat_floor, claim, claim_floor, version, help] =
-        &programs;
+    let mut words = [nothing(), listing.product(&["--version"]), listing.product(&["--help"])];
+    interleave(&mut words, scale.rounds, runs)?;
+
     let line =
         |what: &str, limit, program: &Program<'_>, other: &Program<'_>, floor: Option<&Program<'_>>| {
             let told: Vec<_> =
@@ -55,11 +44,57 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         };
     let listed = "`agent list --json`, 50 agents, against `/bin/true`";
     Ok(vec![
-        line(listed, 2.3, list, nothing, Some(list_floor)),
-        line("`agent heartbeat` against `/bin/true`", 3.0, heartbeat, nothing, Some(heartbeat_floor)),
-        line("`work claim` against `/bin/true`", 3.5, claim, nothing, None),
-        line("`work claim` against the floor", 1.35, claim, claim_floor, None),
-        line("`--version` against `/bin/true`", 1.2, version, nothing, None),
-        line("`--help` against `/bin/true`", 3.0, help, nothing, None),
+        line(listed, 2.3, &lists[1], &lists[0], Some(&lists[2])),
+        line("`agent heartbeat` against `/bin/true`", 3.0, &beats[1], &beats[0], Some(&beats[2])),
+        line("`work claim` against `/bin/true`", 3.5, &claims[1], &claims[0], None),
+        line("`work claim` against the floor", 1.35, &claims[1], &claims[2], None),
+        line("`--version` against `/bin/true`", 1.2, &words[1], &words[0], None),
+        line("`--help` against `/bin/true`", 3.0, &words[2], &words[0], None),
     ])
+}
+
+fn nothing() -> Program<'static> {
+    Program::new("/bin/true", || {
+        let mut command = Command::new("/bin/true");
+        command.env_clear();
+        command
+    })
+}
+
+/// Two boards with the same content: one for the product, one for the floor.
+struct Pair<'a> {
+    scale: &'a Scale,
+    product: Scratch,
+    floor: Scratch,
+    session: String,
+}
+
+impl<'a> Pair<'a> {
+    fn new(scale: &'a Scale, items: usize) -> Result<Pair<'a>> {
+        let (product, floor) = (Scratch::new()?, Scratch::new()?);
+        let session = product.register(50)?.swap_remove(0);
+        product.add_items("item", items)?;
+        std::fs::copy(product.path(), floor.path())?;
+        Ok(Pair { scale, product, floor, session })
+    }
+
+    fn product<'p>(&'p self, arguments: &'p [&'p str]) -> Program<'p> {
+        Program::new("blackboard", move || self.blackboard(arguments))
+    }
+
+    fn floor<'p>(&'p self, arguments: &'p [&'p str]) -> Program<'p> {
+        Program::new("floor", move || self.floor_program(arguments))
+    }
+
+    fn blackboard(&self, arguments: &[&str]) -> Command {
+        let mut command = self.scale.blackboard(&self.product.path());
+        command.args(arguments).env("BLACKBOARD_SESSION_ID", &self.session);
+        command
+    }
+
+    fn floor_program(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.scale.program("floor"));
+        command.arg(arguments[0]).arg(self.floor.path()).args(&arguments[1..]).env_clear();
+        command
+    }
 }

@@ -178,15 +178,16 @@ impl Sqlite {
     }
 
     /// Moves what is in the write-ahead log into the database, without waiting: if somebody reads or writes now, it is
-    /// done later.
-    fn fold_log_back(&self) {
+    /// done later. The next commit then starts at the beginning of the file, which is cut off only on demand: growing it
+    /// again costs a process that goes on writing more than it gains.
+    fn fold_log_back(&self, cut_off: bool) {
         let Ok(connection) = self.take() else { return };
         if connection.busy_timeout(Duration::ZERO).is_ok() {
             // First the copying and syncing, which stands in no writer's way; then, if that was everything, cutting the
             // file off, which does, but has nothing left to do.
             let checkpoint = |mode| connection.wal_checkpoint_v2(DEFAULT_NAME, mode);
             let copied = checkpoint(CheckpointMode::PASSIVE).is_ok_and(|(frames, copied)| frames == copied);
-            let folded = copied && checkpoint(CheckpointMode::TRUNCATE).is_ok();
+            let folded = copied && (!cut_off || checkpoint(CheckpointMode::TRUNCATE).is_ok());
             let frames = if folded { 0 } else { self.frames.load(Ordering::Relaxed) };
             self.frames.store(frames, Ordering::Relaxed);
             self.frames_allowed.store(frames.saturating_add(FRAMES_BETWEEN_COMMITS), Ordering::Relaxed);
@@ -238,7 +239,7 @@ impl Store for Sqlite {
         }
         drop(turn);
         if self.frames.load(Ordering::Relaxed) > self.frames_allowed.load(Ordering::Relaxed) {
-            self.fold_log_back();
+            self.fold_log_back(false);
         }
         outcome
     }
@@ -257,7 +258,7 @@ impl Store for Sqlite {
 
     fn settle(&self) {
         if self.frames.load(Ordering::Relaxed) > FRAMES_KEPT {
-            self.fold_log_back();
+            self.fold_log_back(true);
         }
     }
 }
