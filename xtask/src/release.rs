@@ -38,7 +38,7 @@ pub fn build(options: Options) -> Result<PathBuf> {
     }
     if STATIC {
         let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
-        cargo.env(variable, "-C target-feature=+crt-static");
+        cargo.env(variable, "-C target-feature=+crt-static -C relocation-model=static");
     }
     let status = cargo.arg("--target-dir").arg(&directory).status()?;
     if !status.success() {

@@ -110,7 +110,7 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    const ENOUGH: usize = 16 * 1024;
+    const ENOUGH: usize = 4 * 1024;
 
     fn new(out: &'a mut dyn Write) -> Gathered<'a> {
         Gathered { bytes: Vec::with_capacity(2 * Gathered::ENOUGH), out }

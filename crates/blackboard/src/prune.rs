@@ -17,10 +17,10 @@ use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Range, Tx, Wante
 use crate::work::{Status, WorkItem};
 
 /// How many rows go in one transaction.
-const BATCH: usize = 500;
+const BATCH: usize = 650;
 
 /// How many transactions one command makes.
-const BATCHES_IN_PASSING: usize = 4;
+const BATCHES_IN_PASSING: usize = 3;
 
 /// How many agents go in one transaction: each takes its cursors along, and its finished items and heartbeats as far as
 /// the batch goes.
@@ -30,7 +30,7 @@ const AGENT_BATCH: usize = 20;
 const LOOKED_AT: usize = 1000;
 
 /// How many events are looked at in each of three places of the log, to know how large events are.
-const SAMPLE: usize = 50;
+const SAMPLE: usize = 16;
 
 /// How long nobody looks again once nothing is due.
 const REST: Duration = Duration::from_hours(1);

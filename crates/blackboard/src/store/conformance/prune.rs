@@ -111,14 +111,14 @@ fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
 }
 
 fn events_go_in_batches_and_whole_commits(fixture: &Fixture) {
-    // 500 is no multiple of 3, so the end of a batch lies within a commit.
-    for _ in 0..199 {
+    // 650 is no multiple of 3, so the end of a batch lies within a commit.
+    for _ in 0..249 {
         fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
     }
     fixture.pass_days(31);
     fixture.item("newest");
     let first = prune(fixture);
-    assert_eq!((first.events, first.more), (501, true));
+    assert_eq!((first.events, first.more), (651, true));
     assert_eq!(fixture.events()[0].commit_id, fixture.events()[0].id);
     assert_eq!(prune(fixture), Pruned { events: 96, agents: 0, more: false });
     assert_eq!(fixture.events().len(), 1);
@@ -198,7 +198,7 @@ fn an_agent_that_did_much_goes_over_several_batches(fixture: &Fixture) {
     for _ in 0..3 {
         fixture.beat(&session);
     }
-    let did: Vec<Row> = (0..1200)
+    let did: Vec<Row> = (0..1500)
         .map(|number| {
             let done = WorkItem {
                 status: Status::Completed,
@@ -221,7 +221,7 @@ fn an_agent_that_did_much_goes_over_several_batches(fixture: &Fixture) {
             (pruned.agents, pruned.more, items.iter().filter(|item| item.claimed_by.is_some()).count())
         })
         .collect();
-    assert_eq!(batches, [(0, true, 700), (0, true, 200), (1, false, 0)]);
+    assert_eq!(batches, [(0, true, 850), (0, true, 200), (1, false, 0)]);
 }
 
 fn an_ended_agent_with_open_work_stays(fixture: &Fixture) {
