@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Agent, AgentStatus, Agents};
 use crate::error::Result;
@@ -24,15 +24,19 @@ impl Default for AgentFilter {
     }
 }
 
-/// An agent in a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// An agent in a list. For programs it is the agent: they see the tree by its `parent_id`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedAgent {
     /// The session.
-    #[serde(flatten)]
     pub agent: Agent,
     /// How deep it stands below the session that it works for.
-    #[serde(skip)]
     pub depth: usize,
+}
+
+impl Serialize for ListedAgent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.agent.serialize(serializer)
+    }
 }
 
 impl Agents<'_> {
