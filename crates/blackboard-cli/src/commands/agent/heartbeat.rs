@@ -34,7 +34,7 @@ pub struct Heartbeat {
     #[arg(long, requires = "progress")]
     milestone: bool,
 
-    /// What it works on from now
+    /// What it works on from now; an empty text clears it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 

@@ -12,6 +12,7 @@
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `txn.rs` | a transaction: reading, and applying changes |
 //! | `columns.rs` | rows as columns |
+//! | `room.rs` | what takes the room in the file |
 //! | `faults.rs` | SQLite's errors in our words |
 
 mod columns;
