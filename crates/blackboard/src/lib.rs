@@ -29,7 +29,7 @@
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`event`] | the nouns; each verb is a method, in a file of its own |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`event`] | the nouns; each verb is a method, in a file of its own |
 //! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
@@ -40,10 +40,12 @@ pub mod agent;
 pub mod board;
 pub mod clock;
 pub mod duration;
+pub mod entry;
 pub mod error;
 pub mod event;
 pub mod export;
 pub mod id;
+mod json;
 pub mod metadata;
 mod names;
 pub mod process;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// A JSON object that the board stores and returns as it came, and never looks into.
+/// A JSON object that the board stores and returns as it came, and never looks into. In an answer it stands on one line.
 ///
 /// ```
 /// use blackboard::Metadata;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Metadata(Box<RawValue>);
+pub struct Metadata(#[serde(serialize_with = "crate::json::serialize_on_one_line")] Box<RawValue>);
 
 /// The most text that metadata may have.
 const MAX_BYTES: usize = 64 * 1024;
@@ -95,5 +95,12 @@ mod tests {
         for text in ["", "null", "\"text\"", "{", "{\"a\":}", &deep, &long] {
             assert!(Metadata::parse(text).is_err(), "{}", &text[..text.len().min(40)]);
         }
+    }
+
+    #[test]
+    fn an_answer_has_it_on_one_line() {
+        let metadata = Metadata::parse("{\n\"a\":1,\r\n\"b\":\"\\n\"}").unwrap();
+        assert_eq!(metadata.as_str(), "{\n\"a\":1,\r\n\"b\":\"\\n\"}");
+        assert_eq!(serde_json::to_string(&metadata).unwrap(), "{ \"a\":1,  \"b\":\"\\n\"}");
     }
 }

@@ -12,7 +12,7 @@ pub(super) enum Lines {
 /// Whether a character moves the cursor, turns the direction of the text, breaks the line or hides.
 ///
 /// The joiners U+200C and U+200D are not among them: emoji and several scripts can't be written without.
-pub(super) fn forges(character: char) -> bool {
+pub(crate) fn forges(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}' // direction

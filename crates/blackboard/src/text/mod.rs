@@ -137,6 +137,14 @@ pub fn check_id(what: &str, id: &str) -> Result<()> {
     Err(Error::invalid(format!("the id of the {what} {problem}: \"{shown}\"")))
 }
 
+/// A text of any length and kind inside a message: its beginning, with everything visible.
+pub(crate) fn shown(text: &str) -> String {
+    const CHARACTERS: usize = 120;
+    let beginning = first_characters(text, CHARACTERS);
+    let more = if beginning.len() < text.len() { "…" } else { "" };
+    escape_for_terminal(beginning).into_owned() + more
+}
+
 /// As much of a text as is looked at.
 fn beginning(text: &str, limit: usize) -> &str {
     first_characters(text, limit.saturating_mul(READ_AHEAD))

@@ -1,0 +1,134 @@
+//! JSON text that is stored as it came: what is checked about it, and how it is written into an answer.
+//!
+//! Nothing here builds values, so numbers of any size, `1.0` and the order of keys stay what they were.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// All the white space that JSON knows.
+pub(crate) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+
+/// The text without the white space around it.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches(WHITE_SPACE)
+}
+
+/// Whether the text is one JSON value. It takes no stack, however deep the value is.
+pub(crate) fn check_syntax(text: &str) -> serde_json::Result<&RawValue> {
+    serde_json::from_str(text)
+}
+
+/// What the syntax alone does not tell about a JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// How many arrays and objects stand inside each other: 0 for `1`, 2 for `[{}]`.
+    pub(crate) depth: usize,
+    /// Whether an escape names half of a character, such as `\ud800` alone, which many parsers refuse.
+    pub(crate) has_lone_surrogate: bool,
+}
+
+impl Shape {
+    /// Of a text whose syntax was checked.
+    pub(crate) fn of(text: &str) -> Shape {
+        let bytes = text.as_bytes();
+        let (mut depth, mut deepest, mut has_lone_surrogate) = (0_usize, 0, false);
+        let (mut at, mut in_string) = (0, false);
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'"' => in_string = !in_string,
+                b'\\' => {
+                    // The escaped character, or the `u` of a number that ends in plain digits.
+                    let rest = &bytes[at..];
+                    at += 1;
+                    match (code_unit(rest), code_unit(rest.get(6..).unwrap_or_default())) {
+                        (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) if rest.get(5) == Some(&b'\\') => {
+                            at += 10;
+                        }
+                        (Some(0xd800..=0xdfff), _) => has_lone_surrogate = true,
+                        _ => {}
+                    }
+                }
+                b'[' | b'{' if !in_string => {
+                    depth += 1;
+                    deepest = deepest.max(depth);
+                }
+                b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        Shape { depth: deepest, has_lone_surrogate }
+    }
+}
+
+/// The number of `u0041`, if that is what stands here.
+fn code_unit(escape: &[u8]) -> Option<u16> {
+    let digits = escape.strip_prefix(b"u")?.get(..4)?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// Serialises the text as it is, but on one line: an answer is a line, and in JSON a raw line break is only white space.
+pub(crate) fn serialize_on_one_line<R, S>(text: &R, serializer: S) -> Result<S::Ok, S::Error>
+where
+    R: Deref<Target = RawValue>,
+    S: Serializer,
+{
+    on_one_line(text).map_err(serde::ser::Error::custom)?.serialize(serializer)
+}
+
+fn on_one_line(text: &RawValue) -> serde_json::Result<Cow<'_, RawValue>> {
+    // `contains` of bytes is a `memchr`; values of a megabyte pass here.
+    let bytes = text.get().as_bytes();
+    if !bytes.contains(&b'\n') && !bytes.contains(&b'\r') {
+        return Ok(Cow::Borrowed(text));
+    }
+    RawValue::from_string(text.get().replace(['\n', '\r'], " ")).map(Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_what_is_open_at_once_and_not_what_stands_in_strings() {
+        for (text, depth) in [
+            ("1", 0),
+            ("[]", 1),
+            ("[{}]", 2),
+            ("[[],[],{\"a\":[1]}]", 3),
+            (r#""[[[""#, 0),
+            (r#"["\"[[", "\\", "[[\\\""]"#, 1),
+            (r#"{"[": "{"}"#, 1),
+        ] {
+            check_syntax(text).unwrap();
+            assert_eq!(Shape::of(text).depth, depth, "{text}");
+        }
+    }
+
+    #[test]
+    fn half_of_a_character_is_found_and_a_whole_one_is_not() {
+        for (text, lone) in [
+            (r#""\ud83d\ude00""#, false),
+            (r#""\uD83D\uDE00\ud83d\ude00""#, false),
+            (r#""\u0041\u00e4""#, false),
+            (r#""\\ud800""#, false),
+            (r#""\"\\\\ud800\\""#, false),
+            (r#""\ud800""#, true),
+            (r#""\udc00""#, true),
+            (r#""\ude00\ud83d""#, true),
+            (r#""\ud83d\\ude00""#, true),
+            (r#""\ud83dxude00""#, true),
+            (r#""\ud83d\ud83d\ude00""#, true),
+            (r#"{"\ud800":1}"#, true),
+            (r#""\\\ud800""#, true),
+        ] {
+            check_syntax(text).unwrap();
+            assert_eq!(Shape::of(text).has_lone_surrogate, lone, "{text}");
+            // The same judgement as a parser that builds the string.
+            assert_eq!(serde_json::from_str::<serde_json::Value>(text).is_err(), lone, "{text}");
+        }
+    }
+}
