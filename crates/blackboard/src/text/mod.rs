@@ -12,6 +12,7 @@ mod display;
 mod filter;
 mod secret;
 
+pub(crate) use control::forges;
 pub use display::escape_for_terminal;
 
 use crate::error::{Code, Error, Refusal, Result};

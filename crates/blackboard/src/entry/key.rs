@@ -1,0 +1,287 @@
+//! Which names entries may have: keys, patterns of keys, scopes and tags.
+//!
+//! Every path asks here: single operations, batches, transactions, queries and subscriptions. Nothing is altered on
+//! the way. Spaces are characters like any other, at the ends too: refusing them would be one more rule to know, and
+//! trimming them would make two keys one.
+
+use crate::error::{Code, Refusal, Result};
+use crate::text::{forges, shown};
+
+/// The most bytes of a key and of a pattern.
+pub const MAX_KEY_BYTES: usize = 1024;
+/// The most bytes of a scope's name.
+pub const MAX_SCOPE_BYTES: usize = 128;
+/// The most bytes of a tag.
+pub const MAX_TAG_BYTES: usize = 128;
+/// The most tags of an entry.
+pub const MAX_TAGS: usize = 64;
+
+/// What begins a key that names its scope as well, in the library where these names come from.
+const ABSOLUTE_PREFIX: &str = "polymathera:";
+
+/// What has a meaning in patterns.
+const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
+
+/// Refuses what can't be the key of an entry of this scope.
+///
+/// ```
+/// use blackboard::entry::check_key;
+///
+/// assert!(check_key("team-1", "task:write the docs").is_ok());
+/// let error = check_key("team-1", "team-1:task").unwrap_err();
+/// assert_eq!(error.hint(), Some("write \"task\"; the scope is named apart from the key"));
+/// ```
+pub fn check_key(scope: &str, key: &str) -> Result<()> {
+    if key.is_empty() {
+        return refuse("the key is empty", "name the entry, such as \"task:1\"");
+    }
+    if key.starts_with(':') || key.ends_with(':') {
+        let hint = match key.trim_matches(':') {
+            "" => "write a name, such as \"task:1\"; colons stand between the parts of a key".to_owned(),
+            inner => format!("write \"{}\"; colons stand between the parts of a key", shown(inner)),
+        };
+        return refuse(&format!("the key begins or ends with a colon: \"{}\"", shown(key)), &hint);
+    }
+    if let Some(wildcard) = key.chars().find(|character| WILDCARDS.contains(character)) {
+        return refuse(
+            &format!("the key contains '{wildcard}', which has a meaning in patterns: \"{}\"", shown(key)),
+            "write another character, such as '_'; to find keys by a pattern, query",
+        );
+    }
+    check_prefixes("key", scope, key)?;
+    check_size_and_characters("key", key, MAX_KEY_BYTES)
+}
+
+/// Refuses what can't be a pattern of keys of this scope. Its wildcards are those of Python's `fnmatch`.
+///
+/// ```
+/// use blackboard::entry::check_pattern;
+///
+/// assert!(check_pattern("team-1", "agent:*:results").is_ok());
+/// assert!(check_pattern("team-1", "team-1:*").is_err());
+/// ```
+pub fn check_pattern(scope: &str, pattern: &str) -> Result<()> {
+    if pattern.is_empty() {
+        return refuse("the pattern is empty", "write \"*\" for every key");
+    }
+    check_prefixes("pattern", scope, pattern)?;
+    check_size_and_characters("pattern", pattern, MAX_KEY_BYTES)
+}
+
+/// Refuses what can't be the name of a scope. Colons are allowed, as in `team:1`: a scope and a key are never joined.
+///
+/// ```
+/// use blackboard::entry::check_scope;
+///
+/// assert!(check_scope("team:1").is_ok());
+/// assert!(check_scope("team-*").is_err());
+/// ```
+pub fn check_scope(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return refuse("the name of the scope is empty", "leave it out for the scope \"default\"");
+    }
+    if let Some(wildcard) = name.chars().find(|character| WILDCARDS.contains(character)) {
+        return refuse(
+            &format!("the name of the scope contains '{wildcard}': \"{}\"", shown(name)),
+            "name one scope; patterns are for keys",
+        );
+    }
+    check_size_and_characters("name of the scope", name, MAX_SCOPE_BYTES)
+}
+
+/// Refuses what can't be a tag.
+///
+/// ```
+/// use blackboard::entry::check_tag;
+///
+/// assert!(check_tag("needs review").is_ok());
+/// assert!(check_tag("").is_err());
+/// ```
+pub fn check_tag(tag: &str) -> Result<()> {
+    if tag.is_empty() {
+        return refuse("a tag is empty", "leave it out");
+    }
+    check_size_and_characters("tag", tag, MAX_TAG_BYTES)
+}
+
+/// The tags as they are stored: each checked, each once, in order.
+///
+/// ```
+/// use blackboard::entry::tag_set;
+///
+/// let tags = ["urgent", "finance", "urgent"].map(String::from);
+/// assert_eq!(tag_set(tags.into())?, ["finance", "urgent"]);
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+pub fn tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
+    tags.iter().try_for_each(|tag| check_tag(tag))?;
+    tags.sort_unstable();
+    tags.dedup();
+    if tags.len() > MAX_TAGS {
+        return refuse(
+            &format!("there are {} tags; {MAX_TAGS} are allowed", tags.len()),
+            "keep the tags that somebody filters by, and put the rest into the metadata",
+        );
+    }
+    Ok(tags)
+}
+
+/// Refuses what names the scope a second time: the entry would not be where a reader looks for it.
+fn check_prefixes(what: &str, scope: &str, text: &str) -> Result<()> {
+    let in_scope = text.strip_prefix(scope).and_then(|rest| rest.strip_prefix(':'));
+    let (prefix, rest) = match (in_scope, text.strip_prefix(ABSOLUTE_PREFIX)) {
+        (Some(rest), _) => (format!("{scope}:"), rest),
+        (None, Some(rest)) => (ABSOLUTE_PREFIX.to_owned(), rest),
+        (None, None) => return Ok(()),
+    };
+    let instead = match (rest.trim_matches(':'), what) {
+        ("", "pattern") => "*".to_owned(),
+        ("", _) => "task:1".to_owned(),
+        (rest, _) => shown(rest),
+    };
+    refuse(
+        &format!("the {what} begins with \"{}\", which names a scope: \"{}\"", shown(&prefix), shown(text)),
+        &format!("write \"{instead}\"; the scope is named apart from the {what}"),
+    )
+}
+
+fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result<()> {
+    if text.len() > max_bytes {
+        return refuse(
+            &format!("the {what} has {} bytes; {max_bytes} are allowed: \"{}\"", text.len(), shown(text)),
+            "shorten it; long text belongs into the value",
+        );
+    }
+    if text.contains(forges) {
+        return refuse(
+            &format!("the {what} contains control or invisible characters: \"{}\"", shown(text)),
+            "write it without them; another agent could not tell it from a different one",
+        );
+    }
+    Ok(())
+}
+
+fn refuse<T>(message: &str, hint: &str) -> Result<T> {
+    Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused<T>(result: Result<T>, part: &str) {
+        let Err(error) = result else { panic!("not refused, expected: {part}") };
+        assert_eq!(error.code(), Code::InvalidValue);
+        assert!(error.to_string().contains(part), "{error}\nexpected: {part}");
+        assert!(error.to_string().len() < 1000 && !error.to_string().contains(forges), "{error}");
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty() && !hint.contains(forges)), "{error}");
+    }
+
+    #[test]
+    fn keys_of_every_kind_are_taken() {
+        let longest = "ä".repeat(MAX_KEY_BYTES / 2);
+        for key in [
+            "a",
+            "task:1",
+            "cache:monthly_metrics",
+            "with space",
+            " at the ends ",
+            "käse 🧀 👩‍💻",
+            "a::b",
+            "team-1",
+            "team-10:x",
+            "x:team-1:y",
+            "polymathera",
+            "xpolymathera:a",
+            "a/b\\c{d}!^~",
+            "%2A",
+            &longest,
+        ] {
+            check_key("team-1", key).unwrap();
+            check_pattern("team-1", key).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_rule_of_keys_has_its_own_words_and_the_first_one_speaks() {
+        let long = "x".repeat(MAX_KEY_BYTES + 1);
+        for (key, part) in [
+            ("", "is empty"),
+            (":", "a colon"),
+            (":*", "a colon"),
+            ("a:", "a colon"),
+            ("team-1:", "a colon"),
+            ("polymathera:", "a colon"),
+            ("a*", "contains '*'"),
+            ("team-1:b?", "contains '?'"),
+            ("a[", "contains '['"),
+            ("a]", "contains ']'"),
+            ("team-1:a", "begins with \"team-1:\""),
+            ("team-1:a\n", "begins with \"team-1:\""),
+            ("polymathera:a", "begins with \"polymathera:\""),
+            (&long, "has 1025 bytes; 1024 are allowed"),
+            ("a\nb", "control or invisible"),
+            ("a\0", "control or invisible"),
+            ("a\u{202e}b", "control or invisible"),
+            ("a\u{200b}", "control or invisible"),
+        ] {
+            refused(check_key("team-1", key), part);
+        }
+    }
+
+    #[test]
+    fn a_pattern_may_have_wildcards_and_colons_at_its_ends_but_no_scope() {
+        for pattern in ["*", ":", "task:", ":*", "[!a-c]?*", "team-*:x", "[t]eam-1:x"] {
+            check_pattern("team-1", pattern).unwrap();
+        }
+        let long = "*".repeat(MAX_KEY_BYTES + 1);
+        for (pattern, part) in [
+            ("", "is empty"),
+            ("team-1:*", "begins with \"team-1:\""),
+            ("team-1:", "begins with \"team-1:\""),
+            ("polymathera:*", "begins with \"polymathera:\""),
+            (&long, "has 1025 bytes"),
+            ("*\u{1b}[2J", "control or invisible"),
+        ] {
+            refused(check_pattern("team-1", pattern), part);
+        }
+        assert_eq!(
+            check_pattern("team-1", "team-1:").unwrap_err().hint(),
+            Some("write \"*\"; the scope is named apart from the pattern")
+        );
+    }
+
+    #[test]
+    fn scopes_are_plain_names() {
+        let long = "x".repeat(MAX_SCOPE_BYTES + 1);
+        for scope in ["default", "team:1", "two words", "käse", &long[1..]] {
+            check_scope(scope).unwrap();
+        }
+        for (scope, part) in [
+            ("", "is empty"),
+            ("a*", "contains '*'"),
+            ("a]", "contains ']'"),
+            (&long, "has 129 bytes; 128 are allowed"),
+            ("a\tb", "control or invisible"),
+        ] {
+            refused(check_scope(scope), part);
+        }
+    }
+
+    #[test]
+    fn tags_are_checked_bounded_and_a_set() {
+        let numbered = |count: usize| (0..count).map(|number| format!("tag {number}")).collect::<Vec<_>>();
+        assert_eq!(tag_set(Vec::new()).unwrap(), Vec::<String>::new());
+        assert_eq!(tag_set(numbered(MAX_TAGS)).unwrap().len(), MAX_TAGS);
+        refused(tag_set(numbered(MAX_TAGS + 1)), "there are 65 tags; 64 are allowed");
+        assert_eq!(tag_set([numbered(MAX_TAGS), numbered(MAX_TAGS)].concat()).unwrap().len(), MAX_TAGS);
+        for (tag, part) in [
+            ("", "is empty"),
+            ("a\rb", "control or invisible"),
+            (&*"x".repeat(MAX_TAG_BYTES + 1), "has 129 bytes; 128 are allowed"),
+        ] {
+            refused(tag_set(vec!["fine".to_owned(), tag.to_owned()]), part);
+        }
+    }
+}
