@@ -52,7 +52,7 @@ pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_size_and_characters("key", key, MAX_KEY_BYTES)
 }
 
-/// Refuses what can't be a pattern of keys of this scope. Its wildcards are those of Python's `fnmatch`.
+/// Refuses what can't be a pattern of keys of this scope. What a pattern means is with [`Glob`](super::Glob).
 ///
 /// ```
 /// use blackboard::entry::check_pattern;
