@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use blackboard::agent::Agent;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::entry::{By, DEFAULT_SCOPE};
 use blackboard::process::find_agent;
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
@@ -19,6 +20,7 @@ use blackboard::text::TextRules;
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::args::Globals;
+use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, Config};
 use crate::environment::Environment;
 use crate::location::{self, Target};
@@ -96,6 +98,25 @@ impl Context {
         };
         self.sweep(&board, session.as_deref());
         Ok((board, session))
+    }
+
+    /// The board, for a command that changes entries, and on whose behalf.
+    pub fn writing_by(&self, acting: Acting) -> Result<(Board, By)> {
+        let fences = acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
+        let (board, session) = self.writing(acting.session.session.as_deref())?;
+        Ok((board, By { author: acting.agent, session, fences, operation: acting.operation }))
+    }
+
+    /// The scope that is named, or that of the environment, or the usual one.
+    pub fn scope(&self, given: &InScope) -> Result<String> {
+        match (&given.scope, &self.environment.scope) {
+            (Some(scope), _) => Ok(scope.clone()),
+            (None, Some(scope)) => {
+                let text = scope.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SCOPE is not text"));
+                text.map(str::to_owned)
+            }
+            (None, None) => Ok(DEFAULT_SCOPE.to_owned()),
+        }
     }
 
     /// The board, for a command that needs a session to act.
@@ -213,6 +234,7 @@ impl Context {
                 allow_secret_looking: self.globals.allow_secret_looking,
                 ..TextRules::default()
             },
+            ..Settings::default()
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Environment {
     pub(crate) prune_after: Option<OsString>,
     /// `BLACKBOARD_SESSION_ID`: the session that acts.
     pub(crate) session: Option<OsString>,
+    /// `BLACKBOARD_SCOPE`: the scope of entries.
+    pub(crate) scope: Option<OsString>,
     /// `BLACKBOARD_PID`: the process behind a session that registers.
     pub(crate) pid: Option<OsString>,
     /// What agents tell their children about themselves: `CLAUDE_PID`, `OPENCODE_PID`.
@@ -44,6 +46,7 @@ impl Environment {
             stale_threshold: set("BLACKBOARD_STALE_THRESHOLD"),
             prune_after: set("BLACKBOARD_PRUNE_AFTER"),
             session: set("BLACKBOARD_SESSION_ID"),
+            scope: set("BLACKBOARD_SCOPE"),
             pid: set("BLACKBOARD_PID"),
             agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
         }
@@ -67,6 +70,7 @@ mod tests {
                 stale_threshold: Some("BLACKBOARD_STALE_THRESHOLD".into()),
                 prune_after: Some("BLACKBOARD_PRUNE_AFTER".into()),
                 session: Some("BLACKBOARD_SESSION_ID".into()),
+                scope: Some("BLACKBOARD_SCOPE".into()),
                 pid: Some("BLACKBOARD_PID".into()),
                 agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
             }

@@ -26,7 +26,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
     let delivered =
         outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, json, &mut stdout));
     let code = match delivered {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(output::Failure::Output(error)) => {
             let fault = Fault::new(Code::Io, "the answer could not be written to standard output")
@@ -72,8 +72,8 @@ pub fn version() -> ExitCode {
 /// Large enough that a long list costs few system calls, small enough to be nothing.
 const BUFFER: usize = 32 * 1024;
 
-/// Writes the whole answer, and only then does what has to wait for it.
-fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Result {
+/// Writes the whole answer, and only then does what has to wait for it. Returns the exit code of the call.
+fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Result<u8> {
     let mut out = BufWriter::with_capacity(BUFFER, stdout);
     let now = SystemClock.now();
     let written = if json {
@@ -86,7 +86,7 @@ fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Resu
     drop(out.into_parts());
     flushed?;
     outcome.after_flush.into_iter().for_each(|action| action());
-    Ok(())
+    Ok(outcome.exit_code)
 }
 
 /// Says what went wrong, as an object if a program listens.
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    fn happens_after(json: bool, out: &mut dyn Write) -> (output::Result, bool) {
+    fn happens_after(json: bool, out: &mut dyn Write) -> (output::Result<u8>, bool) {
         let happened = Rc::new(Cell::new(false));
         let outcome = Outcome::new(Torn).after_flush({
             let happened = Rc::clone(&happened);
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn what_waits_for_the_answer_happens_only_when_it_was_written() {
         let mut written = Vec::new();
-        assert!(matches!(happens_after(false, &mut written), (Ok(()), true)));
+        assert!(matches!(happens_after(false, &mut written), (Ok(0), true)));
         assert_eq!(written, b"first\n");
         assert!(matches!(happens_after(false, &mut Closed), (Err(output::Failure::Output(_)), false)));
         assert!(matches!(happens_after(true, &mut Vec::new()), (Err(output::Failure::Board(_)), false)));

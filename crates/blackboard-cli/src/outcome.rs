@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use blackboard::Code;
+
 use crate::envelope::Answer;
 use crate::output::{self, Screen};
 
@@ -20,12 +22,28 @@ pub struct Outcome {
     pub answer: Box<dyn Render>,
     /// What to do, in this order, once the answer has left this process.
     pub after_flush: Vec<Box<dyn FnOnce()>>,
+    /// With which exit code the call ends once the answer was written.
+    pub exit_code: u8,
 }
 
 impl Outcome {
     /// An answer with nothing to do after it.
     pub fn new(answer: impl Render + 'static) -> Outcome {
-        Outcome { answer: Box::new(answer), after_flush: Vec::new() }
+        Outcome { answer: Box::new(answer), after_flush: Vec::new(), exit_code: 0 }
+    }
+
+    /// The answer is no: the call ends with the exit code of `code`, though this is no error.
+    #[must_use]
+    pub fn that_means(mut self, code: Code) -> Outcome {
+        self.exit_code = code.exit_code();
+        self
+    }
+
+    /// Ends with the exit code of another program.
+    #[must_use]
+    pub fn with_exit_code(mut self, exit_code: u8) -> Outcome {
+        self.exit_code = exit_code;
+        self
     }
 
     /// Does something once the answer was written and flushed, and only then: a cursor must not move past what its
@@ -42,6 +60,7 @@ impl fmt::Debug for Outcome {
         formatter
             .debug_struct("Outcome")
             .field("after_flush", &self.after_flush.len())
+            .field("exit_code", &self.exit_code)
             .finish_non_exhaustive()
     }
 }

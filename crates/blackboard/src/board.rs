@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::agent::Agents;
 use crate::clock::{Clock, SystemClock};
+use crate::entry::{By, Scope};
 use crate::error::{Code, Fault, Result};
 use crate::event::Events;
 use crate::id::{Ids, RandomIds};
@@ -112,6 +113,11 @@ impl Board {
         Events { board: self }
     }
 
+    /// What agents share: the entries of a scope.
+    pub fn scope(&self, name: &str) -> Scope<'_> {
+        Scope { board: self, name: name.to_owned(), by: By::default() }
+    }
+
     /// What the board is set to.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -168,6 +174,26 @@ impl Board {
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         self.commit_with(Commit { name, wanted, patience: Patience::Never }, f)
+    }
+
+    /// As [`Board::commit`] or [`Board::try_commit`].
+    pub(crate) fn commit_patiently<T: Pending>(
+        &self,
+        patience: Patience,
+        name: &'static str,
+        wanted: &[Wanted],
+        f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        self.commit_with(Commit { name, wanted, patience }, f)
+    }
+
+    /// Whoever acts, with a clean name.
+    pub(crate) fn checked_by(&self, by: &By) -> Result<By> {
+        let author = by.author.as_ref().map(|author| self.settings.text.field(author)).transpose()?;
+        if author.as_ref().is_some_and(String::is_empty) {
+            return Err(crate::Error::invalid("the name of the author is empty"));
+        }
+        Ok(By { author, ..by.clone() })
     }
 
     /// As [`Board::commit`], under the caller's name for this operation: whoever calls again with the same name

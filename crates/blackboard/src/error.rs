@@ -109,6 +109,8 @@ codes! {
     ProjectNotFound, "project_not_found", 3;
     /// There is no such work item.
     WorkNotFound, "work_not_found", 3;
+    /// There is no such entry.
+    EntryNotFound, "entry_not_found", 3;
     /// No work item is available.
     NothingAvailable, "nothing_available", 3;
     /// Another session holds the work item.
@@ -121,7 +123,9 @@ codes! {
     WorkBlocked, "work_blocked", 4;
     /// The session does not hold the work item.
     NotHolder, "not_holder", 4;
-    /// The fence is not the one under which the work item is held now.
+    /// Another session holds it, and it alone may change it.
+    Held, "held", 4;
+    /// The fence is not the one under which the work item or lock is held now.
     StaleFence, "stale_fence", 4;
     /// The dependency would close a circle.
     DependencyCycle, "dependency_cycle", 4;
@@ -135,6 +139,8 @@ codes! {
     Conflict, "conflict", 4;
     /// The cursor lies ahead of the board.
     CursorAhead, "cursor_ahead", 4;
+    /// Retention has removed what was asked for.
+    Compacted, "compacted", 4;
     /// Others may read or write the database, or it is not a plain file of one's own.
     UnsafePermissions, "unsafe_permissions", 5;
     /// The file system does not let this user write here.
@@ -143,6 +149,8 @@ codes! {
     SecretLooking, "secret_looking", 5;
     /// Somebody held the write lock for longer than the time limit.
     Busy, "busy", 6;
+    /// What was waited for did not come in time.
+    TimedOut, "timed_out", 6;
 }
 
 impl fmt::Display for Code {

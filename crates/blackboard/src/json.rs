@@ -21,6 +21,20 @@ pub(crate) fn check_syntax(text: &str) -> serde_json::Result<&RawValue> {
     serde_json::from_str(text)
 }
 
+/// The bytes of a text whose syntax was checked, without the white space between its parts.
+pub(crate) fn without_white_space(text: &str) -> impl Iterator<Item = u8> + '_ {
+    let (mut in_string, mut escaped) = (false, false);
+    text.bytes().filter(move |byte| {
+        let keeps = in_string || !matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        match byte {
+            b'"' if !escaped => in_string = !in_string,
+            _ => {}
+        }
+        escaped = in_string && !escaped && *byte == b'\\';
+        keeps
+    })
+}
+
 /// What the syntax alone does not tell about a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {

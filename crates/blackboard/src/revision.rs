@@ -90,6 +90,10 @@ impl Pending for () {
     fn resolve(&mut self, _first: Revision) {}
 }
 
+impl Pending for u64 {
+    fn resolve(&mut self, _first: Revision) {}
+}
+
 impl Pending for bool {
     fn resolve(&mut self, _first: Revision) {}
 }

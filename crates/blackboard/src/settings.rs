@@ -24,8 +24,10 @@ pub struct Settings {
     pub keep_completed_agents: Duration,
     /// How long agents are kept that were found dead.
     pub keep_stale_agents: Duration,
-    /// How many bytes the log may take, about.
+    /// How many bytes the log and superseded values may take, about.
     pub max_log_bytes: u64,
+    /// How many bytes the value of an entry may have.
+    pub max_value_bytes: usize,
     /// What happens to text on its way in.
     pub text: TextRules,
 }
@@ -41,6 +43,7 @@ impl Default for Settings {
             keep_completed_agents: DAY,
             keep_stale_agents: 7 * DAY,
             max_log_bytes: 256 * 1024 * 1024,
+            max_value_bytes: 1024 * 1024,
             text: TextRules::default(),
         }
     }

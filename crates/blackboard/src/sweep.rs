@@ -14,6 +14,7 @@ pub(crate) use self::clock_mark::ClockMark;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
+use crate::entry::{Entry, Lease, leases_of, release_leases};
 use crate::error::{Code, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
@@ -48,6 +49,8 @@ pub struct Swept {
     pub pids_verified: Vec<String>,
     /// How many old heartbeats were removed.
     pub heartbeats_pruned: u64,
+    /// How many entries were removed because their time was over.
+    pub entries_expired: u64,
 }
 
 /// An agent that was found dead.
@@ -60,6 +63,8 @@ pub struct StaleAgent {
     pub agent_name: String,
     /// The work items that it held.
     pub released_items: Vec<String>,
+    /// What else hung on it: locks, file reservations, leased entries.
+    pub released_leases: Vec<Lease>,
     /// Its process.
     #[serde(skip)]
     pub pid: Option<u32>,
@@ -80,15 +85,25 @@ impl Board {
     /// ```
     pub fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         let mut swept = self.sweep_agents(sweep, Patience::Wait)?;
-        swept.heartbeats_pruned = if sweep.dry_run { 0 } else { self.prune_heartbeats()? };
+        if !sweep.dry_run {
+            swept.heartbeats_pruned = self.prune_heartbeats()?;
+            loop {
+                match self.expire_entries(Patience::Wait)? {
+                    0 => break,
+                    expired => swept.entries_expired += expired,
+                }
+            }
+        }
         Ok(swept)
     }
 
     /// The sweep that rides along with other commands: never waits, never fails, looks at no more than 1,000 silent
-    /// agents and marks or refreshes no more than 100 of them.
+    /// agents, marks or refreshes no more than 100 of them, and removes no more than 100 expired entries.
     pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
         let sweep = Sweep { caller: caller.map(str::to_owned), ..Sweep::default() };
-        self.sweep_agents(&sweep, Patience::Never).unwrap_or_default()
+        let mut swept = self.sweep_agents(&sweep, Patience::Never).unwrap_or_default();
+        swept.entries_expired = self.expire_entries(Patience::Never).unwrap_or_default();
+        swept
     }
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
@@ -184,10 +199,14 @@ impl Board {
         patience: Patience,
     ) -> Result<Option<StaleAgent>> {
         let session = &silent.session_id;
-        let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Range(Range::claimed_by(session))];
+        let wanted = [
+            Wanted::Row(Key::Agent(session.clone())),
+            Wanted::Range(Range::claimed_by(session)),
+            Wanted::Range(Range::leased_by(session)),
+        ];
         if dry_run {
             return self.read(&wanted, |tx| {
-                let held = held_items(tx, session)?;
+                let held = Held::of(tx, session)?;
                 Ok(Some(decide(silent.clone(), held, liveness, tx.now()).1))
             });
         }
@@ -199,22 +218,9 @@ impl Board {
             else {
                 return Ok((Changes::new(), None));
             };
-            let (changes, stale) = decide(agent, held_items(tx, session)?, liveness, tx.now());
+            let (changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
             Ok((changes, Some(stale)))
         })
-    }
-
-    fn commit_patiently<T: Pending>(
-        &self,
-        patience: Patience,
-        name: &'static str,
-        wanted: &[Wanted],
-        f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
-    ) -> Result<T> {
-        match patience {
-            Patience::Wait => self.commit(name, wanted, f),
-            Patience::Never => self.try_commit(name, wanted, f),
-        }
     }
 
     /// Whether silence means anything. If the wall clock moved against the monotonic one, nobody had a chance to be
@@ -242,16 +248,25 @@ impl Board {
     }
 }
 
-fn held_items(tx: &dyn Tx, session: &str) -> Result<Vec<WorkItem>> {
-    let mut items = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
-    items.retain(|item| item.is_held_by(session));
-    Ok(items)
+/// What a session holds.
+#[derive(Default)]
+struct Held {
+    items: Vec<WorkItem>,
+    leased: Vec<Entry>,
+}
+
+impl Held {
+    fn of(tx: &dyn Tx, session: &str) -> Result<Held> {
+        let mut items = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
+        items.retain(|item| item.is_held_by(session));
+        Ok(Held { items, leased: leases_of(tx, session)? })
+    }
 }
 
 /// What changes when an agent is found dead.
 fn decide(
     mut agent: Agent,
-    held: Vec<WorkItem>,
+    Held { items: held, leased }: Held,
     liveness: Liveness,
     now: Timestamp,
 ) -> (Changes, StaleAgent) {
@@ -281,10 +296,12 @@ fn decide(
             changes.put(item);
         }
     }
+    let released_leases = release_leases(&agent, AgentStatus::Stale, leased, &mut changes);
     let stale = StaleAgent {
         session_id: agent.session_id.clone(),
         agent_name: name,
         released_items: held.into_iter().map(|item| item.item_id).collect(),
+        released_leases,
         pid: agent.pid,
     };
     agent.status = AgentStatus::Stale;
@@ -311,6 +328,10 @@ mod tests {
     use super::*;
     use crate::store::conformance::{an_agent, an_item};
 
+    fn holding(items: &[&str]) -> Held {
+        Held { items: items.iter().map(|item| an_item(item)).collect(), leased: Vec::new() }
+    }
+
     #[test]
     fn a_shared_process_that_may_live_has_more_time() {
         use Liveness::{Alive, Dead, Unknown};
@@ -334,10 +355,9 @@ mod tests {
     #[test]
     fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
         let agent = Agent { pid: Some(12), ..an_agent("a") };
-        let (changes, stale) = decide(agent.clone(), Vec::new(), Liveness::Dead, Timestamp::EPOCH);
+        let (changes, stale) = decide(agent.clone(), Held::default(), Liveness::Dead, Timestamp::EPOCH);
         assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
-        let (changes, stale) =
-            decide(agent, vec![an_item("x"), an_item("y")], Liveness::Dead, Timestamp::EPOCH);
+        let (changes, stale) = decide(agent, holding(&["x", "y"]), Liveness::Dead, Timestamp::EPOCH);
         assert_eq!((changes.events.len(), changes.put.len()), (2, 3));
         assert_eq!(stale.released_items, ["x", "y"]);
     }
@@ -351,7 +371,7 @@ mod tests {
             (Some(12), Liveness::Alive, "PID 12 is shared with other sessions"),
         ] {
             let agent = Agent { pid, ..an_agent("a") };
-            let (changes, _) = decide(agent, Vec::new(), liveness, Timestamp::EPOCH);
+            let (changes, _) = decide(agent, Held::default(), liveness, Timestamp::EPOCH);
             let summary = &changes.events[0].summary;
             assert!(summary.ends_with(&format!(", {expected})")), "{pid:?}, {liveness:?}: {summary}");
         }
@@ -361,7 +381,7 @@ mod tests {
     fn the_dead_work_on_nothing_that_was_taken_from_them() {
         for (current_work, expected) in [(an_item("x").title, None), ("Lunch".to_owned(), Some("Lunch"))] {
             let agent = Agent { current_work: Some(current_work), ..an_agent("a") };
-            let (changes, _) = decide(agent, vec![an_item("x")], Liveness::Dead, Timestamp::EPOCH);
+            let (changes, _) = decide(agent, holding(&["x"]), Liveness::Dead, Timestamp::EPOCH);
             let Some(crate::store::Row::Agent(stale)) = changes.put.last() else { panic!("{changes:?}") };
             assert_eq!(stale.current_work.as_deref(), expected);
         }

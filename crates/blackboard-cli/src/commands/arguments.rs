@@ -14,6 +14,33 @@ pub struct Session {
     pub session: Option<String>,
 }
 
+/// The scope of entries.
+#[derive(clap::Args, Debug)]
+pub struct InScope {
+    /// The scope that the keys are in [default: $BLACKBOARD_SCOPE, or "default"]
+    #[arg(long, value_name = "NAME")]
+    pub scope: Option<String>,
+}
+
+/// On whose behalf entries are changed, and under which condition.
+#[derive(clap::Args, Debug)]
+pub struct Acting {
+    /// The name of the author [default: the name of the session's agent, or "cli"]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+
+    #[command(flatten)]
+    pub session: Session,
+
+    /// Only if this is still held at this fence: lock:NAME=N or work:ID=N
+    #[arg(long = "fence", value_name = "HELD=N")]
+    pub fences: Vec<String>,
+
+    /// A name for this call: repeated with the same one it gives the same answer, and counts once
+    #[arg(long = "op", value_name = "ID")]
+    pub operation: Option<String>,
+}
+
 /// A work item, by position or by `--id`.
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]

@@ -4,7 +4,7 @@
 //! words it is called and where the help lists it; parsing, help, completions and `docs/cli.md` all follow from it.
 
 mod agent;
-mod arguments;
+pub mod arguments;
 mod command;
 mod completions;
 mod export;

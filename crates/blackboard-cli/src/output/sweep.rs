@@ -30,8 +30,8 @@ impl Render for SweptBoard {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Swept { stale_agents, pids_verified, heartbeats_pruned } = &self.swept;
-        if stale_agents.is_empty() && *heartbeats_pruned == 0 {
+        let Swept { stale_agents, pids_verified, heartbeats_pruned, entries_expired } = &self.swept;
+        if stale_agents.is_empty() && *heartbeats_pruned == 0 && *entries_expired == 0 {
             screen.line(format_args!("No stale agents detected."))?;
             return verified(pids_verified, screen);
         }
@@ -49,6 +49,13 @@ impl Render for SweptBoard {
         let released: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
         let items = if released == 1 { "item" } else { "items" };
         screen.line(format_args!("  {release}: {released} work {items} from stale agents"))?;
+        let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
+        if leases > 0 {
+            screen.line(format_args!("  {release}: {leases} locks, reservations and leased entries"))?;
+        }
+        if *entries_expired > 0 {
+            screen.line(format_args!("  Expired: {entries_expired} entries"))?;
+        }
         if !self.dry_run {
             screen.line(format_args!(
                 "  Pruned: {heartbeats_pruned} heartbeat records older than {}",

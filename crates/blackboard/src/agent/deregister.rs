@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, existing};
 use crate::clock::Timestamp;
+use crate::entry::{Entry, Lease, leases_of, release_leases};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -20,6 +21,8 @@ pub struct Deregistered {
     pub agent: Agent,
     /// The work items that it gave back.
     pub released: Vec<String>,
+    /// What else hung on it and went: locks, file reservations, leased entries.
+    pub leases: Vec<Lease>,
     /// The delegates in the same process, which ended with it.
     pub delegates: Vec<String>,
     /// How long it lasted.
@@ -49,6 +52,7 @@ impl Agents<'_> {
         let wanted = [
             Wanted::Row(Key::Agent(session.to_owned())),
             Wanted::Range(Range::claimed_by(session)),
+            Wanted::Range(Range::leased_by(session)),
             Wanted::Range(Range::delegates_of(session)),
         ];
         self.board.commit("agent deregister", &wanted, |tx| Ok(decide(ending_with(tx, session)?, tx.now())))
@@ -59,6 +63,14 @@ impl Agents<'_> {
 struct Ending {
     agent: Agent,
     held: Vec<WorkItem>,
+    leased: Vec<Entry>,
+}
+
+/// What sessions gave back.
+#[derive(Default)]
+struct GivenBack {
+    items: Vec<String>,
+    leases: Vec<Lease>,
 }
 
 /// The session, and after it those that can't outlive it. Nobody ends twice, even if another program made a session
@@ -89,7 +101,8 @@ impl Ending {
     fn read(tx: &dyn Tx, agent: Agent) -> Result<Ending> {
         let mut held = tx.rows::<WorkItem>(&Range::claimed_by(&agent.session_id))?;
         held.retain(|item| item.is_held_by(&agent.session_id));
-        Ok(Ending { agent, held })
+        let leased = leases_of(tx, &agent.session_id)?;
+        Ok(Ending { agent, held, leased })
     }
 }
 
@@ -97,30 +110,40 @@ fn decide((first, delegates): (Ending, Vec<Ending>), now: Timestamp) -> (Changes
     let agent = &first.agent;
     let duration_seconds = agent.ended_at.unwrap_or(now).since(agent.started_at).as_secs();
     let mut changes = Changes::new();
-    let mut released = Vec::new();
+    let mut given_back = GivenBack::default();
     if agent.status == AgentStatus::Completed {
-        let (agent, delegates) = (first.agent, Vec::new());
-        let ended = Deregistered { agent, released, delegates, duration_seconds, already_ended: true };
+        let ended = Deregistered {
+            agent: first.agent,
+            released: Vec::new(),
+            leases: Vec::new(),
+            delegates: Vec::new(),
+            duration_seconds,
+            already_ended: true,
+        };
         return (changes, ended);
     }
     // Whoever ends last is told of last.
     let mut ended = Vec::new();
     for delegate in delegates.into_iter().rev() {
-        ended.push(end(delegate, now, &mut changes, &mut released).session_id);
+        ended.push(end(delegate, now, &mut changes, &mut given_back).session_id);
     }
     ended.reverse();
-    let agent = end(first, now, &mut changes, &mut released);
-    (changes, Deregistered { agent, released, delegates: ended, duration_seconds, already_ended: false })
+    let agent = end(first, now, &mut changes, &mut given_back);
+    let GivenBack { items: released, leases } = given_back;
+    let ended =
+        Deregistered { agent, released, leases, delegates: ended, duration_seconds, already_ended: false };
+    (changes, ended)
 }
 
 /// Ends one session, which gives back what it holds.
-fn end(ending: Ending, now: Timestamp, changes: &mut Changes, released: &mut Vec<String>) -> Agent {
-    let Ending { mut agent, held } = ending;
+fn end(ending: Ending, now: Timestamp, changes: &mut Changes, given_back: &mut GivenBack) -> Agent {
+    let Ending { mut agent, held, leased } = ending;
     for mut item in held {
         crate::work::give_back(&mut item, &agent, changes);
         agent = agent.done_with(&item).unwrap_or(agent);
-        released.push(item.item_id);
+        given_back.items.push(item.item_id);
     }
+    given_back.leases.extend(release_leases(&agent, AgentStatus::Completed, leased, changes));
     let lasted = now.since(agent.started_at);
     agent.status = AgentStatus::Completed;
     agent.ended_at = Some(now);
@@ -148,10 +171,12 @@ mod tests {
         for (status, held, delegates, told) in
             [(Active, 0, 0, 1), (Idle, 2, 0, 3), (Active, 1, 2, 4), (Stale, 0, 0, 1), (Completed, 0, 0, 0)]
         {
-            let ending = |session: &str| Ending { agent: an_agent(session), held: Vec::new() };
+            let ending =
+                |session: &str| Ending { agent: an_agent(session), held: Vec::new(), leased: Vec::new() };
             let first = Ending {
                 agent: Agent { status, current_work: Some(an_item("x").title), ..an_agent("me") },
                 held: (0..held).map(|number| an_item(&number.to_string())).collect(),
+                leased: Vec::new(),
             };
             let others = (0..delegates).map(|number| ending(&number.to_string())).collect();
             let (changes, ended) = decide((first, others), Timestamp::EPOCH);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
 use crate::clock::Timestamp;
+use crate::entry::{Entry, Lease};
 use crate::error::Result;
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
@@ -58,6 +59,9 @@ pub struct HeartbeatRecorded {
     pub recovered: bool,
     /// The work items that it held then and lost.
     pub lost: Vec<String>,
+    /// What else hung on it then and went: locks, file reservations, leased entries.
+    #[serde(default)]
+    pub lost_leases: Vec<Lease>,
     /// The last revision of the board that concerns it.
     pub revision: Revision,
 }
@@ -90,8 +94,8 @@ impl Agents<'_> {
             let agent = existing(tx, &beat.session)?;
             let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
             let lost = match agent.status {
-                AgentStatus::Stale => lost_at(tx, agent.revision)?,
-                _ => Vec::new(),
+                AgentStatus::Stale => Lost::at(tx, agent.revision)?,
+                _ => Lost::default(),
             };
             decide(&beat, &agent, item.as_ref(), lost, tx.now())
         })
@@ -114,7 +118,7 @@ fn decide(
     beat: &Beat,
     before: &Agent,
     item: Option<&WorkItem>,
-    lost: Vec<String>,
+    lost: Lost,
     now: Timestamp,
 ) -> Result<(Changes, HeartbeatRecorded)> {
     if before.status == AgentStatus::Completed {
@@ -137,11 +141,9 @@ fn decide(
     };
     let mut revision = agent.revision;
     if recovered {
-        let summary = match lost.len() {
-            0 => format!("Agent \"{name}\" recovered"),
-            count => format!("Agent \"{name}\" recovered; it had lost {count} work item(s)"),
-        };
-        revision = changes.event(event(EventType::AgentRecovered, summary).with("lost", lost.clone()));
+        let told = event(EventType::AgentRecovered, format!("Agent \"{name}\" recovered{}", lost.told()))
+            .with("lost", lost.items.clone());
+        revision = changes.event(told);
     } else if (before.status, &before.current_work, &before.metadata)
         != (agent.status, &agent.current_work, &agent.metadata)
     {
@@ -178,22 +180,52 @@ fn decide(
         current_work: agent.current_work.clone(),
         progress: beat.progress.clone(),
         recovered,
-        lost,
+        lost: lost.items,
+        lost_leases: lost.leases,
         revision,
     };
     changes.put(agent);
     Ok((changes, answer))
 }
 
-/// The work items that the commit at `revision` set free: what a session lost when it was marked stale. Nothing is
-/// known of them if that commit was pruned.
-fn lost_at(tx: &dyn Tx, revision: Revision) -> Result<Vec<String>> {
-    let commit = tx.events(&Page::after(revision.previous(), 1))?;
-    Ok(commit
-        .iter()
-        .filter(|event| event.commit_id == revision && event.event_type == EventType::StaleLocksReleased)
-        .flat_map(items_of)
-        .collect())
+/// What a session lost when it was marked stale. Nothing is known of it if that commit was pruned.
+#[derive(Default)]
+struct Lost {
+    items: Vec<String>,
+    leases: Vec<Lease>,
+}
+
+impl Lost {
+    /// What the commit at `revision` set free.
+    fn at(tx: &dyn Tx, revision: Revision) -> Result<Lost> {
+        let mut lost = Lost::default();
+        for event in tx.events(&Page::after(revision.previous(), 1))? {
+            match event.event_type {
+                _ if event.commit_id != revision => {}
+                EventType::StaleLocksReleased => lost.items.extend(items_of(&event)),
+                EventType::EntryDeleted => {
+                    let version = tx.version(event.id)?.map(|version| version.entry);
+                    lost.leases.extend(version.map(|Entry { scope, key, .. }| Lease { scope, key }));
+                }
+                _ => {}
+            }
+        }
+        Ok(lost)
+    }
+
+    /// The end of a sentence.
+    fn told(&self) -> String {
+        let leases = match self.leases.len() {
+            0 => String::new(),
+            count => format!("{count} lock(s) or entries"),
+        };
+        match (self.items.len(), leases.as_str()) {
+            (0, "") => String::new(),
+            (0, leases) => format!("; it had lost {leases}"),
+            (items, "") => format!("; it had lost {items} work item(s)"),
+            (items, leases) => format!("; it had lost {items} work item(s) and {leases}"),
+        }
+    }
 }
 
 fn items_of(event: &Event) -> Vec<String> {
@@ -220,7 +252,7 @@ mod tests {
         ] {
             let agent = Agent { current_work: before.map(str::to_owned), ..an_agent("me") };
             let beat = Beat { work: said.map(str::to_owned), ..Beat::of("me") };
-            let (changes, answer) = decide(&beat, &agent, None, Vec::new(), Timestamp::EPOCH).unwrap();
+            let (changes, answer) = decide(&beat, &agent, None, Lost::default(), Timestamp::EPOCH).unwrap();
             let context = format!("{before:?}, then {said:?}");
             assert_eq!(answer.current_work.as_deref(), after, "{context}");
             assert_eq!(changes.events.len(), told, "{context}");

@@ -72,7 +72,6 @@ impl Value {
 
     /// From text that an engine stored. It was checked when it was written, but a damaged file must not put something
     /// that is not JSON into an answer.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the engines, as soon as they store entries"))]
     pub(crate) fn from_stored(text: String) -> Result<Value> {
         RawValue::from_string(text)
             .map(|raw| Value(raw.into()))
@@ -121,6 +120,22 @@ impl Value {
     /// The text as it came.
     pub fn as_str(&self) -> &str {
         self.0.get()
+    }
+
+    /// Whether both are the same text but for the white space between their parts. Numbers are not computed with, so
+    /// that `1.0` is not `1` and what fits no machine word is compared digit by digit.
+    ///
+    /// ```
+    /// use blackboard::entry::Value;
+    ///
+    /// let spaced = Value::parse(r#"{"a": [1, "b c"]}"#, 1024)?;
+    /// assert!(spaced.says_the_same_as(&Value::parse(r#"{"a":[1,"b c"]}"#, 1024)?));
+    /// assert!(!spaced.says_the_same_as(&Value::parse(r#"{"a":[1,"bc"]}"#, 1024)?));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn says_the_same_as(&self, other: &Value) -> bool {
+        self == other
+            || json::without_white_space(self.as_str()).eq(json::without_white_space(other.as_str()))
     }
 
     /// Refuses a text of more than `max_bytes`.

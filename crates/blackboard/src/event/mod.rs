@@ -9,8 +9,10 @@ use std::fmt;
 
 use serde::Serialize;
 
+pub(crate) use self::observe::is_ahead;
 pub use self::observe::{Batch, Events, Observation, Since};
 use crate::clock::Timestamp;
+use crate::entry::EntryVersion;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 
@@ -85,6 +87,14 @@ event_types! {
     HeartbeatReceived = "heartbeat_received";
     /// The work of a dead session was set free.
     StaleLocksReleased = "stale_locks_released";
+    /// An entry was created or changed.
+    EntryWritten = "entry_written";
+    /// An entry was removed.
+    EntryDeleted = "entry_deleted";
+    /// An entry's time was over.
+    EntryExpired = "entry_expired";
+    /// Every entry that fits a pattern was removed.
+    EntriesCleared = "entries_cleared";
 }
 
 impl fmt::Display for EventType {
@@ -109,23 +119,30 @@ pub enum TargetType {
     WorkItem,
     /// A project.
     Project,
+    /// An entry; its scope is in the event's metadata.
+    Entry,
+    /// A scope.
+    Scope,
 }
 
 impl TargetType {
+    const ALL: [TargetType; 5] =
+        [TargetType::Agent, TargetType::WorkItem, TargetType::Project, TargetType::Entry, TargetType::Scope];
+
     /// The name in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             TargetType::Agent => "agent",
             TargetType::WorkItem => "work_item",
             TargetType::Project => "project",
+            TargetType::Entry => "entry",
+            TargetType::Scope => "scope",
         }
     }
 
     /// The kind with this name in the log.
     pub fn from_name(name: &str) -> Option<TargetType> {
-        [TargetType::Agent, TargetType::WorkItem, TargetType::Project]
-            .into_iter()
-            .find(|target_type| target_type.as_str() == name)
+        TargetType::ALL.into_iter().find(|target_type| target_type.as_str() == name)
     }
 }
 
@@ -161,6 +178,8 @@ pub struct NewEvent {
     pub(crate) target_type: Option<TargetType>,
     pub(crate) summary: String,
     pub(crate) metadata: Option<Metadata>,
+    /// The version of the entry that it tells of.
+    pub(crate) version: Option<Box<EntryVersion>>,
 }
 
 impl NewEvent {
@@ -178,6 +197,7 @@ impl NewEvent {
             target_type: Some(target_type),
             summary: summary.into(),
             metadata: None,
+            version: None,
         }
     }
 
@@ -197,9 +217,23 @@ impl NewEvent {
         self
     }
 
+    /// Says everything for programs at once.
+    #[must_use]
+    pub(crate) fn with_all(mut self, metadata: serde_json::Map<String, serde_json::Value>) -> NewEvent {
+        self.metadata = Some(metadata.into());
+        self
+    }
+
+    /// Brings the version of the entry that it tells of.
+    #[must_use]
+    pub(crate) fn of_version(mut self, version: EntryVersion) -> NewEvent {
+        self.version = Some(Box::new(version));
+        self
+    }
+
     /// The event with the id and time that the commit gave it.
     pub(crate) fn at(self, id: Revision, commit_id: Revision, timestamp: Timestamp) -> Event {
-        let NewEvent { event_type, actor_id, target_id, target_type, summary, metadata } = self;
+        let NewEvent { event_type, actor_id, target_id, target_type, summary, metadata, .. } = self;
         Event { id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id }
     }
 }

@@ -131,7 +131,7 @@ impl Events<'_> {
     }
 }
 
-fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
+pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
     Refusal::new(
         Code::CursorAhead,
         format!("the cursor is at revision {cursor}, but the board is only at {board}"),

@@ -17,7 +17,8 @@ pub struct Changes {
     pub events: Vec<NewEvent>,
     /// Heartbeats to append.
     pub heartbeats: Vec<Heartbeat>,
-    /// Retention: removes the log up to and including this revision. The newest event has to stay, because ids go on
+    /// Retention: removes the log up to and including this revision, and the versions of entries that only this part
+    /// of it knew: those that were superseded in it, and removals. The newest event has to stay, because ids go on
     /// after it.
     pub trim_events: Option<Revision>,
     /// Retention: removes the first heartbeats, at most this many, up to one that is not older than the time.
@@ -66,5 +67,8 @@ impl Changes {
 impl Pending for Changes {
     fn resolve(&mut self, first: Revision) {
         self.put.resolve(first);
+        for version in self.events.iter_mut().filter_map(|event| event.version.as_mut()) {
+            version.resolve(first);
+        }
     }
 }

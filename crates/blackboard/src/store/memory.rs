@@ -14,6 +14,7 @@ use super::rows::{Index, Key, Range, Row};
 use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time, last_older};
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
+use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
@@ -33,6 +34,7 @@ struct State {
     rows: HashMap<Key, Stored>,
     indexes: HashMap<(Index, String), Partition>,
     events: Vec<Event>,
+    versions: BTreeMap<Revision, EntryVersion>,
     floor: Revision,
     heartbeats: Vec<Heartbeat>,
     commits: u64,
@@ -132,7 +134,11 @@ impl State {
             return Vec::new();
         }
         let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
-        keys.filter_map(|key| Some((key, self.rows.get(key)?))).take(limit).collect()
+        let found = |key| Some((key, self.rows.get(key)?));
+        match range.is_backwards() {
+            false => keys.filter_map(found).take(limit).collect(),
+            true => keys.rev().filter_map(found).take(limit).collect(),
+        }
     }
 
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
@@ -170,10 +176,15 @@ impl State {
             self.put(row);
         }
         self.heartbeats.extend(changes.heartbeats);
-        for (offset, event) in (0..).zip(changes.events) {
-            self.events.push(event.at(Revision::new(first.get() + offset), first, timestamp));
+        for (offset, mut event) in (0..).zip(changes.events) {
+            let id = Revision::new(first.get() + offset);
+            if let Some(version) = event.version.take() {
+                self.versions.insert(id, *version);
+            }
+            self.events.push(event.at(id, first, timestamp));
         }
         if let Some(until) = changes.trim_events {
+            self.trim_versions(until);
             self.events.retain(|event| event.id > until);
             self.floor = self.floor.max(until);
         }
@@ -194,6 +205,29 @@ impl State {
             heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
         }
         Ok(Committed { first, held: Duration::ZERO, trimmed_heartbeats })
+    }
+
+    /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
+    fn trim_versions(&mut self, until: Revision) {
+        let going: Vec<_> = self.versions.range(self.floor.next()..=until).map(|(id, _)| *id).collect();
+        for revision in going {
+            let Some(version) = self.versions.get(&revision) else { continue };
+            if let Some(previous) = version.previous {
+                self.versions.remove(&previous);
+            }
+            let Some(version) = self.versions.get(&revision).filter(|version| version.removed) else {
+                continue;
+            };
+            let (scope, key) = (version.entry.scope.clone(), version.entry.key.clone());
+            let tombstone = Key::Tombstone(scope, key);
+            if let Some(Row::Tombstone(known)) = self.rows.get(&tombstone).map(|stored| &stored.row)
+                && known.revision == revision
+            {
+                self.remove(&tombstone);
+            }
+        }
+        let goes = |version: &EntryVersion| version.removed && version.entry.revision <= until;
+        self.versions.retain(|_, version| !goes(version));
     }
 
     fn put(&mut self, row: Row) {
@@ -266,6 +300,10 @@ impl Tx for Reader<'_> {
         Ok(self.state.rows_of(range, limit).into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        Ok(self.state.rows_of(range, limit).into_iter().filter_map(|(_, stored)| head(&stored.row)).collect())
+    }
+
     fn any(&self, range: &Range) -> Result<bool> {
         Ok(!self.state.rows_of(range, 1).is_empty())
     }
@@ -276,6 +314,10 @@ impl Tx for Reader<'_> {
 
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
         Ok(self.state.events(page))
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        Ok(self.state.versions.get(&revision).cloned())
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
@@ -297,6 +339,15 @@ impl Tx for Reader<'_> {
     fn heartbeats_of(&self, session: &str) -> Result<u64> {
         let own = self.state.heartbeats.iter().filter(|heartbeat| heartbeat.session_id == session);
         Ok(own.count() as u64)
+    }
+}
+
+fn head(row: &Row) -> Option<EntryHead> {
+    match row {
+        Row::Entry(entry) => {
+            Some(EntryHead { key: entry.key.clone(), revision: entry.revision, expires_at: entry.expires_at })
+        }
+        _ => None,
     }
 }
 
@@ -359,6 +410,17 @@ impl Tx for Recorder<'_> {
         self.reading(|reader| reader.hint(range, limit))
     }
 
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        let state = self.memory.shared();
+        let mut seen = self.seen.borrow_mut();
+        seen.ranges.push((range.clone(), state.membership(range)));
+        let rows = state.rows_of(range, limit);
+        for (key, stored) in &rows {
+            seen.rows.entry((*key).clone()).or_insert(Some(stored.stamp));
+        }
+        Ok(rows.into_iter().filter_map(|(_, stored)| head(&stored.row)).collect())
+    }
+
     fn any(&self, range: &Range) -> Result<bool> {
         self.reading(|reader| reader.any(range))
     }
@@ -369,6 +431,10 @@ impl Tx for Recorder<'_> {
 
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
         self.reading(|reader| reader.events(page))
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        self.reading(|reader| reader.version(revision))
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {

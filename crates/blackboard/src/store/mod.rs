@@ -4,10 +4,12 @@
 //! reads through a [`Tx`], and **returns** what is to change. The contract:
 //!
 //! - [`Store::commit`] runs the verb's function, possibly more than once, and applies the [`Changes`] it returned
-//!   last, all of them or none, together with their events. What the last run saw through [`Tx::get`] and
-//!   [`Tx::range`] is true at the moment of the commit: each row is unchanged, each absent row still absent, and
+//!   last, all of them or none, together with their events. What the last run saw through [`Tx::get`], [`Tx::range`] and
+//!   [`Tx::heads`] is true at the moment of the commit: each row is unchanged, each absent row still absent, and
 //!   nothing entered or left a range. The same holds for a refusal: it is never given on the ground of a state
 //!   that was not there.
+//! - An event of an entry brings its version, which is stored under the event's id and once only. An entry that is put
+//!   has the version of an event of the same commit; its value is not stored again.
 //! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run.
 //! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
@@ -31,6 +33,7 @@ pub use self::memory::Memory;
 pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
 use crate::Result;
 use crate::clock::Timestamp;
+use crate::entry::{EntryHead, EntryVersion};
 use crate::event::{Event, EventType};
 use crate::revision::Revision;
 use crate::status::Room;
@@ -101,7 +104,7 @@ pub struct Committed {
 
 /// A read-only view of the board.
 ///
-/// What [`Tx::get`] and [`Tx::range`] return is validated by a commit. Everything else is only as true as the moment in
+/// What [`Tx::get`], [`Tx::range`] and [`Tx::heads`] return is validated by a commit. Everything else is only as true as the moment in
 /// which it was read: hints, counts, and the log, which grows with every commit of anybody.
 pub trait Tx {
     /// The time of the board's clock, the same for the whole run.
@@ -119,6 +122,9 @@ pub trait Tx {
     /// The first `limit` rows of a range, which may be outdated by the time of the commit.
     fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
 
+    /// The first `limit` entries of a range without their values, validated as a range is.
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>>;
+
     /// Whether a range has a row at all. Not validated: the cheapest look there is.
     fn any(&self, range: &Range) -> Result<bool>;
 
@@ -128,6 +134,9 @@ pub trait Tx {
     /// A page of the log, in order. It ends with the last event of a commit, so it may be a little longer than
     /// the limit; it is empty only if nothing follows.
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>>;
+
+    /// The version of an entry that an event tells of. What was stored once never changes; retention may remove it.
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>>;
 
     /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except
     /// where a clock was set right that had been more than a day ahead: then this is the end of some older part.

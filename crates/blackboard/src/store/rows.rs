@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::clock::Timestamp;
+use crate::entry::{Entry, Tombstone};
 use crate::project::Project;
 use crate::revision::{Pending, Revision};
 use crate::work::{Dependency, Status, WorkItem};
@@ -28,6 +29,10 @@ pub enum Key {
     Operation(String),
     /// By name.
     Mark(&'static str),
+    /// A scope, and a key in it.
+    Entry(String, String),
+    /// A scope, and a key in it that was removed.
+    Tombstone(String, String),
 }
 
 /// A stored row.
@@ -47,6 +52,10 @@ pub enum Row {
     Operation(Operation),
     /// See [`Mark`].
     Mark(Mark),
+    /// See [`Entry`].
+    Entry(Entry),
+    /// See [`Tombstone`].
+    Tombstone(Tombstone),
 }
 
 /// How far a reader has read the log.
@@ -117,6 +126,16 @@ pub enum Index {
     Operations,
     /// The cursors of a session.
     Cursors,
+    /// The entries of a scope, by key.
+    Entries,
+    /// The entries of a scope, the newest first.
+    NewestEntries,
+    /// The entries of a scope that have a tag, by key.
+    TaggedEntries,
+    /// Entries that expire, by when.
+    ExpiringEntries,
+    /// What hangs on a session, by scope and key.
+    LeasedEntries,
 }
 
 /// A part of an index.
@@ -226,6 +245,84 @@ impl Range {
     pub fn cursors_of(session: &str) -> Range {
         Range::whole(Index::Cursors, session)
     }
+
+    /// Entries of a scope whose keys start with `prefix`, by key.
+    pub fn entries(scope: &str, prefix: &str) -> Range {
+        Range::whole(Index::Entries, scope).starting_with(prefix)
+    }
+
+    /// Entries of a scope that have a tag and whose keys start with `prefix`, by key.
+    pub fn entries_tagged(scope: &str, tag: &str, prefix: &str) -> Range {
+        Range::whole(Index::TaggedEntries, &two(scope, tag)).starting_with(prefix)
+    }
+
+    /// Entries of a scope that were last written before `revision`, the newest first.
+    pub fn newest_entries(scope: &str, before: Option<Revision>) -> Range {
+        Range {
+            from: Some(number(Revision::ZERO)),
+            before: before.map(number),
+            ..Range::whole(Index::NewestEntries, scope)
+        }
+    }
+
+    /// Entries that are invisible from `moment` on.
+    pub fn entries_expired_at(moment: Timestamp) -> Range {
+        // Expired is what says `moment` or earlier, and bounds exclude their end.
+        let next = moment.plus(std::time::Duration::from_millis(1));
+        Range { before: Some(next.to_string()), ..Range::whole(Index::ExpiringEntries, "") }
+    }
+
+    /// What hangs on a session.
+    pub fn leased_by(session: &str) -> Range {
+        Range::whole(Index::LeasedEntries, session)
+    }
+
+    /// The same order from this place on.
+    #[must_use]
+    pub(crate) fn after(mut self, sort: &str) -> Range {
+        // No text lies between a text and itself with the lowest character behind it.
+        let next = format!("{sort}\0");
+        self.from = Some(self.from.filter(|from| *from > next).unwrap_or(next));
+        self
+    }
+
+    fn starting_with(self, prefix: &str) -> Range {
+        if prefix.is_empty() {
+            return self;
+        }
+        Range { from: Some(prefix.to_owned()), before: end_of_prefix(prefix), ..self }
+    }
+
+    /// Whether the index is read from its end.
+    pub(crate) fn is_backwards(&self) -> bool {
+        self.index == Index::NewestEntries
+    }
+}
+
+/// The first text that sorts behind everything with this prefix; `None` if there is none.
+fn end_of_prefix(prefix: &str) -> Option<String> {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        let next = match last {
+            '\u{d7ff}' => Some('\u{e000}'),
+            other => char::from_u32(u32::from(other) + 1),
+        };
+        if let Some(next) = next {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
+}
+
+/// Two names in one text that sorts as the pair does. Neither has a control character.
+fn two(first: &str, second: &str) -> String {
+    format!("{first}\n{second}")
+}
+
+/// A revision as a text that sorts as the number does.
+fn number(revision: Revision) -> String {
+    format!("{:020}", revision.get())
 }
 
 /// Where a row stands in an index.
@@ -252,6 +349,8 @@ impl Row {
             Row::Cursor(cursor) => Key::Cursor(cursor.owner.clone(), cursor.reader.clone()),
             Row::Operation(operation) => Key::Operation(operation.operation_id.clone()),
             Row::Mark(mark) => Key::Mark(mark.name),
+            Row::Entry(entry) => Key::Entry(entry.scope.clone(), entry.key.clone()),
+            Row::Tombstone(tombstone) => Key::Tombstone(tombstone.scope.clone(), tombstone.key.clone()),
         }
     }
 
@@ -306,7 +405,23 @@ impl Row {
                 format!("{} {}", operation.created_at, operation.operation_id),
             )],
             Row::Cursor(cursor) => vec![place(Index::Cursors, &cursor.owner, &cursor.reader)],
-            Row::Mark(_) => Vec::new(),
+            Row::Entry(entry) => {
+                let Entry { scope, key, .. } = entry;
+                let mut places = vec![
+                    place(Index::Entries, scope, key),
+                    place(Index::NewestEntries, scope, number(entry.revision)),
+                ];
+                places
+                    .extend(entry.tags.iter().map(|tag| place(Index::TaggedEntries, &two(scope, tag), key)));
+                if let Some(expires) = entry.expires_at {
+                    places.push(place(Index::ExpiringEntries, "", format!("{expires} {}", two(scope, key))));
+                }
+                if let Some(session) = &entry.session_id {
+                    places.push(place(Index::LeasedEntries, session, two(scope, key)));
+                }
+                places
+            }
+            Row::Mark(_) | Row::Tombstone(_) => Vec::new(),
         }
     }
 }
@@ -319,6 +434,8 @@ impl Pending for Row {
             Row::WorkItem(item) => item.resolve(first),
             Row::Operation(operation) => operation.revision.resolve(first),
             Row::Cursor(cursor) => cursor.revision.resolve(first),
+            Row::Entry(entry) => entry.resolve(first),
+            Row::Tombstone(tombstone) => tombstone.revision.resolve(first),
             Row::Dependency(_) | Row::Mark(_) => {}
         }
     }
@@ -345,4 +462,4 @@ macro_rules! row_conversions {
     )+};
 }
 
-row_conversions!(Agent, Project, WorkItem, Dependency, Cursor, Operation, Mark);
+row_conversions!(Agent, Project, WorkItem, Dependency, Cursor, Operation, Mark, Entry, Tombstone);

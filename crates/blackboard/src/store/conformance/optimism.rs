@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::entry::{EntryHead, EntryVersion};
 use crate::store::{Key, Range, Store, Tx, Wanted};
 use crate::work::ClaimNext;
 
@@ -202,6 +203,10 @@ impl Tx for MeddlingTx<'_> {
         rows
     }
 
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        self.tx.heads(range, limit)
+    }
+
     fn any(&self, range: &Range) -> Result<bool> {
         self.tx.any(range)
     }
@@ -212,6 +217,10 @@ impl Tx for MeddlingTx<'_> {
 
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
         self.tx.events(page)
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        self.tx.version(revision)
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {

@@ -27,6 +27,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,
             Key::Mark(name) => name.to_owned(),
+            Key::Entry(scope, key) | Key::Tombstone(scope, key) => format!("{scope}/{key}"),
         })
         .collect()
 }

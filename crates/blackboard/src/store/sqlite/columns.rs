@@ -6,6 +6,7 @@ use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 
 use crate::agent::Agent;
 use crate::clock::Timestamp;
+use crate::entry::{Entry, EntryHead, EntryVersion, Tombstone, Value as EntryValue};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::{Event, EventType, TargetType};
 use crate::metadata::Metadata;
@@ -20,19 +21,36 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static [&'static str],
     pub(super) key_columns: usize,
+    /// Where its rows are read from, if not from the table alone, and the columns that are read there.
+    joined: Option<(&'static str, &'static [&'static str])>,
     select: OnceLock<String>,
     insert: OnceLock<String>,
 }
 
 impl Table {
     const fn new(name: &'static str, columns: &'static [&'static str], key_columns: usize) -> Table {
-        Table { name, columns, key_columns, select: OnceLock::new(), insert: OnceLock::new() }
+        Table { name, columns, key_columns, joined: None, select: OnceLock::new(), insert: OnceLock::new() }
+    }
+
+    const fn joined(mut self, source: &'static str, columns: &'static [&'static str]) -> Table {
+        self.joined = Some((source, columns));
+        self
+    }
+
+    /// Where its rows are read from.
+    pub(super) fn source(&self) -> &'static str {
+        self.joined.map_or(self.name, |(source, _)| source)
+    }
+
+    /// The columns that are read, in the order of [`row_from`].
+    pub(super) fn columns_read(&self) -> String {
+        self.joined.map_or(self.columns, |(_, columns)| columns).join(", ")
     }
 
     /// The statement that reads one row by its key.
     pub(super) fn select(&self) -> &str {
         self.select.get_or_init(|| {
-            format!("SELECT {} FROM {} WHERE {}", self.columns.join(", "), self.name, self.key_condition())
+            format!("SELECT {} FROM {} WHERE {}", self.columns_read(), self.source(), self.key_condition())
         })
     }
 
@@ -46,8 +64,10 @@ impl Table {
 
     /// The condition that finds one row by its key.
     pub(super) fn key_condition(&self) -> String {
-        let columns: Vec<_> =
-            self.columns[..self.key_columns].iter().map(|column| format!("{column} = ?")).collect();
+        let columns: Vec<_> = self.columns[..self.key_columns]
+            .iter()
+            .map(|column| format!("{}.{column} = ?", self.name))
+            .collect();
         columns.join(" AND ")
     }
 }
@@ -130,6 +150,28 @@ static CURSORS: Table = Table::new("cursors", &["owner", "reader", "revision", "
 static OPERATIONS: Table =
     Table::new("operations", &["operation_id", "verb", "answer", "revision", "created_at"], 1);
 static MARKS: Table = Table::new("marks", &["name", "value"], 1);
+static ENTRIES: Table = Table::new("entries", &["scope", "key", "revision", "expires_at", "session_id"], 2)
+    .joined("entries CROSS JOIN entry_versions USING (revision)", VERSION_COLUMNS);
+static TOMBSTONES: Table = Table::new("entry_tombstones", &["scope", "key", "version", "revision"], 2);
+
+/// The columns of a version, in the order of [`version_from`].
+const VERSION_COLUMNS: &[&str] = &[
+    "entry_versions.revision",
+    "entry_versions.previous",
+    "entry_versions.scope",
+    "entry_versions.key",
+    "entry_versions.version",
+    "entry_versions.value",
+    "entry_versions.created_at",
+    "entry_versions.created_by",
+    "entry_versions.updated_at",
+    "entry_versions.updated_by",
+    "entry_versions.expires_at",
+    "entry_versions.tags",
+    "entry_versions.metadata",
+    "entry_versions.session_id",
+    "entry_versions.fence",
+];
 
 /// The table of a key, and the values of its key columns.
 pub(super) fn table_of(key: &Key) -> (&'static Table, Vec<&str>) {
@@ -141,13 +183,21 @@ pub(super) fn table_of(key: &Key) -> (&'static Table, Vec<&str>) {
         Key::Cursor(owner, reader) => (&CURSORS, vec![owner, reader]),
         Key::Operation(id) => (&OPERATIONS, vec![id]),
         Key::Mark(name) => (&MARKS, vec![name]),
+        Key::Entry(scope, key) => (&ENTRIES, vec![scope, key]),
+        Key::Tombstone(scope, key) => (&TOMBSTONES, vec![scope, key]),
     }
 }
 
 /// How far a row is from those that refer to nothing: its foreign keys lead to rows of earlier generations.
 pub(super) fn generation(key: &Key) -> u8 {
     match key {
-        Key::Agent(_) | Key::Project(_) | Key::Cursor(..) | Key::Operation(_) | Key::Mark(_) => 0,
+        Key::Agent(_)
+        | Key::Project(_)
+        | Key::Cursor(..)
+        | Key::Operation(_)
+        | Key::Mark(_)
+        | Key::Entry(..)
+        | Key::Tombstone(..) => 0,
         Key::WorkItem(_) => 1,
         Key::Dependency(..) => 2,
     }
@@ -156,7 +206,9 @@ pub(super) fn generation(key: &Key) -> u8 {
 /// Where the rows of an index stand, and how they are found.
 pub(super) struct Plan {
     pub(super) table: &'static Table,
-    /// The condition; `?1` is the partition.
+    /// Where its rows are read from.
+    pub(super) source: &'static str,
+    /// The condition; `?1` is the partition, or its first part if it has two: then `?5` is the second.
     pub(super) condition: &'static str,
     /// The column that `from` and `before` speak of.
     pub(super) bounded: Option<&'static str>,
@@ -164,7 +216,13 @@ pub(super) struct Plan {
 }
 
 pub(super) fn plan_of(range: &Range) -> Plan {
-    let plan = |table, condition, bounded, order| Plan { table, condition, bounded, order };
+    let plan = |table: &'static Table, condition, bounded, order| Plan {
+        table,
+        source: table.source(),
+        condition,
+        bounded,
+        order,
+    };
     match range.index {
         Index::Agents => plan(&AGENTS, "1", Some("session_id"), "session_id"),
         Index::LiveAgents => {
@@ -184,6 +242,27 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::Dependents => plan(&DEPENDENCIES, "blocked_by = ?1", None, "item_id"),
         Index::Operations => plan(&OPERATIONS, "1", Some("created_at"), "created_at, operation_id"),
         Index::Cursors => plan(&CURSORS, "owner = ?1", None, "reader"),
+        Index::Entries => plan(&ENTRIES, "entries.scope = ?1", Some("entries.key"), "entries.key"),
+        Index::NewestEntries => {
+            plan(&ENTRIES, "entries.scope = ?1", Some("entries.revision"), "entries.revision DESC")
+        }
+        Index::TaggedEntries => Plan {
+            source: "entry_tags CROSS JOIN entries USING (scope, key) \
+                     CROSS JOIN entry_versions USING (revision)",
+            ..plan(
+                &ENTRIES,
+                "entry_tags.scope = ?1 AND entry_tags.tag = ?5",
+                Some("entry_tags.key"),
+                "entry_tags.key",
+            )
+        },
+        Index::ExpiringEntries => plan(
+            &ENTRIES,
+            "entries.expires_at IS NOT NULL",
+            Some("entries.expires_at"),
+            "entries.expires_at, entries.scope, entries.key",
+        ),
+        Index::LeasedEntries => plan(&ENTRIES, "entries.session_id = ?1", None, "entries.scope, entries.key"),
     }
 }
 
@@ -221,7 +300,93 @@ pub(super) fn cells_of(row: &Row) -> (&'static Table, Vec<Cell<'_>>) {
             ],
         ),
         Row::Mark(mark) => (&MARKS, vec![Cell::Text(mark.name), Cell::Text(&mark.value)]),
+        Row::Entry(entry) => (
+            &ENTRIES,
+            vec![
+                Cell::Text(&entry.scope),
+                Cell::Text(&entry.key),
+                revision(entry.revision),
+                time(entry.expires_at),
+                text(entry.session_id.as_ref()),
+            ],
+        ),
+        Row::Tombstone(tombstone) => (
+            &TOMBSTONES,
+            vec![
+                Cell::Text(&tombstone.scope),
+                Cell::Text(&tombstone.key),
+                Cell::Integer(counted(tombstone.version)),
+                revision(tombstone.revision),
+            ],
+        ),
     }
+}
+
+/// The statement that adds a version; its parameters are [`version_cells`].
+pub(super) const INSERT_VERSION: &str = "INSERT INTO entry_versions (revision, previous, scope, key, version, value, created_at, created_by, \
+     updated_at, updated_by, expires_at, tags, metadata, session_id, fence) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/// The values of a version; `tags` are its tags as JSON.
+pub(super) fn version_cells<'row>(
+    version: &'row EntryVersion,
+    tags: Option<&'row str>,
+) -> [Cell<'row>; VERSION_COLUMNS.len()] {
+    let entry = &version.entry;
+    [
+        revision(entry.revision),
+        version.previous.map_or(Cell::Null, revision),
+        Cell::Text(&entry.scope),
+        Cell::Text(&entry.key),
+        Cell::Integer(counted(entry.version)),
+        if version.removed { Cell::Null } else { Cell::Text(entry.value.as_str()) },
+        Cell::Time(entry.created_at),
+        Cell::Text(&entry.created_by),
+        Cell::Time(entry.updated_at),
+        Cell::Text(&entry.updated_by),
+        time(entry.expires_at),
+        tags.map_or(Cell::Null, Cell::Text),
+        metadata(entry.metadata.as_ref()),
+        text(entry.session_id.as_ref()),
+        entry.fence.map_or(Cell::Null, revision),
+    ]
+}
+
+fn counted(version: u64) -> i64 {
+    i64::try_from(version).unwrap_or(i64::MAX)
+}
+
+/// The statement that reads a version by its revision.
+pub(super) fn version_query() -> String {
+    format!("SELECT {} FROM entry_versions WHERE revision = ?", VERSION_COLUMNS.join(", "))
+}
+
+/// A version, from [`VERSION_COLUMNS`].
+pub(super) fn version_from(row: &rusqlite::Row<'_>) -> Result<EntryVersion> {
+    let cells = Cells { table: "entry_versions", row };
+    let value = cells.optional_text(5)?;
+    let removed = value.is_none();
+    let tags = match cells.optional_str(11)? {
+        Some(tags) => serde_json::from_str(tags).map_err(|error| cells.damaged(11, error))?,
+        None => Vec::new(),
+    };
+    let entry = Entry {
+        scope: cells.text(2)?,
+        key: cells.text(3)?,
+        value: value.map_or_else(|| Ok(EntryValue::null()), EntryValue::from_stored)?,
+        version: u64::try_from(cells.integer(4)?).map_err(|error| cells.damaged(4, error))?,
+        revision: cells.revision(0)?,
+        created_at: cells.name(6)?,
+        created_by: cells.text(7)?,
+        updated_at: cells.name(8)?,
+        updated_by: cells.text(9)?,
+        expires_at: cells.optional_name(10)?,
+        tags,
+        metadata: cells.metadata(12)?,
+        session_id: cells.optional_text(13)?,
+        fence: cells.optional_revision(14)?,
+    };
+    Ok(EntryVersion { entry, previous: cells.optional_revision(1)?, removed })
 }
 
 fn agent_cells(agent: &Agent) -> Vec<Cell<'_>> {
@@ -367,6 +532,19 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             created_at: cells.name(4)?,
         }),
         "marks" => Row::Mark(Mark { name: mark_name(&cells.text(0)?)?, value: cells.text(1)? }),
+        "entries" => {
+            let version = version_from(row)?;
+            if version.removed {
+                return Err(cells.damaged(5, "an entry points at a version without a value"));
+            }
+            Row::Entry(version.entry)
+        }
+        "entry_tombstones" => Row::Tombstone(Tombstone {
+            scope: cells.text(0)?,
+            key: cells.text(1)?,
+            version: u64::try_from(cells.integer(2)?).map_err(|error| cells.damaged(2, error))?,
+            revision: cells.revision(3)?,
+        }),
         other => return Err(Fault::new(Code::Internal, format!("no row type for table {other}")).into()),
     })
 }
@@ -386,6 +564,15 @@ pub(super) fn checked_revision(id: i64) -> Option<Revision> {
 
 /// Far beyond what a board reaches, and far from where counting on would overflow.
 const LAST_REVISION: i64 = 1 << 60;
+
+/// The columns of an entry's head, in the order of [`head_from`].
+pub(super) const HEAD_COLUMNS: &str = "entries.key, entries.revision, entries.expires_at";
+
+/// An entry's head, from [`HEAD_COLUMNS`].
+pub(super) fn head_from(row: &rusqlite::Row<'_>) -> Result<EntryHead> {
+    let cells = Cells { table: "entries", row };
+    Ok(EntryHead { key: cells.text(0)?, revision: cells.revision(1)?, expires_at: cells.optional_name(2)? })
+}
 
 /// The columns of an event, in the order of [`event_from`].
 pub(super) const EVENT_COLUMNS: &str =

@@ -20,11 +20,13 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { description: "the ledger", sql: include_str!("migrations/0001_ledger.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { description: "the ledger", sql: include_str!("migrations/0001_ledger.sql") },
+    Migration { description: "entries", sql: include_str!("migrations/0002_entries.sql") },
+];
 
 /// The version of the schema that this program writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 

@@ -11,6 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_fr
 use super::columns::{self, Cell, EVENT_COLUMNS, Table};
 use super::{faults, schema};
 use crate::clock::Timestamp;
+use crate::entry::{Entry, EntryHead, EntryVersion};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
@@ -93,6 +94,7 @@ impl<'a> Transaction<'a> {
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
         self.append_heartbeats(&changes.heartbeats)?;
         if let Some(until) = changes.trim_events {
+            self.trim_versions(until)?;
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
         }
         if let Some((before, limit)) = changes.trim_heartbeats {
@@ -111,8 +113,13 @@ impl<'a> Transaction<'a> {
         };
         let (table, cells) = columns::cells_of(row);
         match before {
-            Some(before) => self.update(table, &columns::cells_of(before).1, &cells),
-            None => self.execute(table.insert(), params_from_iter(cells)).map(drop),
+            Some(before) => self.update(table, &columns::cells_of(before).1, &cells)?,
+            None => self.execute(table.insert(), params_from_iter(cells)).map(drop)?,
+        }
+        match (row, before) {
+            (Row::Entry(entry), Some(Row::Entry(before))) => self.set_tags(entry, &before.tags, &entry.tags),
+            (Row::Entry(entry), _) => self.set_tags(entry, &[], &entry.tags),
+            _ => Ok(()),
         }
     }
 
@@ -134,7 +141,23 @@ impl<'a> Transaction<'a> {
         }
         let (table, values) = columns::table_of(key);
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.key_condition());
-        self.execute(&sql, params_from_iter(values)).map(drop)
+        self.execute(&sql, params_from_iter(values))?;
+        match self.read.borrow().get(key) {
+            Some(Some(Row::Entry(entry))) => self.set_tags(entry, &entry.tags, &[]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings the table of tags from what an entry had to what it has.
+    fn set_tags(&self, entry: &Entry, before: &[String], after: &[String]) -> Result<()> {
+        const ADD: &str = "INSERT INTO entry_tags (scope, tag, key) VALUES (?1, ?2, ?3)";
+        const DROP: &str = "DELETE FROM entry_tags WHERE scope = ?1 AND tag = ?2 AND key = ?3";
+        for (sql, tags, others) in [(DROP, before, after), (ADD, after, before)] {
+            for tag in tags.iter().filter(|tag| !others.contains(tag)) {
+                self.execute(sql, params![entry.scope, tag, entry.key])?;
+            }
+        }
+        Ok(())
     }
 
     fn append_events(
@@ -159,6 +182,33 @@ impl<'a> Transaction<'a> {
                 first.get(),
             ];
             self.execute(INSERT, row)?;
+            if let Some(version) = &event.version {
+                self.append_version(version)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append_version(&self, version: &EntryVersion) -> Result<()> {
+        let tags = match &version.entry.tags[..] {
+            [] => None,
+            tags => serde_json::to_string(tags).ok(),
+        };
+        let cells = columns::version_cells(version, tags.as_deref());
+        self.execute(columns::INSERT_VERSION, params_from_iter(cells)).map(drop)
+    }
+
+    /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
+    fn trim_versions(&self, until: Revision) -> Result<()> {
+        const TOMBSTONES: &str = "DELETE FROM entry_tombstones WHERE revision <= ?2 AND (scope, key) IN \
+            (SELECT scope, key FROM entry_versions WHERE revision > ?1 AND revision <= ?2 AND value IS NULL)";
+        const SUPERSEDED: &str = "DELETE FROM entry_versions WHERE revision IN \
+            (SELECT previous FROM entry_versions WHERE revision > ?1 AND revision <= ?2)";
+        const REMOVALS: &str =
+            "DELETE FROM entry_versions WHERE revision > ?1 AND revision <= ?2 AND value IS NULL";
+        let floor = self.floor()?;
+        for sql in [TOMBSTONES, SUPERSEDED, REMOVALS] {
+            self.execute(sql, params![floor.get(), until.get()])?;
         }
         Ok(())
     }
@@ -266,8 +316,21 @@ pub(super) fn range_query(range: &Range) -> String {
     let plan = columns::plan_of(range);
     format!(
         "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        plan.table.columns.join(", "),
-        plan.table.name,
+        plan.table.columns_read(),
+        plan.source,
+        condition(&plan),
+        plan.order
+    )
+}
+
+/// The statement that reads a range of entries without their values.
+pub(super) fn heads_query(range: &Range) -> String {
+    let plan = columns::plan_of(range);
+    // Versions stand last in every join, and nothing of them is wanted.
+    let source = plan.source.split(" CROSS JOIN entry_versions").next().unwrap_or(plan.source);
+    format!(
+        "SELECT {} FROM {source} WHERE {} ORDER BY {} LIMIT ?4",
+        columns::HEAD_COLUMNS,
         condition(&plan),
         plan.order
     )
@@ -280,9 +343,16 @@ fn condition(plan: &columns::Plan) -> String {
     }
 }
 
-fn bounds(range: &Range, limit: i64) -> (&str, &str, ToSqlOutput<'_>, i64) {
+/// The parameters of a statement about a range.
+fn bounds(range: &Range, limit: i64) -> impl rusqlite::Params + '_ {
+    let (partition, second) = match range.partition.split_once('\n') {
+        Some((first, second)) => (first, Some(second)),
+        None => (range.partition.as_str(), None),
+    };
+    let from = range.from.as_deref().unwrap_or("");
     let before = range.before.as_deref().map_or(LAST, ToSqlOutput::from);
-    (&range.partition, range.from.as_deref().unwrap_or(""), before, limit)
+    let four = [ToSqlOutput::from(partition), ToSqlOutput::from(from), before, ToSqlOutput::from(limit)];
+    params_from_iter(four.into_iter().chain(second.map(ToSqlOutput::from)))
 }
 
 impl Tx for Transaction<'_> {
@@ -324,15 +394,26 @@ impl Tx for Transaction<'_> {
         self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
     }
 
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        let mut statement = self.prepare(&heads_query(range))?;
+        let bounds = bounds(range, i64::try_from(limit).unwrap_or(-1));
+        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            found.push(columns::head_from(row)?);
+        }
+        Ok(found)
+    }
+
     fn any(&self, range: &Range) -> Result<bool> {
         let plan = columns::plan_of(range);
-        let sql = format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.table.name, condition(&plan));
+        let sql = format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.source, condition(&plan));
         Ok(self.query_one(&sql, bounds(range, 1), |_| Ok(()))?.is_some())
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
         let plan = columns::plan_of(range);
-        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.table.name, condition(&plan));
+        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.source, condition(&plan));
         let count: Option<i64> = self.query_one(&sql, bounds(range, -1), |row| row.get(0))?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
@@ -359,6 +440,15 @@ impl Tx for Transaction<'_> {
             found.push(event);
         }
         Ok(found)
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        let mut statement = self.prepare(&columns::version_query())?;
+        let mut rows = statement.query(params![revision.get()]).map_err(|error| self.fault(error))?;
+        match rows.next().map_err(|error| self.fault(error))? {
+            Some(row) => columns::version_from(row).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {

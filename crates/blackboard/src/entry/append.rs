@@ -1,0 +1,48 @@
+//! `append`: one more item at the end of an array, for keys that many write.
+
+use super::draft::refuse_reserved;
+use super::{Scope, Told, Value, Write, Written, check_key};
+use crate::error::Result;
+use crate::store::{Key, Wanted};
+
+impl Scope<'_> {
+    /// Adds an item to the array under a key, and starts one if there is none. Tags, metadata and the time to live stay
+    /// as they are. Nobody has to read the array first, so that many can append at once without a conflict.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::Value};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.append("trace:a", &Value::of("started")?)?;
+    /// scope.append("trace:a", &Value::of("done")?)?;
+    /// assert_eq!(scope.read("trace:a")?.unwrap().as_str(), r#"["started","done"]"#);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn append(&self, key: &str, item: &Value) -> Result<Written> {
+        self.rewrite("append", key, item, |before| match before {
+            Some(array) => array.appended(item),
+            None => Value::of::<[()]>(&[])?.appended(item),
+        })
+    }
+
+    /// Replaces a value by what `change` makes of it, in one commit.
+    pub(super) fn rewrite(
+        &self,
+        name: &'static str,
+        key: &str,
+        told: &Value,
+        change: impl Fn(Option<&Value>) -> Result<Value>,
+    ) -> Result<Written> {
+        refuse_reserved(&self.name)?;
+        check_key(&self.name, key)?;
+        let settings = self.board.settings();
+        settings.text.check_unaltered([key, told.as_str()])?;
+        let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
+        self.commit(name, &wanted, |draft| {
+            let before = draft.entry(&self.name, key)?.map(|entry| entry.value);
+            let value = change(before.as_ref())?;
+            value.check_size(settings.max_value_bytes)?;
+            draft.write(&self.name, &Write { merge: true, ..Write::new(key, value) }, Told::AsEntry)
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! `clear`: every entry that fits a pattern goes, all of them or none.
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::refuse_reserved;
+use super::write::check_count;
+use super::{Glob, Scope, Told, check_pattern};
+use crate::error::Result;
+use crate::event::{EventType, NewEvent, TargetType};
+use crate::revision::{Pending, Revision};
+use crate::store::{Range, Wanted};
+
+/// What was cleared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleared {
+    /// The scope.
+    pub scope: String,
+    /// The keys that went.
+    pub keys: Vec<String>,
+    /// The event that tells of the whole; the board's revision if nothing went.
+    pub revision: Revision,
+}
+
+impl Pending for Cleared {
+    fn resolve(&mut self, first: Revision) {
+        self.revision.resolve(first);
+    }
+}
+
+impl Scope<'_> {
+    /// Deletes every entry whose key fits the pattern. Each has its own event, and one more tells of the whole.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// for key in ["cache:a", "cache:b", "result:a"] {
+    ///     scope.write(&Write::new(key, Value::null()))?;
+    /// }
+    /// assert_eq!(scope.clear("cache:*")?.keys, ["cache:a", "cache:b"]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn clear(&self, pattern: &str) -> Result<Cleared> {
+        refuse_reserved(&self.name)?;
+        check_pattern(&self.name, pattern)?;
+        let glob = Glob::new(pattern);
+        let range = Range::entries(&self.name, glob.literal_prefix());
+        self.commit("clear", &[Wanted::Range(range.clone())], |draft| {
+            let heads = draft.heads(&range)?;
+            let keys: Vec<_> = heads
+                .into_iter()
+                .filter(|head| glob.matches(&head.key) && !head.is_expired(draft.now()))
+                .map(|head| head.key)
+                .collect();
+            check_count(keys.len())?;
+            for key in &keys {
+                draft.delete(&self.name, key, Told::AsEntry)?;
+            }
+            let revision = match keys.len() {
+                0 => draft.revision()?,
+                count => draft.tell(|author, session| {
+                    let entries = if count == 1 { "entry" } else { "entries" };
+                    let summary =
+                        format!("Agent \"{author}\" cleared {count} {entries} that fit \"{pattern}\"");
+                    NewEvent::new(EventType::EntriesCleared, TargetType::Scope, &self.name, summary)
+                        .by(session)
+                        .with("pattern", pattern)
+                        .with("count", count)
+                }),
+            };
+            Ok(Cleared { scope: self.name.clone(), keys, revision })
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! `txn`: if all of this is so, do that, else something else, at one moment.
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::refuse_reserved;
+use super::write::check_count;
+use super::{By, Deleted, Draft, Entry, Told, Value, Write, Written, check_key, check_scope};
+use crate::board::Board;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Wanted};
+
+/// What has to be so, and what happens then, or else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compare {
+    /// All of these have to hold.
+    pub conditions: Vec<Condition>,
+    /// What happens if they do.
+    pub then: Vec<Operation>,
+    /// What happens if they don't; without it that is a refusal.
+    pub otherwise: Option<Vec<Operation>>,
+}
+
+/// What has to be so about one key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// The scope.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+    /// What about it.
+    pub test: Test,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// Whether anybody can see it.
+    Exists(bool),
+    /// The revision; zero means that there is none.
+    Revision(Revision),
+    /// The version; zero means that there is none.
+    Version(u64),
+    /// The value: the same text but for white space between its parts.
+    Value(Value),
+}
+
+/// What happens to one key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// It is written.
+    Write {
+        /// The scope.
+        scope: String,
+        /// What.
+        write: Write,
+    },
+    /// It is deleted, if it is there.
+    Delete {
+        /// The scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
+    /// It is read, with what came before in the list.
+    Read {
+        /// The scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Whether all conditions held.
+    pub succeeded: bool,
+    /// The result of each operation, in order.
+    pub results: Vec<OperationResult>,
+    /// The last event of the commit, or the board's revision if it changed nothing.
+    pub revision: Revision,
+}
+
+/// What came of one operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperationResult {
+    /// What was written.
+    Write(Written),
+    /// What was deleted, if there was something.
+    Delete(Option<Deleted>),
+    /// What is there, if there is something.
+    Read(Option<Entry>),
+}
+
+impl Pending for Compared {
+    fn resolve(&mut self, first: Revision) {
+        self.revision.resolve(first);
+        for result in &mut self.results {
+            match result {
+                OperationResult::Write(written) => written.resolve(first),
+                OperationResult::Delete(deleted) => deleted.resolve(first),
+                OperationResult::Read(entry) => entry.resolve(first),
+            }
+        }
+    }
+}
+
+impl Board {
+    /// Does one thing or the other, depending on what is so, at one moment.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{By, Compare, Condition, Operation, Test, Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = || "team-1".to_owned();
+    /// let first_come = Compare {
+    ///     conditions: vec![Condition { scope: scope(), key: "leader".to_owned(), test: Test::Exists(false) }],
+    ///     then: vec![Operation::Write { scope: scope(), write: Write::new("leader", Value::of("me")?) }],
+    ///     otherwise: Some(vec![Operation::Read { scope: scope(), key: "leader".to_owned() }]),
+    /// };
+    /// assert!(board.compare(&first_come, &By::default())?.succeeded);
+    /// assert!(!board.compare(&first_come, &By::default())?.succeeded);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn compare(&self, compare: &Compare, by: &By) -> Result<Compared> {
+        let compare = self.checked_compare(compare)?;
+        let by = self.checked_by(by)?;
+        let wanted: Vec<_> = compare.conditions.iter().map(|at| wanted(&at.scope, &at.key)).collect();
+        self.commit_once(by.operation.as_deref(), "txn", &wanted, |tx| {
+            let mut draft = Draft::new(self, tx, &by)?;
+            let failed = compare.first_that_fails(&mut draft)?;
+            let operations = match (&failed, &compare.otherwise) {
+                (None, _) => &compare.then,
+                (Some(_), Some(otherwise)) => otherwise,
+                (Some((condition, found)), None) => return Err(condition.fails(found.as_ref())),
+            };
+            let results =
+                operations.iter().map(|operation| operation.run(&mut draft)).collect::<Result<_>>()?;
+            let revision = match draft.changes.events.len() {
+                0 => tx.revision()?,
+                count => Revision::of_event(count - 1),
+            };
+            Ok((draft.finish()?, Compared { succeeded: failed.is_none(), results, revision }))
+        })
+    }
+
+    fn checked_compare(&self, compare: &Compare) -> Result<Compare> {
+        let otherwise = compare.otherwise.as_deref().unwrap_or_default();
+        check_count(compare.conditions.len() + compare.then.len() + otherwise.len())?;
+        for Condition { scope, key, .. } in &compare.conditions {
+            check_scope(scope)?;
+            check_key(scope, key)?;
+        }
+        let check = |operations: &[Operation]| {
+            operations.iter().map(|operation| operation.checked(self)).collect::<Result<Vec<_>>>()
+        };
+        Ok(Compare {
+            conditions: compare.conditions.clone(),
+            then: check(&compare.then)?,
+            otherwise: compare.otherwise.as_deref().map(check).transpose()?,
+        })
+    }
+}
+
+fn wanted(scope: &str, key: &str) -> Wanted {
+    Wanted::Row(Key::Entry(scope.to_owned(), key.to_owned()))
+}
+
+impl Compare {
+    fn first_that_fails(&self, draft: &mut Draft<'_>) -> Result<Option<(&Condition, Option<Entry>)>> {
+        for condition in &self.conditions {
+            let found = draft.entry(&condition.scope, &condition.key)?;
+            if !condition.test.holds(found.as_ref()) {
+                return Ok(Some((condition, found)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Test {
+    fn holds(&self, found: Option<&Entry>) -> bool {
+        match self {
+            Test::Exists(exists) => found.is_some() == *exists,
+            Test::Revision(revision) => found.map_or(Revision::ZERO, |entry| entry.revision) == *revision,
+            Test::Version(version) => found.map_or(0, |entry| entry.version) == *version,
+            Test::Value(value) => found.is_some_and(|entry| entry.value.says_the_same_as(value)),
+        }
+    }
+}
+
+impl Condition {
+    fn fails(&self, found: Option<&Entry>) -> Error {
+        let what = match (&self.test, found) {
+            (Test::Exists(false), Some(_)) => "exists".to_owned(),
+            (_, None) => "is not there".to_owned(),
+            (Test::Value(_), Some(_)) => "has another value".to_owned(),
+            (Test::Version(expected), Some(found)) => {
+                format!("is at version {}, not {expected}", found.version)
+            }
+            (_, Some(found)) => format!("is at revision {}", found.revision),
+        };
+        Refusal::new(Code::Conflict, format!("a comparison failed: {} {what}; nothing was changed", self.key))
+            .hint("read it again, and decide anew; \"else\" says what to do instead")
+            .detail("scope", self.scope.clone())
+            .detail("key", self.key.clone())
+            .detail("revision", found.map_or(0, |found| found.revision.get()))
+            .detail("version", found.map_or(0, |found| found.version))
+            .into()
+    }
+}
+
+impl Operation {
+    fn checked(&self, board: &Board) -> Result<Operation> {
+        match self {
+            Operation::Write { scope, write } => {
+                check_scope(scope)?;
+                refuse_reserved(scope)?;
+                let write = write.checked(scope, board.settings())?;
+                return Ok(Operation::Write { scope: scope.clone(), write });
+            }
+            Operation::Delete { scope, key } => {
+                refuse_reserved(scope)?;
+                check_scope(scope)?;
+                check_key(scope, key)?;
+            }
+            Operation::Read { scope, key } => {
+                check_scope(scope)?;
+                check_key(scope, key)?;
+            }
+        }
+        Ok(self.clone())
+    }
+
+    fn run(&self, draft: &mut Draft<'_>) -> Result<OperationResult> {
+        Ok(match self {
+            Operation::Write { scope, write } => {
+                OperationResult::Write(draft.write(scope, write, Told::AsEntry)?)
+            }
+            Operation::Delete { scope, key } => {
+                OperationResult::Delete(draft.delete(scope, key, Told::AsEntry)?)
+            }
+            Operation::Read { scope, key } => OperationResult::Read(draft.entry(scope, key)?),
+        })
+    }
+}

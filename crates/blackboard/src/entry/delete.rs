@@ -1,0 +1,85 @@
+//! `delete`: a key goes.
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::refuse_reserved;
+use super::write::conflict;
+use super::{Scope, Told, check_key};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Wanted};
+
+/// What was deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// The scope.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+    /// The version that it had.
+    pub version: u64,
+    /// The event of the deletion.
+    pub revision: Revision,
+}
+
+impl Pending for Deleted {
+    fn resolve(&mut self, first: Revision) {
+        self.revision.resolve(first);
+    }
+}
+
+impl Scope<'_> {
+    /// Deletes an entry. There is one event; if nobody can see such a key, it is not found.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("signal:ready", Value::of(&true)?))?;
+    /// assert_eq!(scope.delete("signal:ready")?.version, 1);
+    /// assert_eq!(scope.delete("signal:ready").unwrap_err().code(), Code::EntryNotFound);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn delete(&self, key: &str) -> Result<Deleted> {
+        self.delete_at(key, None)
+    }
+
+    /// Deletes an entry, if it still has the revision at which it was read.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// let first = scope.write(&Write::new("task:a", Value::of(&1)?))?;
+    /// scope.write(&Write::new("task:a", Value::of(&2)?))?;
+    /// let refused = scope.delete_if_revision("task:a", first.revision).unwrap_err();
+    /// assert_eq!(refused.code(), Code::Conflict);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn delete_if_revision(&self, key: &str, revision: Revision) -> Result<Deleted> {
+        self.delete_at(key, Some(revision))
+    }
+
+    fn delete_at(&self, key: &str, expected: Option<Revision>) -> Result<Deleted> {
+        refuse_reserved(&self.name)?;
+        check_key(&self.name, key)?;
+        let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
+        self.commit("delete", &wanted, |draft| {
+            let found = draft.entry(&self.name, key)?;
+            match expected {
+                Some(expected) if found.as_ref().is_some_and(|found| found.revision != expected) => {
+                    return Err(conflict(&self.name, key, expected, found.as_ref()));
+                }
+                _ => {}
+            }
+            draft.delete(&self.name, key, Told::AsEntry)?.ok_or_else(|| not_found(&self.name, key))
+        })
+    }
+}
+
+/// Nobody can see such a key.
+pub(super) fn not_found(scope: &str, key: &str) -> Error {
+    Refusal::new(Code::EntryNotFound, format!("there is no entry {key} in scope {scope}"))
+        .hint("see what there is: blackboard list")
+        .into()
+}

@@ -1,0 +1,109 @@
+//! `history` and `as of`: what a key was.
+//!
+//! Both answer from the floor of the log on. Below it nobody knows any more, and is told so.
+
+use super::{Entry, EntryVersion, Scope, Tombstone, check_key, check_scope};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::event::is_ahead;
+use crate::revision::Revision;
+use crate::store::{Key, Tx, Wanted};
+
+/// The versions of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// The newest first, with removals.
+    pub versions: Vec<EntryVersion>,
+    /// Whether there were older ones, which retention has removed.
+    pub compacted: bool,
+}
+
+impl Scope<'_> {
+    /// The versions of a key that are kept, at most `limit` of them, the newest first.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("a", Value::of(&1)?))?;
+    /// scope.write(&Write::new("a", Value::of(&2)?))?;
+    /// let values: Vec<_> =
+    ///     scope.history("a", 10)?.versions.into_iter().map(|version| version.entry.value).collect();
+    /// assert_eq!(values, [Value::of(&2)?, Value::of(&1)?]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn history(&self, key: &str, limit: usize) -> Result<History> {
+        self.reading_chain(key, |tx, newest| {
+            let mut versions = Vec::new();
+            let mut next = newest;
+            while let Some(revision) = next.filter(|_| versions.len() < limit) {
+                let Some(version) = tx.version(revision)? else { break };
+                next = version.previous;
+                versions.push(version);
+            }
+            let oldest = versions.last().and_then(|version: &EntryVersion| version.previous);
+            let compacted = versions.len() < limit && oldest.is_some();
+            Ok(History { versions, compacted })
+        })
+    }
+
+    /// The entry as it was at a revision of the board: from its write on until the event that removed it.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// let first = scope.write(&Write::new("a", Value::of(&1)?))?;
+    /// scope.delete("a")?;
+    /// assert_eq!(scope.entry_as_of("a", first.revision)?.unwrap().value, Value::of(&1)?);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn entry_as_of(&self, key: &str, revision: Revision) -> Result<Option<Entry>> {
+        self.reading_chain(key, |tx, newest| {
+            let (floor, current) = (tx.floor()?, tx.revision()?);
+            if revision > current {
+                return Err(is_ahead(revision, current));
+            }
+            if revision < floor {
+                return Err(compacted(revision, floor));
+            }
+            let mut next = newest;
+            while let Some(candidate) = next {
+                let Some(version) = tx.version(candidate)? else { return Ok(None) };
+                if candidate <= revision {
+                    return Ok((!version.removed).then_some(version.entry));
+                }
+                next = version.previous;
+            }
+            Ok(None)
+        })
+    }
+
+    fn reading_chain<T>(
+        &self,
+        key: &str,
+        mut f: impl FnMut(&dyn Tx, Option<Revision>) -> Result<T>,
+    ) -> Result<T> {
+        check_scope(&self.name)?;
+        check_key(&self.name, key)?;
+        let entry = Key::Entry(self.name.clone(), key.to_owned());
+        let tombstone = Key::Tombstone(self.name.clone(), key.to_owned());
+        self.board.read(&[Wanted::Row(entry.clone()), Wanted::Row(tombstone.clone())], |tx| {
+            let newest = match tx.row::<Entry>(&entry)? {
+                Some(entry) => Some(entry.revision),
+                None => tx.row::<Tombstone>(&tombstone)?.map(|tombstone| tombstone.revision),
+            };
+            f(tx, newest)
+        })
+    }
+}
+
+/// What is asked for lies before what is kept.
+pub(crate) fn compacted(revision: Revision, floor: Revision) -> Error {
+    Refusal::new(
+        Code::Compacted,
+        format!("revision {revision} is older than what is kept, which starts at {floor}"),
+    )
+    .hint("retention decides how long the log is kept; see docs/configuration.md")
+    .detail("floor", floor.get())
+    .into()
+}

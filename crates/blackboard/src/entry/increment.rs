@@ -1,0 +1,25 @@
+//! `increment`: a counter goes up, for keys that many write.
+
+use super::{Scope, Value, Written};
+use crate::error::Result;
+
+impl Scope<'_> {
+    /// Adds to the integer under a key, and starts at zero if there is none. Tags, metadata and the time to live stay as
+    /// they are. Nobody has to read the counter first, so that many can count at once without a conflict.
+    ///
+    /// ```
+    /// # use blackboard::Board;
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.increment("tests:run", 40)?;
+    /// scope.increment("tests:run", 2)?;
+    /// assert_eq!(scope.read("tests:run")?.unwrap().as_str(), "42");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn increment(&self, key: &str, by: i64) -> Result<Written> {
+        self.rewrite("increment", key, &Value::of(&by)?, |before| match before {
+            Some(number) => number.incremented(by),
+            None => Value::of(&by),
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Leases: what hangs on a session goes with it, in the same commit.
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::{Removal, removal_of};
+use super::{Entry, Tombstone};
+use crate::agent::{Agent, AgentStatus};
+use crate::error::Result;
+use crate::store::{Changes, Key, Range, Tx};
+
+/// An entry that hung on a session: a lock, a file reservation, or any other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The scope: `locks` for a lock, `files` for a reservation.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+}
+
+/// What hangs on a session.
+pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
+    let range = Range::leased_by(session);
+    if !tx.any(&range)? && tx.heads(&range, usize::MAX)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let entries = tx.rows::<Entry>(&range)?;
+    for entry in &entries {
+        // Each leaves a tombstone, and what is written has to have been read.
+        tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
+    }
+    Ok(entries)
+}
+
+/// Removes what hung on a session that is over, with an event each.
+pub(crate) fn release_leases(
+    agent: &Agent,
+    becomes: AgentStatus,
+    entries: Vec<Entry>,
+    changes: &mut Changes,
+) -> Vec<Lease> {
+    let removal = match becomes {
+        AgentStatus::Stale => Removal::SessionStale,
+        _ => Removal::SessionEnded,
+    };
+    let mut released = Vec::new();
+    for entry in entries {
+        let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
+        let session = (removal == Removal::SessionEnded).then_some(agent.session_id.as_str());
+        let event = removal_of(entry, removal, &agent.agent_name, session, changes.events.len());
+        let revision = changes.event(event);
+        changes.remove(Key::Entry(scope.clone(), key.clone()));
+        changes.put(Tombstone { scope: scope.clone(), key: key.clone(), version, revision });
+        released.push(Lease { scope, key });
+    }
+    released
+}

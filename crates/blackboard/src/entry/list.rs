@@ -1,0 +1,76 @@
+//! `list` and `snapshot`: what is in a scope, by key.
+
+use serde::Serialize;
+
+use super::{Entry, Query, Scope};
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::revision::Revision;
+
+/// An entry in a list of keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedKey {
+    /// The key.
+    pub key: String,
+    /// From when on it is invisible.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The entries of a scope at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The entries, sorted by key.
+    pub entries: Vec<Entry>,
+    /// The revision of that moment: the log goes on from here.
+    pub revision: Revision,
+}
+
+impl Scope<'_> {
+    /// The keys that a query finds, all of them, sorted. Without tags, author or time no value is read.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Query, Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// for key in ["task:b", "task:a", "result:a"] {
+    ///     scope.write(&Write::new(key, Value::null()))?;
+    /// }
+    /// let tasks = scope.list(&Query { prefix: Some("task:".to_owned()), ..Query::default() })?;
+    /// assert_eq!(tasks.iter().map(|listed| &listed.key[..]).collect::<Vec<_>>(), ["task:a", "task:b"]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn list(&self, query: &Query) -> Result<Vec<ListedKey>> {
+        let query = query.checked(&self.name)?;
+        self.board.read(&[], |tx| {
+            let mut keys = Vec::new();
+            query.each_by_key(tx, &self.name, &mut |found| {
+                keys.push(ListedKey { key: found.head.key.clone(), expires_at: found.head.expires_at });
+                Ok(())
+            })?;
+            Ok(keys)
+        })
+    }
+
+    /// The entries that a query finds, all of them, sorted by key. A subscription from its revision on sees everything
+    /// that happens later, and nothing of it twice.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Query, Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("a", Value::of(&1)?))?;
+    /// assert_eq!(scope.snapshot(&Query::default())?.entries[0].value.as_str(), "1");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn snapshot(&self, query: &Query) -> Result<Snapshot> {
+        let query = query.checked(&self.name)?;
+        self.board.read(&[], |tx| {
+            let mut entries = Vec::new();
+            query.each_by_key(tx, &self.name, &mut |found| {
+                entries.extend(found.entry()?);
+                Ok(())
+            })?;
+            Ok(Snapshot { entries, revision: tx.revision()? })
+        })
+    }
+}

@@ -1,0 +1,329 @@
+//! `query`: entries by pattern, prefix, tags, author and time.
+//!
+//! The literal beginning of a pattern and the first tag are found by an index, and so is the order: newest first walks
+//! the index of revisions, unless prefix or tag leave so few that they are sorted here. Values are read only for keys
+//! that fit.
+
+use serde::Serialize;
+
+use super::{Entry, EntryHead, Glob, Scope, check_pattern, check_scope, tag_set};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::revision::Revision;
+use crate::store::{Key, Range, Tx};
+
+/// How many entries are returned if it is not said.
+pub const DEFAULT_LIMIT: usize = 100;
+
+/// How many heads are looked at together.
+const CHUNK: usize = 512;
+
+/// How many heads are sorted here rather than walking the index of revisions past everything else.
+const FEW: usize = 10_000;
+
+/// Which entries. Every condition has to hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// The key fits this glob, in which `*` also stands for `:`.
+    pub pattern: Option<String>,
+    /// The key starts with this.
+    pub prefix: Option<String>,
+    /// It has all of these tags.
+    pub tags: Vec<String>,
+    /// This author wrote it last.
+    pub author: Option<String>,
+    /// It was written at this moment or later.
+    pub updated_since: Option<Timestamp>,
+    /// In which order.
+    pub order: Order,
+    /// How many; 100 if it is not said.
+    pub limit: Option<usize>,
+    /// How many to leave out first. For going on after a page, `after` is what stays right while others write.
+    pub offset: usize,
+    /// Goes on where a page ended: its `next`.
+    pub after: Option<String>,
+}
+
+/// The order of what a query finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// What was written last comes first.
+    #[default]
+    Newest,
+    /// By key.
+    Key,
+}
+
+/// A page of what a query finds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueryPage {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// Where the next page starts, if there is more. By key nothing is missed or seen twice, whatever others write;
+    /// newest first, what is written in between comes to the front, and so is not seen again.
+    pub next: Option<String>,
+    /// The revision of the board at that moment.
+    pub revision: Revision,
+}
+
+impl Scope<'_> {
+    /// Finds entries.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Query, Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// for agent in ["a", "b"] {
+    ///     let key = format!("agent:{agent}:results");
+    ///     scope.write(&Write { tags: vec!["analysis".to_owned()], ..Write::new(&key, Value::null()) })?;
+    /// }
+    /// let query = Query {
+    ///     pattern: Some("agent:*:results".to_owned()),
+    ///     tags: vec!["analysis".to_owned()],
+    ///     limit: Some(1),
+    ///     ..Query::default()
+    /// };
+    /// let page = scope.query(&query)?;
+    /// assert_eq!(page.entries[0].key, "agent:b:results");
+    /// let rest = scope.query(&Query { after: page.next, ..query })?;
+    /// assert_eq!(rest.entries[0].key, "agent:a:results");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn query(&self, query: &Query) -> Result<QueryPage> {
+        let query = query.checked(&self.name)?;
+        self.board.read(&[], |tx| query.page(tx, &self.name))
+    }
+}
+
+/// A query whose parts were checked.
+pub(super) struct CheckedQuery {
+    query: Query,
+    glob: Option<Glob>,
+    /// What every key starts with.
+    prefix: String,
+    /// Whether no key can fit: the prefix and the pattern contradict each other.
+    impossible: bool,
+    after: Option<Mark>,
+}
+
+/// Where a page ended.
+enum Mark {
+    Revision(Revision),
+    Key(String),
+}
+
+/// A head that a query found; its entry is read when somebody needs it.
+pub(super) struct Found<'a> {
+    tx: &'a dyn Tx,
+    scope: &'a str,
+    pub(super) head: EntryHead,
+    read: Option<Entry>,
+}
+
+impl Found<'_> {
+    /// The entry.
+    pub(super) fn entry(&mut self) -> Result<Option<Entry>> {
+        if self.read.is_none() {
+            self.read = self.tx.row::<Entry>(&Key::Entry(self.scope.to_owned(), self.head.key.clone()))?;
+        }
+        Ok(self.read.clone())
+    }
+}
+
+impl Query {
+    /// The same with sorted tags, if everything about it is allowed.
+    pub(super) fn checked(&self, scope: &str) -> Result<CheckedQuery> {
+        check_scope(scope)?;
+        if let Some(pattern) = &self.pattern {
+            check_pattern(scope, pattern)?;
+        }
+        if let Some(prefix) = self.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+            check_pattern(scope, prefix)?;
+        }
+        let query = Query { tags: tag_set(self.tags.clone())?, ..self.clone() };
+        let glob = query.pattern.as_deref().map(Glob::new);
+        let literal = glob.as_ref().map_or("", |glob| glob.literal_prefix());
+        let given = query.prefix.as_deref().unwrap_or("");
+        let (longer, shorter) = if given.len() > literal.len() { (given, literal) } else { (literal, given) };
+        let (prefix, impossible) = (longer.to_owned(), !longer.starts_with(shorter));
+        let after = match (&query.after, query.order) {
+            (None, _) => None,
+            (Some(key), Order::Key) => Some(Mark::Key(key.clone())),
+            (Some(revision), Order::Newest) => {
+                Some(Mark::Revision(Revision::new(revision.parse().map_err(|_| {
+                    Error::invalid("a page of the newest entries goes on after a revision, its `next`")
+                })?)))
+            }
+        };
+        Ok(CheckedQuery { query, glob, prefix, impossible, after })
+    }
+}
+
+impl CheckedQuery {
+    pub(super) fn page(&self, tx: &dyn Tx, scope: &str) -> Result<QueryPage> {
+        let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
+        let (mut skipped, mut next) = (0, None);
+        let mut entries: Vec<Entry> = Vec::new();
+        self.each(tx, scope, |found| {
+            if skipped < self.query.offset {
+                skipped += 1;
+                return Ok(true);
+            }
+            if entries.len() == limit {
+                next = entries.last().map(|last| match self.query.order {
+                    Order::Newest => last.revision.to_string(),
+                    Order::Key => last.key.clone(),
+                });
+                return Ok(false);
+            }
+            entries.extend(found.entry()?);
+            Ok(true)
+        })?;
+        Ok(QueryPage { entries, next, revision: tx.revision()? })
+    }
+
+    pub(super) fn each_by_key<'a>(
+        &self,
+        tx: &'a dyn Tx,
+        scope: &'a str,
+        f: &mut dyn FnMut(&mut Found<'a>) -> Result<()>,
+    ) -> Result<()> {
+        if self.impossible {
+            return Ok(());
+        }
+        self.walk(tx, scope, self.narrow(scope), |found| f(found).map(|()| true))
+    }
+
+    /// Calls `f` for everything that fits, in order, until it says that it has enough.
+    fn each<'a>(
+        &self,
+        tx: &'a dyn Tx,
+        scope: &'a str,
+        f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+    ) -> Result<()> {
+        if self.impossible {
+            return Ok(());
+        }
+        if self.query.order == Order::Key {
+            let mut range = self.narrow(scope);
+            if let Some(Mark::Key(key)) = &self.after {
+                range = range.after(key);
+            }
+            return self.walk(tx, scope, range, f);
+        }
+        if !self.prefix.is_empty() || !self.query.tags.is_empty() {
+            let mut heads = tx.heads(&self.narrow(scope), FEW + 1)?;
+            if heads.len() <= FEW {
+                heads.sort_by_key(|head| std::cmp::Reverse(head.revision));
+                if let Some(Mark::Revision(after)) = self.after {
+                    heads.retain(|head| head.revision < after);
+                }
+                return self.offer(tx, scope, heads, f).map(drop);
+            }
+        }
+        let after = match self.after {
+            Some(Mark::Revision(revision)) => Some(revision),
+            _ => None,
+        };
+        self.walk(tx, scope, Range::newest_entries(scope, after), f)
+    }
+
+    /// The smallest range by key that has everything.
+    fn narrow(&self, scope: &str) -> Range {
+        match self.query.tags.first() {
+            Some(tag) => Range::entries_tagged(scope, tag, &self.prefix),
+            None => Range::entries(scope, &self.prefix),
+        }
+    }
+
+    fn walk<'a>(
+        &self,
+        tx: &'a dyn Tx,
+        scope: &'a str,
+        mut range: Range,
+        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+    ) -> Result<()> {
+        // Below this nothing was written recently enough. Older than the log, nobody knows by the revision alone.
+        let too_old = match self.query.updated_since.filter(|_| range.is_backwards()) {
+            Some(since) => {
+                let (bound, floor) = (tx.revision_before(since)?, tx.floor()?);
+                (bound > floor).then_some(bound)
+            }
+            None => None,
+        };
+        loop {
+            let heads = tx.heads(&range, CHUNK)?;
+            let Some(last) = heads.last() else { return Ok(()) };
+            let is_end = heads.len() < CHUNK || too_old.is_some_and(|bound| last.revision <= bound);
+            range = match range.is_backwards() {
+                true => Range::newest_entries(scope, Some(last.revision)),
+                false => range.after(&last.key),
+            };
+            if !self.offer(tx, scope, heads, &mut f)? || is_end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Offers what fits; whether more is wanted.
+    fn offer<'a>(
+        &self,
+        tx: &'a dyn Tx,
+        scope: &'a str,
+        heads: Vec<EntryHead>,
+        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+    ) -> Result<bool> {
+        for head in heads {
+            if head.is_expired(tx.now()) || !self.fits_key(&head.key) {
+                continue;
+            }
+            let mut found = Found { tx, scope, head, read: None };
+            if self.fits_entry(&mut found)? && !f(&mut found)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn fits_entry(&self, found: &mut Found<'_>) -> Result<bool> {
+        let Query { tags, author, updated_since, .. } = &self.query;
+        if tags.is_empty() && author.is_none() && updated_since.is_none() {
+            return Ok(true);
+        }
+        Ok(found.entry()?.is_some_and(|entry| self.fits_beyond_key(&entry)))
+    }
+
+    fn fits_key(&self, key: &str) -> bool {
+        key.starts_with(&self.prefix) && self.glob.as_ref().is_none_or(|glob| glob.matches(key))
+    }
+
+    fn fits_beyond_key(&self, entry: &Entry) -> bool {
+        let Query { tags, author, updated_since, .. } = &self.query;
+        tags.iter().all(|tag| entry.tags.contains(tag))
+            && author.as_ref().is_none_or(|author| entry.updated_by == *author)
+            && updated_since.is_none_or(|since| entry.updated_at >= since)
+    }
+
+    /// Whether an entry that is not stored would be found.
+    pub(super) fn fits(&self, entry: &Entry) -> bool {
+        !self.impossible && self.fits_key(&entry.key) && self.fits_beyond_key(entry)
+    }
+
+    /// The part of what fits that the query asks for. What has no revision yet is newer than everything.
+    pub(super) fn part_of(&self, mut entries: Vec<Entry>) -> Result<Vec<Entry>> {
+        match self.query.order {
+            Order::Key => entries.sort_by(|a, b| a.key.cmp(&b.key)),
+            Order::Newest => entries.sort_by_key(|entry| match entry.revision {
+                Revision::ZERO => std::cmp::Reverse(Revision::new(i64::MAX)),
+                revision => std::cmp::Reverse(revision),
+            }),
+        }
+        match &self.after {
+            Some(Mark::Key(key)) => entries.retain(|entry| entry.key > *key),
+            Some(Mark::Revision(after)) => entries.retain(|entry| entry.revision < *after),
+            None => {}
+        }
+        let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
+        Ok(entries.into_iter().skip(self.query.offset).take(limit).collect())
+    }
+}

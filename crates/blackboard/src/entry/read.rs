@@ -1,0 +1,70 @@
+//! `read`: what is there now.
+
+use std::collections::BTreeMap;
+
+use super::{Entry, Scope, Value, check_key, check_scope};
+use crate::error::Result;
+use crate::store::{Key, Wanted};
+
+impl Scope<'_> {
+    /// The value of a key; `None` if nobody can see one. A stored JSON null is `Some`.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("present", Value::null()))?;
+    /// assert_eq!(scope.read("present")?, Some(Value::null()));
+    /// assert_eq!(scope.read("absent")?, None);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn read(&self, key: &str) -> Result<Option<Value>> {
+        Ok(self.entry(key)?.map(|entry| entry.value))
+    }
+
+    /// The entry with everything about it; `None` if nobody can see one.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("result:q4", Value::of("up 15%")?))?;
+    /// let entry = scope.entry("result:q4")?.unwrap();
+    /// assert_eq!((entry.version, entry.updated_by.as_str()), (1, "cli"));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        check_scope(&self.name)?;
+        check_key(&self.name, key)?;
+        let key = Key::Entry(self.name.clone(), key.to_owned());
+        self.board.read(&[Wanted::Row(key.clone())], |tx| {
+            Ok(tx.row::<Entry>(&key)?.filter(|entry| !entry.is_expired(tx.now())))
+        })
+    }
+
+    /// The values of many keys at one moment, without those that nobody can see.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// scope.write(&Write::new("a", Value::of(&1)?))?;
+    /// assert_eq!(scope.read_batch(&["a", "b"])?.into_keys().collect::<Vec<_>>(), ["a"]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn read_batch(&self, keys: &[&str]) -> Result<BTreeMap<String, Value>> {
+        check_scope(&self.name)?;
+        keys.iter().try_for_each(|key| check_key(&self.name, key))?;
+        let keys: Vec<_> = keys.iter().map(|key| Key::Entry(self.name.clone(), (*key).to_owned())).collect();
+        let wanted: Vec<_> = keys.iter().cloned().map(Wanted::Row).collect();
+        self.board.read(&wanted, |tx| {
+            let mut found = BTreeMap::new();
+            for key in &keys {
+                if let Some(entry) = tx.row::<Entry>(key)?.filter(|entry| !entry.is_expired(tx.now())) {
+                    found.insert(entry.key, entry.value);
+                }
+            }
+            Ok(found)
+        })
+    }
+}

@@ -1,0 +1,306 @@
+//! `board.transaction(…)`: the caller's code reads and writes many keys, and all of it happens at one moment or not at
+//! all.
+//!
+//! The code runs with no lock held, on every engine: what it reads is remembered with its revision, what it writes is
+//! kept back. One commit then looks whether everything that was read, also what was absent and what queries found, is
+//! still so, and applies the writes. If not, the code runs again. What it saw may have been of different moments, so
+//! an error that it returns counts only if what it saw was true.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use super::draft::refuse_reserved;
+use super::write::{check_count, conflict};
+use super::{By, Draft, Entry, Query, Told, Value, Write, check_key, check_scope};
+use crate::board::Board;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::revision::Revision;
+use crate::store::{Key, Tx, Wanted};
+
+/// How often the code runs before the conflict is returned.
+const MAX_RUNS: u32 = 200;
+
+/// The longest pause between two runs.
+const LONGEST_PAUSE: Duration = Duration::from_millis(64);
+
+/// A transaction under way.
+pub struct Transaction<'a> {
+    board: &'a Board,
+    by: By,
+    /// What was read first of each key.
+    read: BTreeMap<Place, Option<Entry>>,
+    found: Vec<FoundBefore>,
+    /// What it did, in order.
+    steps: Vec<Step>,
+    /// What its keys became by that.
+    own: BTreeMap<Place, Option<Entry>>,
+}
+
+type Place = (String, String);
+
+/// A query, and what it found.
+struct FoundBefore {
+    scope: String,
+    query: Query,
+    entries: Vec<(String, Revision)>,
+}
+
+enum Step {
+    Write(String, Write),
+    Delete(String, String),
+}
+
+/// The entries of one scope, inside a transaction.
+pub struct TransactionScope<'t, 'a> {
+    transaction: &'t mut Transaction<'a>,
+    name: String,
+}
+
+impl Board {
+    /// Runs `f` until what it read was still true when its writes were applied, at most 200 times; then the conflict is
+    /// returned. Nothing is visible and no event is written unless it succeeds.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let count = board.transaction(|tx| {
+    ///     let mut scope = tx.scope("team-1");
+    ///     let count = scope.read("counter")?.map_or(Ok(0), |value| value.to::<u64>())? + 1;
+    ///     scope.write(&Write::new("counter", Value::of(&count)?))?;
+    ///     Ok(count)
+    /// })?;
+    /// assert_eq!(count, 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn transaction<T>(&self, mut f: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        let mut run = 1;
+        loop {
+            match self.try_transaction(&mut f) {
+                Err(error) if error.code() == Code::Conflict && run < MAX_RUNS => {
+                    std::thread::sleep(pause(run));
+                    run += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Runs `f` once; `conflict` if somebody changed what it had read, with the key and both revisions.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let refused = board.try_transaction(|tx| {
+    ///     let seen = tx.scope("team-1").read("a")?;
+    ///     // Somebody else is faster.
+    ///     board.scope("team-1").write(&Write::new("a", Value::of("theirs")?))?;
+    ///     tx.scope("team-1").write(&Write::new("a", Value::of("mine")?))
+    /// });
+    /// assert_eq!(refused.unwrap_err().code(), Code::Conflict);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn try_transaction<T>(&self, f: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        let mut transaction = Transaction {
+            board: self,
+            by: By::default(),
+            read: BTreeMap::new(),
+            found: Vec::new(),
+            steps: Vec::new(),
+            own: BTreeMap::new(),
+        };
+        match f(&mut transaction) {
+            Ok(answer) => transaction.commit().map(|()| answer),
+            // Whoever saw what was not there at one moment may have failed for that reason alone.
+            Err(error) => self.read(&[], |tx| transaction.still_holds(tx)).and(Err(error)),
+        }
+    }
+}
+
+impl<'a> Transaction<'a> {
+    /// On whose behalf it acts, and what has to be held. The name of an operation is of no use here: what was read
+    /// says whether it happened.
+    pub fn by(&mut self, by: By) {
+        self.by = by;
+    }
+
+    /// The entries of a scope.
+    pub fn scope(&mut self, name: &str) -> TransactionScope<'_, 'a> {
+        TransactionScope { transaction: self, name: name.to_owned() }
+    }
+
+    fn commit(&self) -> Result<()> {
+        let by = self.board.checked_by(&self.by)?;
+        if self.steps.is_empty() && by.fences.is_empty() {
+            return self.board.read(&self.wanted(), |tx| self.still_holds(tx));
+        }
+        self.board.commit("transaction", &self.wanted(), |tx| {
+            self.still_holds(tx)?;
+            let mut draft = Draft::new(self.board, tx, &by)?;
+            for step in &self.steps {
+                match step {
+                    Step::Write(scope, write) => drop(draft.write(scope, write, Told::AsEntry)?),
+                    Step::Delete(scope, key) => drop(draft.delete(scope, key, Told::AsEntry)?),
+                }
+            }
+            Ok((draft.finish()?, ()))
+        })
+    }
+
+    fn wanted(&self) -> Vec<Wanted> {
+        let places = self.read.keys().chain(self.own.keys());
+        places.map(|(scope, key)| Wanted::Row(Key::Entry(scope.clone(), key.clone()))).collect()
+    }
+
+    /// Refuses if anything that was read is not so any more.
+    fn still_holds(&self, tx: &dyn Tx) -> Result<()> {
+        for ((scope, key), seen) in &self.read {
+            let current = visible(tx, scope, key)?;
+            if current.as_ref().map(|entry| entry.revision) != seen.as_ref().map(|entry| entry.revision) {
+                let expected = seen.as_ref().map_or(Revision::ZERO, |entry| entry.revision);
+                return Err(conflict(scope, key, expected, current.as_ref()));
+            }
+        }
+        for FoundBefore { scope, query, entries } in &self.found {
+            let found = heads_of(&query.checked(scope)?.page(tx, scope)?.entries);
+            if let Some(changed) = first_difference(entries, &found) {
+                return Err(changed_query(scope, changed, entries, &found));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_room(&self) -> Result<()> {
+        check_count(self.steps.len() + 1)
+    }
+}
+
+impl TransactionScope<'_, '_> {
+    /// The value of a key, with what this transaction did to it.
+    pub fn read(&mut self, key: &str) -> Result<Option<Value>> {
+        Ok(self.entry(key)?.map(|entry| entry.value))
+    }
+
+    /// The entry, with what this transaction did to it. What it wrote itself has no revision yet: zero stands there.
+    pub fn entry(&mut self, key: &str) -> Result<Option<Entry>> {
+        check_scope(&self.name)?;
+        check_key(&self.name, key)?;
+        let place = (self.name.clone(), key.to_owned());
+        if let Some(own) = self.transaction.own.get(&place) {
+            return Ok(own.clone());
+        }
+        if let Some(seen) = self.transaction.read.get(&place) {
+            return Ok(seen.clone());
+        }
+        let board = self.transaction.board;
+        let entry = board.read(&[], |tx| visible(tx, &place.0, &place.1))?;
+        self.transaction.read.insert(place, entry.clone());
+        Ok(entry)
+    }
+
+    /// Writes an entry, once the transaction commits. Its conditions are looked at then, and here, for what is known.
+    pub fn write(&mut self, write: &Write) -> Result<()> {
+        refuse_reserved(&self.name)?;
+        self.transaction.check_room()?;
+        let board = self.transaction.board;
+        let write = write.checked(&self.name, board.settings())?;
+        let place = (self.name.clone(), write.key.clone());
+        let known = self.transaction.own.get(&place).or_else(|| self.transaction.read.get(&place));
+        let before = match known {
+            Some(known) => known.clone(),
+            // Nobody asked what is there: a write that does not depend on it can't conflict over it.
+            None => board.read(&[], |tx| visible(tx, &place.0, &place.1))?,
+        };
+        let version = before.as_ref().map_or(0, |before| before.version) + 1;
+        let conditions = Write { if_absent: false, if_revision: None, ..write.clone() };
+        let session = self.transaction.by.session.as_deref();
+        let now = board.clock().now();
+        let mut entry =
+            conditions.decide(before.as_ref(), &self.name, version, Revision::ZERO, session, now)?;
+        entry.updated_by = self.transaction.by.author.clone().unwrap_or_default();
+        self.transaction.own.insert(place, Some(entry));
+        self.transaction.steps.push(Step::Write(self.name.clone(), write));
+        Ok(())
+    }
+
+    /// Deletes an entry, once the transaction commits; whether there is one.
+    pub fn delete(&mut self, key: &str) -> Result<bool> {
+        refuse_reserved(&self.name)?;
+        self.transaction.check_room()?;
+        if self.entry(key)?.is_none() {
+            return Ok(false);
+        }
+        self.transaction.own.insert((self.name.clone(), key.to_owned()), None);
+        self.transaction.steps.push(Step::Delete(self.name.clone(), key.to_owned()));
+        Ok(true)
+    }
+
+    /// Finds entries, with what this transaction did to them. That nobody adds or removes one that fits is part of what
+    /// the commit looks at.
+    pub fn query(&mut self, query: &Query) -> Result<Vec<Entry>> {
+        // Where a page ends depends on what the transaction itself adds, so everything is found first.
+        let whole = Query { limit: Some(usize::MAX), offset: 0, after: None, ..query.clone() };
+        let checked = whole.checked(&self.name)?;
+        let name = &self.name;
+        let transaction = &mut *self.transaction;
+        let mut entries = transaction.board.read(&[], |tx| checked.page(tx, name))?.entries;
+        transaction.found.push(FoundBefore {
+            scope: name.clone(),
+            query: whole,
+            entries: heads_of(&entries),
+        });
+        entries.retain(|entry| !transaction.own.contains_key(&(name.clone(), entry.key.clone())));
+        let own = transaction.own.iter().filter(|((scope, _), _)| scope == name);
+        entries.extend(own.filter_map(|(_, entry)| entry.clone()).filter(|entry| checked.fits(entry)));
+        query.checked(&self.name)?.part_of(entries)
+    }
+}
+
+/// The entry, if anybody can see it.
+fn visible(tx: &dyn Tx, scope: &str, key: &str) -> Result<Option<Entry>> {
+    let entry = tx.row::<Entry>(&Key::Entry(scope.to_owned(), key.to_owned()))?;
+    Ok(entry.filter(|entry| !entry.is_expired(tx.now())))
+}
+
+fn heads_of(entries: &[Entry]) -> Vec<(String, Revision)> {
+    let mut heads: Vec<_> = entries.iter().map(|entry| (entry.key.clone(), entry.revision)).collect();
+    heads.sort();
+    heads
+}
+
+/// The first key, in order, that is in one list as it is not in the other.
+fn first_difference<'l>(
+    before: &'l [(String, Revision)],
+    after: &'l [(String, Revision)],
+) -> Option<&'l str> {
+    let place = (0..before.len().max(after.len())).find(|&place| before.get(place) != after.get(place))?;
+    let keys = [before.get(place), after.get(place)].into_iter().flatten().map(|(key, _)| key.as_str());
+    keys.min()
+}
+
+fn changed_query(
+    scope: &str,
+    key: &str,
+    before: &[(String, Revision)],
+    after: &[(String, Revision)],
+) -> Error {
+    let revision = |heads: &[(String, Revision)]| {
+        heads.iter().find(|(known, _)| known == key).map_or(0, |(_, revision)| revision.get())
+    };
+    Refusal::new(Code::Conflict, format!("{key} was added, changed or removed among what a query had found"))
+        .hint("read it again, and decide anew")
+        .detail("scope", scope)
+        .detail("key", key)
+        .detail("expected", revision(before))
+        .detail("revision", revision(after))
+        .into()
+}
+
+/// Longer with each run, and never the same for two that got in each other's way.
+fn pause(run: u32) -> Duration {
+    let longest = LONGEST_PAUSE.min(Duration::from_micros(50 << run.min(12)));
+    let random = RandomState::new().build_hasher().finish();
+    let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX).max(1);
+    Duration::from_micros(random % micros)
+}
