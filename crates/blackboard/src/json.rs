@@ -123,6 +123,19 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_line_break_becomes_a_space_and_the_escaped_ones_stay() {
+        for (text, expected) in [
+            ("[1,\n2]", "[1, 2]"),
+            ("[1,\r2]", "[1, 2]"),
+            ("[1,\r\n2]", "[1,  2]"),
+            ("[1,\t2]", "[1,\t2]"),
+            (r#"["\n\r"]"#, r#"["\n\r"]"#),
+        ] {
+            assert_eq!(on_one_line(check_syntax(text).unwrap()).unwrap().get(), expected);
+        }
+    }
+
+    #[test]
     fn half_of_a_character_is_found_and_a_whole_one_is_not() {
         for (text, lone) in [
             (r#""\ud83d\ude00""#, false),

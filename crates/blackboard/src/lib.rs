@@ -29,7 +29,7 @@
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`event`] | the nouns; each verb is a method, in a file of its own |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
 //! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
@@ -44,6 +44,7 @@ pub mod entry;
 pub mod error;
 pub mod event;
 pub mod export;
+pub mod file;
 pub mod id;
 mod json;
 pub mod metadata;
@@ -57,6 +58,7 @@ pub mod status;
 pub mod store;
 pub mod sweep;
 pub mod text;
+mod wildcard;
 pub mod work;
 
 pub use board::Board;

@@ -1,5 +1,7 @@
 //! [`Glob`]: a pattern of keys.
 
+use crate::wildcard;
+
 /// A pattern of keys, with the wildcards of Python's `fnmatch.fnmatchcase`: `*` stands for any text, colons and line
 /// breaks included, `?` for one character, `[ab-d]` for one of these, `[!ab-d]` for any other one. A `[` that nothing
 /// closes stands for itself. Nothing can be quoted but by a class: `[*]`.
@@ -62,38 +64,7 @@ impl Glob {
     /// ```
     pub fn matches(&self, key: &str) -> bool {
         let Some(key) = key.strip_prefix(self.prefix.as_str()) else { return false };
-        let (mut token, mut at) = (0, 0);
-        // Behind the last `*`, and where in the key its text may end. Earlier ones need no second try: whatever they
-        // could reach with more text, the last one reaches as well.
-        let mut last_any: Option<(usize, usize)> = None;
-        loop {
-            match self.rest.get(token) {
-                None if at == key.len() => return true,
-                None => {}
-                Some(Token::AnyText) => {
-                    token += 1;
-                    if token == self.rest.len() {
-                        return true;
-                    }
-                    last_any = Some((token, at));
-                    continue;
-                }
-                Some(one) => {
-                    if let Some(character) =
-                        key[at..].chars().next().filter(|&character| one.takes(character))
-                    {
-                        token += 1;
-                        at += character.len_utf8();
-                        continue;
-                    }
-                }
-            }
-            let Some((behind_any, end)) = last_any else { return false };
-            let Some(skipped) = key[end..].chars().next() else { return false };
-            token = behind_any;
-            at = end + skipped.len_utf8();
-            last_any = Some((token, at));
-        }
+        wildcard::matches(&self.rest, |token| *token == Token::AnyText, key.chars(), Token::takes)
     }
 
     /// What every key begins with that the pattern matches.
