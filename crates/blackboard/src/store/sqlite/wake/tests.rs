@@ -286,6 +286,30 @@ fn a_file_that_is_cut_off_while_somebody_sleeps_kills_nobody() {
 }
 
 #[test]
+fn what_is_committed_right_after_a_look_is_not_slept_through() {
+    const ROUNDS: usize = 20;
+    let mut not_woken = 0;
+    for round in 0..ROUNDS {
+        let scratch = Scratch::new();
+        let (one, other) = (scratch.wake(), scratch.wake());
+        scratch.wait(&one, Duration::from_millis(1));
+        let looks = std::cell::Cell::new(0);
+        let read = || {
+            let revision = scratch.revision.load(Ordering::SeqCst);
+            if looks.replace(looks.get() + 1) == round % 2 {
+                scratch.commit(&other);
+            }
+            Ok(Revision::new(revision))
+        };
+        let began = Instant::now();
+        assert_eq!(one.wait(Revision::new(7), LONG, read).unwrap(), Revision::new(8));
+        not_woken += usize::from(began.elapsed() >= LONGEST_SLEEP);
+    }
+    // A machine that has much else to do wakes late, but not half of the time.
+    assert!(not_woken < ROUNDS / 4, "{not_woken} of {ROUNDS} slept until they woke by themselves");
+}
+
+#[test]
 fn who_is_not_woken_wakes_by_itself() {
     let scratch = Scratch::new();
     let wake = scratch.wake();
