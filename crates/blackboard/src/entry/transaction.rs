@@ -253,7 +253,7 @@ impl TransactionScope<'_, '_> {
         entries.retain(|entry| !transaction.own.contains_key(&(name.clone(), entry.key.clone())));
         let own = transaction.own.iter().filter(|((scope, _), _)| scope == name);
         entries.extend(own.filter_map(|(_, entry)| entry.clone()).filter(|entry| checked.fits(entry)));
-        query.checked(&self.name)?.part_of(entries)
+        Ok(query.checked(&self.name)?.part_of(entries))
     }
 }
 

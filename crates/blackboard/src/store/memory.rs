@@ -164,9 +164,10 @@ impl State {
         }
         let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
         let found = |key| Some((key, self.rows.get(key)?));
-        match range.is_backwards() {
-            false => keys.filter_map(found).take(limit).collect(),
-            true => keys.rev().filter_map(found).take(limit).collect(),
+        if range.is_backwards() {
+            keys.rev().filter_map(found).take(limit).collect()
+        } else {
+            keys.filter_map(found).take(limit).collect()
         }
     }
 

@@ -242,6 +242,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::Dependents => plan(&DEPENDENCIES, "blocked_by = ?1", None, "item_id"),
         Index::Operations => plan(&OPERATIONS, "1", Some("created_at"), "created_at, operation_id"),
         Index::Cursors => plan(&CURSORS, "owner = ?1", None, "reader"),
+        Index::AllEntries => plan(&ENTRIES, "1", None, "entries.scope, entries.key"),
         Index::Entries => plan(&ENTRIES, "entries.scope = ?1", Some("entries.key"), "entries.key"),
         Index::NewestEntries => {
             plan(&ENTRIES, "entries.scope = ?1", Some("entries.revision"), "entries.revision DESC")
