@@ -8,7 +8,9 @@ pub mod arguments;
 mod command;
 mod completions;
 mod export;
+mod file;
 mod init;
+mod lock;
 mod observe;
 mod private;
 mod project;
@@ -37,6 +39,14 @@ pub const COMMANDS: &[Command] = &[
     command::<work::status::Status>("work status", Group::Everyday),
     command::<observe::Observe>("observe", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
+    command::<lock::acquire::Acquire>("lock acquire", Group::Entries),
+    command::<lock::release::Release>("lock release", Group::Entries),
+    command::<lock::list::List>("lock list", Group::Entries),
+    command::<lock::run::Run>("lock run", Group::Entries),
+    command::<file::reserve::Reserve>("file reserve", Group::Entries),
+    command::<file::release::Release>("file release", Group::Entries),
+    command::<file::list::List>("file list", Group::Entries),
+    command::<file::check::Check>("file check", Group::Entries),
     command::<init::Init>("init", Group::SetUp),
     command::<project::register::Register>("project register", Group::SetUp),
     command::<project::list::List>("project list", Group::SetUp),
@@ -64,6 +74,8 @@ pub const ALIASES: &[Alias] = &[
 /// What the first words of longer commands mean.
 pub const NOUNS: &[Noun] = &[
     Noun { path: "agent", about: "Who is here" },
+    Noun { path: "file", about: "Who works on which files" },
+    Noun { path: "lock", about: "What one session holds at a time" },
     Noun { path: "project", about: "Where work happens" },
     Noun { path: "tasks", about: "Work items, by another name" },
     Noun { path: "work", about: "What there is to do, and who does it" },

@@ -7,6 +7,8 @@
 pub mod agent;
 mod escape;
 pub mod event;
+pub mod file;
+pub mod lock;
 pub mod project;
 mod screen;
 pub mod status;
