@@ -8,7 +8,9 @@
 mod agent;
 mod completions;
 mod export;
+mod file;
 mod init;
+mod lock;
 mod observe;
 mod project;
 mod status;

@@ -14,7 +14,7 @@ fn whoever_reads_creates_nothing() {
             let answer = output.json();
             match *command {
                 // Nothing can be shown of what is not there.
-                "agent show" | "work status" | "project status" | "observe" => {
+                "agent show" | "work status" | "project status" | "observe" | "file check" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 _ => assert_eq!((output.code, answer["ok"].as_bool()), (0, Some(true)), "{command}"),
@@ -30,6 +30,9 @@ fn whoever_reads_creates_nothing() {
         (&["work", "list", "--all"], true),
         (&["agent", "list", "--all"], true),
         (&["project", "list"], true),
+        (&["lock", "list"], true),
+        (&["file", "list"], true),
+        (&["file", "check", "src/lib.rs"], false),
         (&["export"], false),
     ] {
         let answer = scratch.json(call);

@@ -17,6 +17,7 @@ mod durability;
 mod fencing;
 mod first_use;
 mod liveness;
+mod locks;
 mod machine;
 mod mutations;
 mod pipes;

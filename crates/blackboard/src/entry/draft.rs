@@ -347,7 +347,10 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
     let since = entry.created_at;
     let (what, hint) = match entry.scope.as_str() {
-        LOCKS => (format!("lock {}", entry.key), "wait for it: blackboard lock acquire NAME --wait 30s"),
+        LOCKS => (
+            format!("lock {}", entry.key),
+            "wait for it, as with --wait 1m, or see who holds what: blackboard lock list",
+        ),
         FILES => {
             (format!("the reservation of {}", reserved(entry)), "see who holds what: blackboard file list")
         }
