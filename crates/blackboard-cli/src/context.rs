@@ -282,7 +282,12 @@ impl Context {
         }
         let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
         let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
-        self.note(&format!("marked {} stale, released {items} work item(s)", names.join(", ")));
+        let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
+        let leases = match leases {
+            0 => String::new(),
+            count => format!(" and {count} lock(s), reservation(s) or leased entries"),
+        };
+        self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
     }
 
     /// Tells a person what happened beside what was asked for. Programs do not need to know.
