@@ -282,7 +282,8 @@ impl Pending for Entry {
 /// What an entry was from one event on: written, or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryVersion {
-    /// The entry as that event left it, or as it was when the event removed it. Its revision is the event's.
+    /// The entry as that event left it, or as it was when the event removed it: then without its value, a null, which
+    /// is in the version before. Its revision is the event's.
     pub entry: Entry,
     /// The version before, of the same key.
     pub previous: Option<Revision>,
