@@ -38,7 +38,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::clear::Cleared;
 pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
-pub(crate) use self::draft::{Draft, Told};
+pub(crate) use self::draft::{Draft, Told, held};
 pub use self::fence::Fence;
 pub use self::glob::Glob;
 pub use self::history::History;

@@ -7,8 +7,10 @@ mod agents;
 mod claims;
 mod commits;
 mod dependencies;
+mod files;
 mod heartbeats;
 mod items;
+mod locks;
 mod log;
 mod optimism;
 mod overview;
@@ -28,6 +30,7 @@ use super::sqlite::{Sqlite, SqliteOptions};
 use super::{Commit, Committed, Memory, Page, Patience, Row, Store};
 use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
 use crate::clock::{Clock, FixedClock, Timestamp};
+use crate::entry::{Entry, Value};
 use crate::error::{Code, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::id::CountingIds;
@@ -285,5 +288,25 @@ pub(crate) fn an_item(id: &str) -> WorkItem {
         created_at: at(1),
         metadata: None,
         revision: Revision::ZERO,
+    }
+}
+
+/// A row as an engine stores it.
+pub(crate) fn an_entry(scope: &str, key: &str) -> Entry {
+    Entry {
+        scope: scope.to_owned(),
+        key: key.to_owned(),
+        value: Value::null(),
+        version: 1,
+        revision: Revision::new(7),
+        created_at: at(1),
+        created_by: "Somebody".to_owned(),
+        updated_at: at(1),
+        updated_by: "Somebody".to_owned(),
+        expires_at: None,
+        tags: Vec::new(),
+        metadata: None,
+        session_id: None,
+        fence: None,
     }
 }
