@@ -9,7 +9,7 @@ use blackboard::agent::Register;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Changes, Commit, Committed, Store, Tx, Wanted};
-use blackboard::{Board, Settings};
+use blackboard::{Board, Revision, Settings};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -163,6 +163,10 @@ impl Store for Watched {
         let committed = self.store.commit(commit, f)?;
         self.held.lock().unwrap_or_else(PoisonError::into_inner).push(committed.held);
         Ok(committed)
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> blackboard::Result<Revision> {
+        self.store.wait(after, timeout)
     }
 
     fn size(&self) -> blackboard::Result<u64> {

@@ -17,6 +17,7 @@ mod prune;
 mod ranges;
 mod sweep;
 mod sweep_clock;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
