@@ -245,12 +245,14 @@ pub(super) fn removal_of(
     place: usize,
 ) -> NewEvent {
     let summary = removal.told(author, &entry);
+    // Nobody removes what expires: it stays with who wrote it last.
+    let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
     NewEvent::new(removal.event_type(), TargetType::Entry, &entry.key, summary)
         .by(session)
         .with_all(about(&entry.scope, removal.op()))
         .of_version(EntryVersion {
             previous: Some(entry.revision),
-            entry: Entry { revision: Revision::of_event(place), ..entry },
+            entry: Entry { revision: Revision::of_event(place), updated_by: remover, ..entry },
             removed: true,
         })
 }

@@ -17,9 +17,11 @@ mod overview;
 mod projects;
 mod prune;
 mod ranges;
+mod subscriptions;
 mod sweep;
 mod sweep_clock;
 mod wait;
+mod wait_for_key;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -577,6 +577,7 @@ pub(super) fn event_from(row: &rusqlite::Row<'_>) -> Result<Event> {
         summary: cells.text(6)?,
         metadata: cells.metadata(7)?,
         commit_id: cells.revision(8)?,
+        entry: None,
     })
 }
 
