@@ -286,8 +286,8 @@ impl Pending for Entry {
 /// What an entry was from one event on: written, or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryVersion {
-    /// The entry as that event left it, or as it was when the event removed it. Its revision is the event's, and
-    /// `updated_by` is who removed it.
+    /// The entry as that event left it, or as it was when the event removed it: then without its value, a null, which
+    /// is in the version before, and `updated_by` is who removed it. Its revision is the event's.
     pub entry: Entry,
     /// The version before, of the same key.
     pub previous: Option<Revision>,
