@@ -5,8 +5,10 @@
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;
+pub mod entry;
 mod escape;
 pub mod event;
+mod json_text;
 pub mod project;
 mod screen;
 pub mod status;
@@ -19,6 +21,7 @@ pub mod work;
 use std::io;
 
 pub use escape::escape;
+pub use json_text::{harmless_json, shortened};
 pub use screen::Screen;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
