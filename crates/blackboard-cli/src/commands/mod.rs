@@ -15,6 +15,7 @@ mod project;
 mod status;
 mod sweep;
 mod version;
+mod wait;
 mod work;
 
 use command::command;
@@ -37,6 +38,7 @@ pub const COMMANDS: &[Command] = &[
     command::<work::status::Status>("work status", Group::Everyday),
     command::<observe::Observe>("observe", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
+    command::<wait::Wait>("wait", Group::Entries),
     command::<init::Init>("init", Group::SetUp),
     command::<project::register::Register>("project register", Group::SetUp),
     command::<project::list::List>("project list", Group::SetUp),

@@ -6,8 +6,11 @@
 
 pub mod agent;
 mod escape;
+pub mod entry_wait;
 pub mod event;
+pub mod follow;
 pub mod project;
+mod reader;
 mod screen;
 pub mod status;
 mod style;
@@ -19,6 +22,7 @@ pub mod work;
 use std::io;
 
 pub use escape::escape;
+pub use reader::has_left;
 pub use screen::Screen;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
