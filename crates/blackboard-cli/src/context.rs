@@ -135,6 +135,11 @@ impl Context {
         }
     }
 
+    /// How many bytes the value of an entry may have.
+    pub fn max_value_bytes(&self) -> Result<usize> {
+        Ok(self.place()?.config.limits.max_value_bytes)
+    }
+
     /// The board, for a command that needs a session to act.
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let board = self.open()?;
@@ -253,6 +258,7 @@ impl Context {
             keep_completed_agents: config.retention.completed_agents,
             keep_stale_agents: config.retention.stale_agents,
             max_log_bytes: config.database.max_log_mb as u64 * 1024 * 1024,
+            max_value_bytes: config.limits.max_value_bytes,
             text: TextRules {
                 max_field_length: config.content_filter.max_field_length,
                 strip_code_blocks: config.content_filter.strip_code_blocks,
@@ -260,7 +266,6 @@ impl Context {
                 allow_secret_looking: self.globals.allow_secret_looking,
                 ..TextRules::default()
             },
-            ..Settings::default()
         }
     }
 
@@ -303,7 +308,12 @@ impl Context {
         }
         let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
         let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
-        self.note(&format!("marked {} stale, released {items} work item(s)", names.join(", ")));
+        let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
+        let leases = match leases {
+            0 => String::new(),
+            count => format!(" and {count} lock(s), reservation(s) or leased entries"),
+        };
+        self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
     }
 
     /// Tells a person what happened beside what was asked for. Programs do not need to know.

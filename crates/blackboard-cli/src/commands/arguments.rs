@@ -97,14 +97,6 @@ pub fn fence(text: &str) -> Result<Revision, String> {
     Ok(Revision::new(number))
 }
 
-/// Parses a revision.
-pub fn revision(text: &str) -> Result<Revision, String> {
-    match text.trim().parse() {
-        Ok(number) if number >= 0 => Ok(Revision::new(number)),
-        _ => Err("a revision is the number of an event, or 0".to_owned()),
-    }
-}
-
 /// Parses one value of a list: people write a space after the comma.
 pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()

@@ -6,7 +6,8 @@ use blackboard::event::{Filter, Since, Start, Subscribe};
 use blackboard::{Board, Result, Revision};
 
 use super::Run;
-use super::arguments::{Session, at_least_one, revision};
+use super::arguments::{Session, at_least_one};
+use super::entry::revision;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::event::{Observed, Reading};

@@ -5,10 +5,11 @@
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;
+pub mod entry;
 mod escape;
-pub mod entry_wait;
 pub mod event;
 pub mod follow;
+mod json_text;
 pub mod project;
 mod reader;
 mod screen;
@@ -22,6 +23,7 @@ pub mod work;
 use std::io;
 
 pub use escape::escape;
+pub use json_text::{harmless_json, shortened};
 pub use reader::has_left;
 pub use screen::Screen;
 pub use style::{Styles, Tone};

@@ -44,12 +44,7 @@ impl Scope<'_> {
     }
 
     /// As [`Scope::wait`], and calls `meanwhile` about four times a second while nothing is there.
-    pub fn wait_meanwhile(
-        &self,
-        key: &str,
-        wait: &WaitFor,
-        mut meanwhile: impl FnMut(),
-    ) -> Result<Entry> {
+    pub fn wait_meanwhile(&self, key: &str, wait: &WaitFor, mut meanwhile: impl FnMut()) -> Result<Entry> {
         check_scope(&self.name)?;
         check_key(&self.name, key)?;
         let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
