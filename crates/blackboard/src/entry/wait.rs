@@ -40,6 +40,11 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn wait(&self, key: &str, wait: &WaitFor) -> Result<Entry> {
+        self.wait_meanwhile(key, wait, || {})
+    }
+
+    /// As [`Scope::wait`], and calls `meanwhile` about four times a second while nothing is there.
+    pub fn wait_meanwhile(&self, key: &str, wait: &WaitFor, mut meanwhile: impl FnMut()) -> Result<Entry> {
         check_scope(&self.name)?;
         check_key(&self.name, key)?;
         let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -58,7 +63,9 @@ impl Scope<'_> {
             if left.is_zero() {
                 return Err(timed_out(key, wait));
             }
-            self.board.wait(seen, left.min(SLICE))?;
+            if self.board.wait(seen, left.min(SLICE))? <= seen {
+                meanwhile();
+            }
         }
     }
 }

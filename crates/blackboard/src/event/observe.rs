@@ -7,7 +7,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Patience, Wanted};
+use crate::store::{Changes, Cursor, Key, Patience, Tx, Wanted};
 
 /// The log of a board: `board.events()`.
 #[derive(Clone, Copy)]
@@ -103,12 +103,8 @@ impl Events<'_> {
             let until = tx.revision()?;
             let (after, time) = match since {
                 Since::Cursor { session, reader } => {
-                    if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.clone(), reader.clone()))? {
-                        (cursor.revision, Some(cursor.updated_at))
-                    } else {
-                        let agent = existing_agent(tx, session)?;
-                        (agent.joined, Some(agent.started_at))
-                    }
+                    let (revision, time) = place_of(tx, session, reader)?;
+                    (revision, Some(time))
                 }
                 Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
                 Since::Revision(revision) => (*revision, None),
@@ -171,6 +167,15 @@ impl Events<'_> {
             Ok((changes, known.map_or(revision, |known| known.max(revision))))
         })
     }
+}
+
+/// How far a reader of a session has read, and when that was. Its first reading starts at its registration.
+pub(super) fn place_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Revision, Timestamp)> {
+    if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.to_owned(), reader.to_owned()))? {
+        return Ok((cursor.revision, cursor.updated_at));
+    }
+    let agent = existing_agent(tx, session)?;
+    Ok((agent.joined, agent.started_at))
 }
 
 pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::observe::is_ahead;
+use super::observe::{is_ahead, place_of};
 use super::scan::scan;
 use super::{Batch, Event, Filter, Filters};
 use crate::board::Board;
@@ -65,6 +65,15 @@ pub enum Start {
         /// After which revision a new cursor starts; with what happens from now on if it is not said.
         new_after: Option<Revision>,
     },
+    /// Where a reader of a session stands, as [`Since::Cursor`](super::Since::Cursor) has it.
+    Session {
+        /// The session.
+        session: String,
+        /// Which of its readers.
+        reader: String,
+        /// Whether that place moves with the subscription.
+        moves: bool,
+    },
 }
 
 impl Start {
@@ -108,16 +117,25 @@ pub struct Subscription {
     reading: Option<Revision>,
     /// Whether the last try failed.
     failed: bool,
+    batch_size: usize,
 }
 
 /// A cursor that is stored.
 struct Durable {
-    name: String,
+    owner: String,
+    reader: String,
     /// Up to here everything is done with.
     reached: Revision,
     /// Up to here the board knows it.
     stored: Revision,
     stored_at: Instant,
+}
+
+impl Durable {
+    fn new(owner: &str, reader: &str, stored: Revision) -> Durable {
+        let (owner, reader) = (owner.to_owned(), reader.to_owned());
+        Durable { owner, reader, reached: stored, stored, stored_at: Instant::now() }
+    }
 }
 
 /// Ends a subscription, from whatever thread.
@@ -163,8 +181,12 @@ impl Board {
             Start::Revision(revision) => (self.not_ahead(*revision)?, None),
             Start::Cursor { name, new_after } => {
                 let position = self.cursor_or_new(name, *new_after)?;
-                let (name, stored_at) = (name.clone(), Instant::now());
-                (position, Some(Durable { name, reached: position, stored: position, stored_at }))
+                (position, Some(Durable::new(NOBODY, name, position)))
+            }
+            Start::Session { session, reader, moves } => {
+                let (position, _) = self.read(&[], |tx| place_of(tx, session, reader))?;
+                let position = self.not_ahead(position)?;
+                (position, moves.then(|| Durable::new(session, reader, position)))
             }
         };
         Ok(Subscription {
@@ -177,6 +199,7 @@ impl Board {
             ready: VecDeque::new(),
             reading: None,
             failed: false,
+            batch_size: BATCH,
         })
     }
 
@@ -202,6 +225,11 @@ impl Subscription {
     /// What ends it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
+    }
+
+    /// From now on reads about so many events at once, at most; 1,000 if it is not said.
+    pub fn set_batch_size(&mut self, events: usize) {
+        self.batch_size = events.clamp(1, BATCH);
     }
 
     /// The next event; `None` if none came within this time, or if the subscription was stopped.
@@ -300,10 +328,10 @@ impl Subscription {
 
     /// Reads on: the next batch, if something is wanted, and whether the end was reached.
     fn read(&mut self) -> Result<(Option<Batch>, bool)> {
-        let Subscription { board, filters, position, .. } = self;
+        let Subscription { board, filters, position, batch_size, .. } = self;
         let (scanned, current, floor) = board.read(&[], |tx| {
             let current = tx.revision()?;
-            Ok((scan(tx, *position, current, filters, BATCH)?, current, tx.floor()?))
+            Ok((scan(tx, *position, current, filters, *batch_size)?, current, tx.floor()?))
         })?;
         if *position > current {
             return Err(is_ahead(*position, current));
@@ -337,7 +365,8 @@ impl Subscription {
         let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.stored < cursor.reached) else {
             return Ok(());
         };
-        match self.board.events().advance_patiently(patience, NOBODY, &cursor.name, cursor.reached) {
+        let Durable { owner, reader, reached, .. } = &*cursor;
+        match self.board.events().advance_patiently(patience, owner, reader, *reached) {
             Ok(_) => {
                 cursor.stored = cursor.reached;
                 cursor.stored_at = Instant::now();
