@@ -244,7 +244,7 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
         let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
         for option in options.filter(|option| option.contains('<')) {
             let option = format!("--{}", option.split(' ').next().unwrap());
-            if matches!(option.as_str(), "--db" | "--output") {
+            if matches!(option.as_str(), "--db" | "--output" | "--file") {
                 continue;
             }
             let words = command.split(' ').chain(arguments.iter().copied()).map(OsString::from);

@@ -6,15 +6,26 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
 mod agent;
+mod append;
+mod clear;
 mod completions;
+mod delete;
 mod export;
+mod history;
+mod increment;
 mod init;
+mod list;
 mod observe;
 mod project;
+mod query;
+mod read;
+mod snapshot;
 mod status;
 mod sweep;
+mod txn;
 mod version;
 mod work;
+mod write;
 
 mod aliases;
 mod configuration;

@@ -186,25 +186,21 @@ impl<'a> Draft<'a> {
                 continue;
             }
             let grave = Key::Tombstone(scope.clone(), key.clone());
-            match slot.current {
-                Some(entry) => {
-                    if slot.tombstone.is_some() {
-                        self.changes.remove(grave);
-                    }
-                    self.changes.put(entry);
+            if let Some(entry) = slot.current {
+                if slot.tombstone.is_some() {
+                    self.changes.remove(grave);
                 }
-                None => {
-                    // A key that the draft itself created has never been anywhere.
-                    if slot.stored.is_some() {
-                        self.changes.remove(Key::Entry(scope.clone(), key.clone()));
-                    }
-                    // What is written has to have been read.
-                    self.tx.get(&grave)?;
-                    let Last { version, revision } = slot.last;
-                    let revision = revision.unwrap_or_default();
-                    self.changes.put(Tombstone { scope, key, version, revision });
-                }
+                self.changes.put(entry);
+                continue;
             }
+            // A key that the draft itself created has never been anywhere.
+            if slot.stored.is_some() {
+                self.changes.remove(Key::Entry(scope.clone(), key.clone()));
+            }
+            // What is written has to have been read.
+            self.tx.get(&grave)?;
+            let Last { version, revision } = slot.last;
+            self.changes.put(Tombstone { scope, key, version, revision: revision.unwrap_or_default() });
         }
         if let Some(agent) = &self.agent {
             self.board.agents().note_activity(agent, self.tx.now(), &mut self.changes);
@@ -250,12 +246,14 @@ pub(super) fn removal_of(
     place: usize,
 ) -> NewEvent {
     let summary = removal.told(author, &entry);
+    // Nobody removes what expires: it stays with who wrote it last.
+    let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
     let (previous, revision) = (Some(entry.revision), Revision::of_event(place));
     NewEvent::new(removal.event_type(), TargetType::Entry, &entry.key, summary)
         .by(session)
         .with_all(about(&entry.scope, removal.op()))
         .of_version(EntryVersion {
-            entry: Entry { revision, value: Value::null(), ..entry },
+            entry: Entry { revision, updated_by: remover, value: Value::null(), ..entry },
             previous,
             removed: true,
         })

@@ -325,7 +325,7 @@ impl TransactionScope<'_, '_> {
             transaction.uncover(&(name.clone(), entry.key.clone()));
         }
         entries.extend(own);
-        query.checked(&self.name)?.part_of(entries)
+        Ok(query.checked(&self.name)?.part_of(entries))
     }
 }
 

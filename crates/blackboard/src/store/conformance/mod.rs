@@ -13,18 +13,23 @@ mod entry_limits;
 mod entry_queries;
 mod expiry;
 mod fences;
+mod files;
 mod heartbeats;
 mod items;
 mod leases;
+mod locks;
 mod log;
 mod optimism;
 mod overview;
 mod projects;
 mod prune;
 mod ranges;
+mod subscriptions;
 mod sweep;
 mod sweep_clock;
 mod transactions;
+mod wait;
+mod wait_for_key;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -324,5 +329,25 @@ pub(crate) fn an_item(id: &str) -> WorkItem {
         created_at: at(1),
         metadata: None,
         revision: Revision::ZERO,
+    }
+}
+
+/// A row as an engine stores it.
+pub(crate) fn an_entry(scope: &str, key: &str) -> Entry {
+    Entry {
+        scope: scope.to_owned(),
+        key: key.to_owned(),
+        value: Value::null(),
+        version: 1,
+        revision: Revision::new(7),
+        created_at: at(1),
+        created_by: "Somebody".to_owned(),
+        updated_at: at(1),
+        updated_by: "Somebody".to_owned(),
+        expires_at: None,
+        tags: Vec::new(),
+        metadata: None,
+        session_id: None,
+        fence: None,
     }
 }
