@@ -40,6 +40,14 @@ pub fn leased(lease: &Lease) -> String {
     }
 }
 
+/// How many such things, in words.
+pub fn counted_leases(count: usize) -> String {
+    match count {
+        1 => "1 lock, reservation or leased entry".to_owned(),
+        _ => format!("{count} locks, reservations or leased entries"),
+    }
+}
+
 /// The scope, where it is not the one that everybody thinks of.
 fn unusual(scope: &str) -> Option<String> {
     (scope != DEFAULT_SCOPE).then(|| scope.to_owned())
