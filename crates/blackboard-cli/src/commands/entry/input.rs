@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use blackboard::entry::Value;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
+use crate::output::shortened;
+
 /// How much more than a value may be read: white space around it is not counted.
 const SLACK: usize = 64 * 1024;
 
@@ -31,6 +33,14 @@ impl Given {
     /// The value, if one was given to `command`.
     pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
         let text = match (self.value, self.file) {
+            (Some(text), _) if !self.string && looks_like_an_option(&text) => {
+                return Err(Refusal::new(
+                    Code::Usage,
+                    format!("{command} has no option {}", shortened(&text, 100)),
+                )
+                .hint("if it is the value, add --string")
+                .into());
+            }
             (Some(text), _) if text != "-" => text,
             (Some(_), _) => read_text(Path::new("-"), max_bytes.saturating_add(SLACK))?,
             (None, Some(file)) => read_text(&file, max_bytes.saturating_add(SLACK))?,
@@ -47,6 +57,11 @@ impl Given {
         value.check_size(max_bytes)?;
         Ok(value)
     }
+}
+
+/// A misspelt option must not become the value of a key. A single dash is different: numbers begin with it.
+fn looks_like_an_option(text: &str) -> bool {
+    text.strip_prefix("--").is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()))
 }
 
 /// The text of a file, or of standard input for `-`, without the line break at its end: nearly every program writes one,
