@@ -117,7 +117,7 @@ impl Render for KeyHistory {
             let entry = &change.version.entry;
             let told = match &change.removal {
                 Some(event) => Some(format!("({})", event.summary)),
-                None => (!change.version.removed).then(|| glimpse(&entry.value)),
+                None => (!change.version.removed).then(|| glimpse(&entry.value, screen)),
             };
             table.row([
                 Cell::new(entry.revision.to_string()),
