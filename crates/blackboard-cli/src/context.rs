@@ -77,6 +77,22 @@ impl Context {
         Ok((board, session))
     }
 
+    /// The board, for a command that waits for what others write. One that does not exist is created: there would be
+    /// nothing to wait for otherwise.
+    pub fn following(&self) -> Result<Board> {
+        let board = self.open_to_follow()?;
+        self.sweep(&board, None);
+        Ok(board)
+    }
+
+    /// As [`Context::following`], and the session that follows, if there is one.
+    pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
+        let board = self.open_to_follow()?;
+        let session = self.find_session(&board, session)?;
+        self.sweep(&board, session.as_deref());
+        Ok((board, session))
+    }
+
     /// The board, for a command that shows something of the session that reads it.
     pub fn reading_own(&self, session: Option<&str>) -> Result<(Board, String)> {
         let (board, session) = self.reading_as(session)?;
@@ -208,6 +224,16 @@ impl Context {
         }
         let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
         self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
+        Ok(board)
+    }
+
+    fn open_to_follow(&self) -> Result<Board> {
+        if self.place()?.file.exists() {
+            return self.open_existing();
+        }
+        let board = self.open()?;
+        // It reads all the same: nobody is to be kept waiting for its end by what it might remove.
+        self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
 

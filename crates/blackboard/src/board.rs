@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,7 +12,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::entry::{By, Scope};
 use crate::error::{Code, Fault, Result};
 use crate::event::Events;
+use crate::file::Files;
 use crate::id::{Ids, RandomIds};
+use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::revision::{Pending, Revision};
@@ -118,6 +121,16 @@ impl Board {
         Scope { board: self, name: name.to_owned(), by: By::default() }
     }
 
+    /// Who holds which lock.
+    pub fn locks(&self) -> Locks<'_> {
+        Locks { board: self }
+    }
+
+    /// Who works on which files.
+    pub fn files(&self) -> Files<'_> {
+        Files { board: self }
+    }
+
     /// What the board is set to.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -131,6 +144,29 @@ impl Board {
     /// What is known of processes.
     pub fn processes(&self) -> &dyn Processes {
         &*self.processes
+    }
+
+    /// Sleeps until something happens after the revision `after`, in this process or another one, or until the time is
+    /// over. Returns the revision that the board has then.
+    ///
+    /// Whoever follows the log reads it up to its end, waits for what comes after that, and reads on.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use blackboard::{Board, work::Create};
+    ///
+    /// let board = Board::memory();
+    /// let seen = board.status()?.revision;
+    /// let others = board.clone();
+    /// let other = std::thread::spawn(move || others.work().create(&Create::new("design-schema", "Design SQL schema")));
+    /// let revision = board.wait(seen, Duration::from_secs(60))?;
+    /// assert!(revision > seen);
+    /// assert_eq!(board.wait(revision, Duration::ZERO)?, revision);
+    /// # other.join().unwrap()?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.store.wait(after, timeout)
     }
 
     /// Work that can be done once the answer is out. Never waits, never fails.

@@ -45,6 +45,7 @@ pub const COMMANDS: &[Command] = &[
     command::<entry::snapshot::Snapshot>("snapshot", Group::Entries),
     command::<entry::query::Query>("query", Group::Entries),
     command::<entry::history::History>("history", Group::Entries),
+    command::<entry::wait::Wait>("wait", Group::Entries),
     command::<entry::append::Append>("append", Group::Entries),
     command::<entry::increment::Increment>("increment", Group::Entries),
     command::<entry::txn::Txn>("txn", Group::Entries),

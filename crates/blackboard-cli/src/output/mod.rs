@@ -8,8 +8,10 @@ pub mod agent;
 pub mod entry;
 mod escape;
 pub mod event;
+pub mod follow;
 mod json_text;
 pub mod project;
+mod reader;
 mod screen;
 pub mod status;
 mod style;
@@ -22,6 +24,7 @@ use std::io;
 
 pub use escape::escape;
 pub use json_text::{harmless_json, shortened};
+pub use reader::has_left;
 pub use screen::Screen;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};

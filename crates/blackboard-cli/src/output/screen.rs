@@ -59,6 +59,11 @@ impl<'a> Screen<'a> {
         Ok(self.out.write_all(b"\n")?)
     }
 
+    /// Sends on what was written so far.
+    pub fn flush(&mut self) -> Result {
+        Ok(self.out.flush()?)
+    }
+
     /// A heading of a section, in its own line.
     pub fn heading(&mut self, text: &str) -> Result {
         let styles = self.styles;

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
@@ -25,6 +25,9 @@ const MAX_RUNS: usize = 1000;
 /// A board in memory.
 pub struct Memory {
     state: RwLock<State>,
+    /// The revision of the state, for those who wait for it to grow. It changes while the state is locked.
+    revision: Mutex<Revision>,
+    grown: Condvar,
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
 }
@@ -58,7 +61,13 @@ struct Partition {
 impl Memory {
     /// An empty board.
     pub fn new(clock: Arc<dyn Clock>) -> Memory {
-        Memory { state: RwLock::default(), clock, runs_twice: AtomicBool::new(false) }
+        Memory {
+            state: RwLock::default(),
+            revision: Mutex::default(),
+            grown: Condvar::new(),
+            clock,
+            runs_twice: AtomicBool::new(false),
+        }
     }
 
     /// For tests: every commit loses its first run, as if somebody else had been faster.
@@ -74,6 +83,15 @@ impl Memory {
 
     fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those who wait, if there is something new.
+    fn tell(&self, revision: Revision) {
+        let mut known = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known < revision {
+            *known = revision;
+            self.grown.notify_all();
+        }
     }
 }
 
@@ -100,10 +118,21 @@ impl Store for Memory {
             }
             // A refusal is an answer too, and was just validated like any other.
             let changes = outcome?;
-            return state.apply(changes, &seen, self.clock.now());
+            let committed = state.apply(changes, &seen, self.clock.now())?;
+            self.tell(state.revision());
+            return Ok(committed);
         }
         Err(Refusal::new(Code::Conflict, format!("{} lost against others {MAX_RUNS} times", commit.name))
             .into())
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        let known = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, _) = self
+            .grown
+            .wait_timeout_while(known, timeout, |known| *known <= after)
+            .unwrap_or_else(PoisonError::into_inner);
+        Ok(*known)
     }
 
     fn size(&self) -> Result<u64> {
@@ -135,9 +164,10 @@ impl State {
         }
         let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
         let found = |key| Some((key, self.rows.get(key)?));
-        match range.is_backwards() {
-            false => keys.filter_map(found).take(limit).collect(),
-            true => keys.rev().filter_map(found).take(limit).collect(),
+        if range.is_backwards() {
+            keys.rev().filter_map(found).take(limit).collect()
+        } else {
+            keys.filter_map(found).take(limit).collect()
         }
     }
 
@@ -183,10 +213,11 @@ impl State {
             }
             self.events.push(event.at(id, first, timestamp));
         }
-        if let Some(until) = changes.trim_events {
+        // Somebody else may have cut the same part, or more.
+        if let Some(until) = changes.trim_events.filter(|until| *until > self.floor) {
             self.trim_versions(until);
             self.events.retain(|event| event.id > until);
-            self.floor = self.floor.max(until);
+            self.floor = until;
         }
         let trimmed_heartbeats = changes.trim_heartbeats.map_or(0, |(before, limit)| {
             self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()

@@ -15,6 +15,10 @@
 //! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
 //!   the last one is more than a day ahead of the clock.
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
+//! - [`Store::wait`] returns once there is an event after the one that is known, from whatever process it comes. It is
+//!   a way to sleep and nothing else: the log is the truth, and whoever reads it after each return misses nothing,
+//!   even if every wake-up were lost. A wake-up that is lost costs less than a second. It holds up nobody, no state of
+//!   the board is held while it sleeps, and any number of threads may wait on one store.
 //! - Nothing here assumes a local file, or a lock that is held between two calls.
 //!
 //! `conformance` holds every engine to this.
@@ -40,12 +44,16 @@ use crate::status::Room;
 
 /// What stores a board.
 pub trait Store: Send + Sync {
-    /// Runs `f` once on one state of the board.
+    /// Runs `f` on one state of the board. If it wants more than it said, it may run again, on another state.
     fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
     /// Runs `f`, and commits what it returned. See the module's documentation for what is promised.
     fn commit(&self, commit: &Commit<'_>, f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>)
     -> Result<Committed>;
+
+    /// Sleeps until the board's revision is greater than `after`, or until the time is over, by the time of the machine
+    /// rather than the board's clock. Returns the revision that the board has then.
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
 
     /// The room that the board takes, in bytes; zero where that means nothing.
     fn size(&self) -> Result<u64>;

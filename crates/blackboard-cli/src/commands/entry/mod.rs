@@ -11,6 +11,7 @@ pub mod query;
 pub mod read;
 pub mod snapshot;
 pub mod txn;
+pub mod wait;
 pub mod write;
 
 use blackboard::clock::{Clock, SystemClock};
@@ -49,7 +50,7 @@ impl Matching {
 }
 
 /// Parses a revision.
-fn revision(text: &str) -> Result<Revision, String> {
+pub(super) fn revision(text: &str) -> Result<Revision, String> {
     match text.trim().parse() {
         Ok(id) if id >= 0 => Ok(Revision::new(id)),
         _ => Err("a revision is a whole number from 0 on, as `read` and `write` show it".to_owned()),

@@ -167,6 +167,10 @@ impl Store for Meddling {
             .commit(commit, &mut |tx| f(&MeddlingTx { tx, meddled: &meddled, meddle: &self.meddle }))
     }
 
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.inner.store().wait(after, timeout)
+    }
+
     fn size(&self) -> Result<u64> {
         Ok(0)
     }

@@ -12,6 +12,7 @@
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `txn.rs` | a transaction: reading, and applying changes |
 //! | `columns.rs` | rows as columns |
+//! | `wake/` | waking those who wait for something new |
 //! | `room.rs` | what takes the room in the file |
 //! | `faults.rs` | SQLite's errors in our words |
 
@@ -23,6 +24,7 @@ mod room;
 mod schema;
 mod trust;
 mod txn;
+mod wake;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,9 +37,11 @@ use rusqlite::{Connection, DEFAULT_NAME};
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
 use self::txn::Transaction;
+use self::wake::Wake;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::revision::{Pending, Revision};
 use crate::status::Room;
 
 /// How many frames the write-ahead log may have before it is folded back, in a moment when nobody waits for that.
@@ -96,6 +100,7 @@ pub struct Sqlite {
     clock: Arc<dyn Clock>,
     options: SqliteOptions,
     queue: Queue,
+    wake: Wake,
     /// Writers of this process take turns here, before they meet those of others.
     writer: Mutex<()>,
     idle: Mutex<Vec<Connection>>,
@@ -132,6 +137,7 @@ impl Sqlite {
             path: path.to_owned(),
             clock,
             queue: Queue::new(path, options.busy_timeout, options.waiting),
+            wake: Wake::new(path),
             options: options.clone(),
             writer: Mutex::new(()),
             idle: Mutex::default(),
@@ -162,20 +168,23 @@ impl Sqlite {
         Ok(connection)
     }
 
+    /// Commits, and returns the last revision too if there were events.
     fn commit_on(
         &self,
         connection: &Connection,
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
-    ) -> Result<Committed> {
+    ) -> Result<(Committed, Option<Revision>)> {
         self.queue.begin(connection, commit.patience)?;
         let held = Instant::now();
         // The transaction rolls back when it is dropped without being applied.
         let transaction = Transaction::write(connection, &self.path, self.clock.now())?;
         let changes = f(&transaction)?;
+        let mut last = changes.events.len().checked_sub(1).map(Revision::of_event);
         let mut committed = transaction.apply(changes)?;
         committed.held = held.elapsed();
-        Ok(committed)
+        last.resolve(committed.first);
+        Ok((committed, last))
     }
 
     /// Moves what is in the write-ahead log into the database, without waiting: if somebody reads or writes now, it is
@@ -210,8 +219,17 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         let connection = self.take()?;
+        if let [Wanted::Row(_)] = wanted {
+            let transaction = Transaction::read_one(&connection, &self.path, self.clock.now());
+            let outcome = f(&transaction);
+            if !transaction.wanted_more() {
+                drop(transaction);
+                self.put_back(connection);
+                return outcome;
+            }
+        }
         let transaction = Transaction::read(&connection, &self.path, self.clock.now())?;
         let outcome = f(&transaction);
         drop(transaction);
@@ -239,10 +257,24 @@ impl Store for Sqlite {
             self.put_back(connection);
         }
         drop(turn);
+        if let Ok((_, Some(last))) = outcome {
+            self.wake.tell(last);
+        }
         if self.frames.load(Ordering::Relaxed) > self.frames_allowed.load(Ordering::Relaxed) {
             self.fold_log_back(false);
         }
-        outcome
+        outcome.map(|(committed, _)| committed)
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.wake.wait(after, timeout, || {
+            let mut revision = Revision::ZERO;
+            self.read(&[], &mut |tx| {
+                revision = tx.revision()?;
+                Ok(())
+            })?;
+            Ok(revision)
+        })
     }
 
     fn size(&self) -> Result<u64> {

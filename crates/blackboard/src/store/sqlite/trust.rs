@@ -123,6 +123,15 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<()> {
     Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))
 }
 
+/// Whether it is a plain file of this user that nobody else gets at.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only Linux has files that are nothing but a hint")
+)]
+pub(super) fn is_private(metadata: &Metadata) -> bool {
+    wrong_kind(metadata).or_else(|| wrong_owner(metadata)).is_none() && mode_for_others(metadata).is_none()
+}
+
 /// What is wrong with a file that is not a plain one, and what to do.
 fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
     if metadata.is_symlink() {

@@ -1,0 +1,334 @@
+//! The word in the sidecar file: who creates it, who is woken by it, and what is not taken for it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tempfile::TempDir;
+
+use super::word::LENGTH;
+use super::*;
+
+/// So long that a test has failed if it is over, and longer than any sleep that ends by itself.
+const LONG: Duration = Duration::from_mins(2);
+
+/// A directory for a board that is nothing but a number.
+struct Scratch {
+    directory: TempDir,
+    revision: AtomicI64,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch { directory: tempfile::tempdir().unwrap(), revision: AtomicI64::new(7) }
+    }
+
+    fn wake(&self) -> Wake {
+        Wake::new(&self.directory.path().join("local.db"))
+    }
+
+    fn sidecar(&self) -> PathBuf {
+        self.directory.path().join("local.db-wake")
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        fs::write(self.sidecar(), bytes).unwrap();
+        set_mode(&self.sidecar(), 0o600);
+    }
+
+    fn wait(&self, wake: &Wake, timeout: Duration) -> Revision {
+        let read = || Ok(Revision::new(self.revision.load(Ordering::SeqCst)));
+        wake.wait(Revision::new(7), timeout, read).unwrap()
+    }
+
+    fn commit(&self, wake: &Wake) {
+        let revision = self.revision.fetch_add(1, Ordering::SeqCst) + 1;
+        wake.tell(Revision::new(revision));
+    }
+
+    /// A commit ends a wait, whatever the sidecar file is.
+    fn assert_waiting_works(&self) {
+        let (one, other) = (self.wake(), self.wake());
+        assert_eq!(self.wait(&one, Duration::from_millis(1)), Revision::new(7));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| self.wait(&one, LONG));
+            self.commit(&other);
+            assert_eq!(waiting.join().unwrap(), Revision::new(8));
+        });
+        self.revision.store(7, Ordering::SeqCst);
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whether a change by `teller` ends a sleep of `sleeper`, with nothing else that could.
+fn wakes(teller: &Wake, sleeper: &Wake, value: i64) -> bool {
+    let word = sleeper.sidecar.existing_or_new().unwrap();
+    let seen = word.read().unwrap();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let sleeping = scope.spawn(|| word.sleep(seen, LONG));
+        teller.tell(Revision::new(value));
+        assert!(matches!(sleeping.join().unwrap(), Slept::Over | Slept::Changed));
+    });
+    assert_eq!(word.read(), Some(low_half(Revision::new(value))));
+    began.elapsed() < LONG
+}
+
+#[test]
+fn who_waits_creates_the_file_and_who_tells_does_not() {
+    let scratch = Scratch::new();
+    let wake = scratch.wake();
+    wake.tell(Revision::new(7));
+    assert!(!scratch.sidecar().exists(), "nobody waits");
+    scratch.revision.store(8, Ordering::SeqCst);
+    assert_eq!(scratch.wait(&wake, LONG), Revision::new(8));
+    assert!(!scratch.sidecar().exists(), "nobody had to sleep");
+    scratch.revision.store(7, Ordering::SeqCst);
+    assert_eq!(scratch.wait(&wake, Duration::ZERO), Revision::new(7));
+    assert!(!scratch.sidecar().exists(), "nobody had the time to sleep");
+    scratch.wait(&wake, Duration::from_millis(1));
+    assert_eq!(fs::read(scratch.sidecar()).unwrap(), [0; LENGTH]);
+    assert_eq!(fs::metadata(scratch.sidecar()).unwrap().permissions().mode() & 0o7777, 0o600);
+    wake.tell(Revision::new(0x0123_4567_89ab_cdef));
+    let told = fs::read(scratch.sidecar()).unwrap();
+    assert_eq!(told[..4], 0x89ab_cdef_u32.to_ne_bytes());
+    assert!(told.len() == LENGTH && told[4..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn a_change_wakes_those_who_have_opened_the_file_by_themselves() {
+    let scratch = Scratch::new();
+    let (one, other) = (scratch.wake(), scratch.wake());
+    for value in 8..200 {
+        assert!(wakes(&one, &other, value) && wakes(&other, &one, -value), "{value}");
+    }
+}
+
+#[test]
+fn a_change_wakes_all_who_sleep() {
+    let scratch = Scratch::new();
+    let word = scratch.wake().sidecar.existing_or_new().unwrap();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..50 {
+            let own = scratch.wake().sidecar.existing_or_new().unwrap();
+            scope.spawn(move || own.sleep(0, LONG));
+        }
+        word.change(1);
+    });
+    assert!(began.elapsed() < LONG);
+}
+
+/// What may be there instead of the file.
+const ODD: [&str; 10] = [
+    "open to the group",
+    "empty and open to others",
+    "too short",
+    "too long",
+    "of another program",
+    "under a second name",
+    "a link to such a file",
+    "a link to nothing",
+    "a directory",
+    "a FIFO",
+];
+
+fn put_in_its_place(what: &str, scratch: &Scratch) {
+    let path = scratch.sidecar();
+    let other = scratch.directory.path().join("other");
+    let mut page = [0; LENGTH];
+    match what {
+        "open to the group" => {
+            scratch.write(&page);
+            set_mode(&path, 0o640);
+        }
+        "empty and open to others" => {
+            scratch.write(&[]);
+            set_mode(&path, 0o602);
+        }
+        "too short" => scratch.write(&page[1..]),
+        "too long" => scratch.write(&[0; LENGTH + 1]),
+        "of another program" => {
+            page[4] = 1;
+            scratch.write(&page);
+        }
+        "under a second name" => {
+            scratch.write(&page);
+            fs::hard_link(path, other).unwrap();
+        }
+        "a link to such a file" => {
+            scratch.write(&page);
+            fs::rename(&path, &other).unwrap();
+            symlink(other, path).unwrap();
+        }
+        "a link to nothing" => symlink(scratch.directory.path().join("elsewhere"), path).unwrap(),
+        "a directory" => fs::create_dir(path).unwrap(),
+        _ => {
+            use rustix::fs::{CWD, FileType, Mode, mknodat};
+            mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_not_the_file_is_neither_used_nor_changed() {
+    for what in ODD {
+        let scratch = Scratch::new();
+        put_in_its_place(what, &scratch);
+        let before = fs::symlink_metadata(scratch.sidecar()).unwrap();
+        let bytes = || before.is_file().then(|| fs::read(scratch.sidecar()).unwrap());
+        let bytes_before = bytes();
+        let wake = scratch.wake();
+        assert!(wake.sidecar.existing().is_none(), "{what}");
+        assert!(wake.sidecar.existing_or_new().is_none(), "{what}");
+        scratch.assert_waiting_works();
+        let after = fs::symlink_metadata(scratch.sidecar()).unwrap();
+        assert_eq!((after.file_type(), after.mode()), (before.file_type(), before.mode()), "{what}");
+        assert_eq!(bytes(), bytes_before, "{what}");
+        assert!(!scratch.directory.path().join("elsewhere").exists(), "{what}");
+    }
+}
+
+#[test]
+fn a_file_of_somebody_else_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.write(&[0; LENGTH]);
+    std::os::unix::fs::chown(scratch.sidecar(), Some(12_345), None).unwrap();
+    assert!(scratch.wake().sidecar.existing_or_new().is_none());
+    scratch.assert_waiting_works();
+}
+
+#[test]
+fn where_no_file_can_be_created_waiting_works_without() {
+    // Nobody may write there, not even root.
+    let wake = Wake::new(Path::new("/proc/self/local.db"));
+    assert!(wake.sidecar.existing_or_new().is_none());
+    let scratch = Scratch::new();
+    assert_eq!(scratch.wait(&wake, Duration::from_millis(20)), Revision::new(7));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
+        scratch.commit(&wake);
+        assert_eq!(waiting.join().unwrap(), Revision::new(8));
+    });
+}
+
+#[test]
+fn a_file_that_somebody_only_began_is_completed_by_who_waits() {
+    let scratch = Scratch::new();
+    scratch.write(&[]);
+    let (one, other) = (scratch.wake(), scratch.wake());
+    assert!(one.sidecar.existing().is_none(), "who tells completes nothing");
+    let creator = fs::OpenOptions::new().write(true).open(scratch.sidecar()).unwrap();
+    creator.lock().unwrap();
+    assert!(one.sidecar.existing_or_new().is_none(), "somebody is about to complete it");
+    drop(creator);
+    assert!(wakes(&other, &one, 8));
+    assert!(wakes(&one, &other, 9));
+}
+
+#[test]
+fn of_many_who_create_the_file_all_get_the_same() {
+    let scratch = Scratch::new();
+    let start = std::sync::Barrier::new(16);
+    std::thread::scope(|scope| {
+        let (scratch, start) = (&scratch, &start);
+        for _ in 0..16 {
+            scope.spawn(move || {
+                let wake = scratch.wake();
+                start.wait();
+                scratch.wait(&wake, LONG)
+            });
+        }
+        let last = scratch.wake();
+        while last.sidecar.existing().is_none() {
+            std::thread::yield_now();
+        }
+        scratch.commit(&last);
+    });
+    assert_eq!(fs::read(scratch.sidecar()).unwrap()[..4], 8_u32.to_ne_bytes());
+}
+
+#[test]
+fn a_file_that_was_deleted_moved_or_replaced_is_let_go() {
+    let scratch = Scratch::new();
+    let (one, other) = (scratch.wake(), scratch.wake());
+    let aside = scratch.directory.path().join("aside");
+    assert!(wakes(&one, &other, 8));
+    fs::remove_file(scratch.sidecar()).unwrap();
+    assert!(one.sidecar.existing().is_none(), "it is gone");
+    assert!(wakes(&one, &other, 9), "deleted");
+    fs::rename(scratch.sidecar(), &aside).unwrap();
+    assert!(wakes(&other, &one, 10), "moved");
+    fs::rename(&aside, scratch.sidecar()).unwrap();
+    assert!(wakes(&one, &other, 11), "replaced");
+    set_mode(&scratch.sidecar(), 0o666);
+    assert!(one.sidecar.existing().is_none(), "not to be trusted any more");
+    scratch.assert_waiting_works();
+}
+
+#[test]
+fn a_file_that_is_cut_off_while_somebody_sleeps_kills_nobody() {
+    let scratch = Scratch::new();
+    let wake = scratch.wake();
+    let word = wake.sidecar.existing_or_new().unwrap();
+    fs::OpenOptions::new().write(true).open(scratch.sidecar()).unwrap().set_len(0).unwrap();
+    assert_eq!(word.read(), None);
+    assert!(matches!(word.sleep(0, LONG), Slept::Impossible));
+    word.change(8);
+    scratch.assert_waiting_works();
+}
+
+#[test]
+fn what_is_committed_right_after_a_look_is_not_slept_through() {
+    const ROUNDS: usize = 20;
+    let mut not_woken = 0;
+    for round in 0..ROUNDS {
+        let scratch = Scratch::new();
+        let (one, other) = (scratch.wake(), scratch.wake());
+        scratch.wait(&one, Duration::from_millis(1));
+        let looks = std::cell::Cell::new(0);
+        let read = || {
+            let revision = scratch.revision.load(Ordering::SeqCst);
+            if looks.replace(looks.get() + 1) == round % 2 {
+                scratch.commit(&other);
+            }
+            Ok(Revision::new(revision))
+        };
+        let began = Instant::now();
+        assert_eq!(one.wait(Revision::new(7), LONG, read).unwrap(), Revision::new(8));
+        not_woken += usize::from(began.elapsed() >= LONGEST_SLEEP);
+    }
+    // A machine that has much else to do wakes late, but not half of the time.
+    assert!(not_woken < ROUNDS / 4, "{not_woken} of {ROUNDS} slept until they woke by themselves");
+}
+
+#[test]
+fn who_is_not_woken_wakes_by_itself() {
+    let scratch = Scratch::new();
+    let wake = scratch.wake();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
+        let other = scratch.wake();
+        while other.sidecar.existing().is_none() {
+            std::thread::yield_now();
+        }
+        // A writer that dies between its commit and the wake-up.
+        scratch.revision.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(waiting.join().unwrap(), Revision::new(8));
+    });
+}
+
+#[test]
+fn pauses_grow_up_to_the_longest_sleep_and_never_pass_the_end() {
+    let mut pauses = Pauses { next: FIRST_PAUSE };
+    let milliseconds: Vec<_> = (0..8).map(|_| pauses.next(LONG).as_millis()).collect();
+    assert_eq!(milliseconds, [5, 10, 20, 40, 80, 160, 250, 250]);
+    assert_eq!(pauses.next(Duration::from_millis(3)).as_millis(), 3);
+}

@@ -1,0 +1,100 @@
+//! One word in a file, on which processes sleep until another one changes it.
+//!
+//! The word is read and written through the file, never through memory: a file that somebody cuts off, or a disk that is
+//! full, is then an error of a call and not the death of the process. The page is mapped only because the kernel
+//! knows those who sleep by the page they sleep on; it is mapped for reading, which is enough for that.
+
+#![expect(
+    unsafe_code,
+    reason = "the kernel wants the word's address in memory; nothing here looks at that memory"
+)]
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::thread::futex::{self, Flags, Timespec};
+
+use super::Slept;
+
+/// How long the file is. The word is at its beginning, the rest is zero.
+pub(super) const LENGTH: usize = 4096;
+
+/// As many as there are.
+const ALL: u32 = i32::MAX.cast_unsigned();
+
+/// The word in a file that has been checked.
+pub(super) struct Word {
+    file: File,
+    /// Which file it is: its device and its number, which nothing else gets as long as it is open.
+    identity: (u64, u64),
+    page: NonNull<AtomicU32>,
+}
+
+// SAFETY: The mapping belongs to this value alone and stays where it is until the value is dropped, which no borrow
+// outlives. Whatever thread calls, only the kernel looks at the memory.
+unsafe impl Send for Word {}
+// SAFETY: As above; all that is shared are a file, which may be, and an address that does not change.
+unsafe impl Sync for Word {}
+
+impl Word {
+    /// The word in this file, which has [`LENGTH`] bytes.
+    pub(super) fn new(file: File, metadata: &Metadata) -> Option<Word> {
+        // SAFETY: The kernel chooses a place that is free, so no memory of anybody is replaced.
+        let page =
+            unsafe { mmap(ptr::null_mut(), LENGTH, ProtFlags::READ, MapFlags::SHARED, &file, 0) }.ok()?;
+        // Never null, as every address that the kernel chooses.
+        let page = NonNull::new(page.cast())?;
+        Some(Word { file, identity: identity(metadata), page })
+    }
+
+    /// Whether the word is in this file.
+    pub(super) fn is_in(&self, metadata: &Metadata) -> bool {
+        self.identity == identity(metadata)
+    }
+
+    pub(super) fn read(&self) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.file.read_exact_at(&mut bytes, 0).ok()?;
+        Some(u32::from_ne_bytes(bytes))
+    }
+
+    /// Changes the word and wakes all who sleep on it.
+    pub(super) fn change(&self, value: u32) {
+        // Even where the word can't be changed, those who sleep can be woken.
+        let _ = self.file.write_all_at(&value.to_ne_bytes(), 0);
+        let _ = futex::wake(self.address(), Flags::empty(), ALL);
+    }
+
+    /// Sleeps until the word changes, unless it is another one than `seen` already.
+    pub(super) fn sleep(&self, seen: u32, at_most: Duration) -> Slept {
+        let Ok(at_most) = Timespec::try_from(at_most) else { return Slept::Impossible };
+        match futex::wait(self.address(), Flags::empty(), seen, Some(&at_most)) {
+            Ok(()) | Err(Errno::TIMEDOUT | Errno::INTR) => Slept::Over,
+            Err(Errno::AGAIN) => Slept::Changed,
+            Err(_) => Slept::Impossible,
+        }
+    }
+
+    fn address(&self) -> &AtomicU32 {
+        // SAFETY: The address is that of a page which stays mapped as long as `self` lives, so it is aligned and not
+        // null. Whatever bytes are there are a number, and that others change them is what an atomic number is for. It is
+        // neither read nor written by this program, which a page that has disappeared from the file would not survive.
+        unsafe { self.page.as_ref() }
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        // SAFETY: This is what was mapped, and whoever sleeps on it borrows the value that is going away.
+        let _ = unsafe { munmap(self.page.as_ptr().cast(), LENGTH) };
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
