@@ -24,6 +24,7 @@ mod status;
 mod sweep;
 mod txn;
 mod version;
+mod wait;
 mod work;
 mod write;
 
