@@ -24,6 +24,7 @@ use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, Config};
 use crate::environment::Environment;
 use crate::location::{self, Target};
+use crate::output::entry::counted_leases;
 use crate::output::{Screen, Tone, escape};
 
 /// What a command knows beside its own arguments.
@@ -311,7 +312,7 @@ impl Context {
         let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
         let leases = match leases {
             0 => String::new(),
-            count => format!(" and {count} lock(s), reservation(s) or leased entries"),
+            count => format!(" and {}", counted_leases(count)),
         };
         self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
     }
