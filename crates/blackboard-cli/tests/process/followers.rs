@@ -1,7 +1,7 @@
 //! A follower misses nothing: killed and started again, stuck, in a crowd, or not woken.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -90,40 +90,21 @@ fn prune(board: &TestBoard, done: &AtomicBool) {
 fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
     let mut chance = Chance::new(7);
     let mut lives = Vec::new();
-    loop {
-        let mut child = follow(board, &["--cursor", "mirror"]);
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let lifetime = Duration::from_millis(50 + chance.below(250) as u64);
-        let pid = child.id();
-        let last_life = done.load(Ordering::Relaxed);
+    while !done.load(Ordering::Relaxed) {
+        let follower = follow(board, &["--cursor", "mirror"]);
+        let (pid, lifetime) = (follower.id(), Duration::from_millis(50 + chance.below(250) as u64));
         let killer = thread::spawn(move || {
             thread::sleep(lifetime);
             kill(pid);
         });
-        let mut printed = Vec::new();
-        if last_life {
-            killer.join().unwrap();
-            child.wait().unwrap();
-            // Nobody writes any more: this one reads to the end.
-            let rest = board.run(["observe", "--follow", "--json", "--cursor", "mirror", "--timeout", "0s"]);
-            let mut dying = String::new();
-            lines.read_to_string(&mut dying).unwrap();
-            lives.push(whole_lines(&dying));
-            lives.push(whole_lines(&rest.success().stdout));
-            return lives;
-        }
-        let mut line = String::new();
-        while lines.read_line(&mut line).unwrap() > 0 {
-            if line.ends_with('\n') {
-                printed.push(line.trim_end().to_owned());
-            }
-            line.clear();
-        }
+        let ended = end_of(follower);
         killer.join().unwrap();
-        let ended = end_of(child);
         assert_eq!(ended.stderr, "");
-        lives.push(printed);
+        lives.push(whole_lines(&ended.stdout));
     }
+    let rest = board.run(["observe", "--follow", "--json", "--cursor", "mirror", "--timeout", "0s"]);
+    lives.push(whole_lines(&rest.success().stdout));
+    lives
 }
 
 /// What was printed, without a line that was cut off.
