@@ -11,6 +11,7 @@ mod cli_docs;
 mod guarantees;
 mod install;
 mod instructions;
+mod packages;
 mod release;
 mod test;
 mod torture;
@@ -29,6 +30,7 @@ usage: cargo xtask <task>
   test [--all]           everything that has to hold before a change lands
   torture [NAME]         the tests with real processes at their full size
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
+  bench entries          the same for entries and their followers; also needs redis-server, to compare
   bench instructions     count the instructions of the hot commands: --check, --write, --profile
   cli-docs               write docs/cli.md from the help texts";
 

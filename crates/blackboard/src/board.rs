@@ -12,7 +12,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::entry::{By, Scope};
 use crate::error::{Code, Fault, Result};
 use crate::event::Events;
+use crate::file::Files;
 use crate::id::{Ids, RandomIds};
+use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::revision::{Pending, Revision};
@@ -117,6 +119,16 @@ impl Board {
     /// What agents share: the entries of a scope.
     pub fn scope(&self, name: &str) -> Scope<'_> {
         Scope { board: self, name: name.to_owned(), by: By::default() }
+    }
+
+    /// Who holds which lock.
+    pub fn locks(&self) -> Locks<'_> {
+        Locks { board: self }
+    }
+
+    /// Who works on which files.
+    pub fn files(&self) -> Files<'_> {
+        Files { board: self }
     }
 
     /// What the board is set to.

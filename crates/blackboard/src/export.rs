@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::board::Board;
+use crate::entry::Entry;
 use crate::error::Result;
 use crate::project::Project;
 use crate::revision::Revision;
@@ -23,6 +24,8 @@ pub struct Exported {
     pub work_items: Vec<WorkItem>,
     /// What waits for what.
     pub work_dependencies: Vec<Dependency>,
+    /// All entries of all scopes, also locks and file reservations, and what has expired but was not swept yet.
+    pub entries: Vec<Entry>,
 }
 
 impl Board {
@@ -36,7 +39,8 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn export(&self) -> Result<Exported> {
-        let wanted = [Range::agents(), Range::projects(), Range::work_items()].map(Wanted::Range);
+        let wanted = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()]
+            .map(Wanted::Range);
         self.read(&wanted, |tx| {
             let work_items = tx.rows::<WorkItem>(&Range::work_items())?;
             let mut work_dependencies = Vec::new();
@@ -49,6 +53,7 @@ impl Board {
                 projects: tx.rows(&Range::projects())?,
                 work_items,
                 work_dependencies,
+                entries: tx.rows(&Range::all_entries())?,
             })
         })
     }

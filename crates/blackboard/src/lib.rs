@@ -29,7 +29,7 @@
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
 //! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
@@ -47,6 +47,7 @@ pub mod export;
 pub mod file;
 pub mod id;
 mod json;
+pub mod lock;
 pub mod metadata;
 mod names;
 pub mod process;

@@ -12,6 +12,7 @@ use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
+use crate::event::{Event, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Range, Tx, Wanted};
 use crate::work::{Status, WorkItem};
@@ -31,6 +32,12 @@ const LOOKED_AT: usize = 1000;
 
 /// How many events are looked at in each of three places of the log, to know how large events are.
 const SAMPLE: usize = 16;
+
+/// What the version of an entry takes besides its value.
+const VERSION_BYTES: usize = 200;
+
+/// How many bytes go in one transaction, about: large values take as long to remove as many rows.
+const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How long nobody looks again once nothing is due.
 const REST: Duration = Duration::from_hours(1);
@@ -132,8 +139,13 @@ impl Board {
         let floor = tx.floor()?;
         let newest = tx.revision()?;
         let too_old = tx.revision_before(tx.now().minus(self.settings().keep_events))?;
-        let due = too_old.max(self.over_the_limit(tx, floor, newest)?).min(newest.previous());
-        let batch_end = Revision::new(floor.get() + i64::try_from(BATCH).unwrap_or(i64::MAX));
+        let average = average_bytes(tx, floor, newest)?;
+        let allowed = i64::try_from(self.settings().max_log_bytes / average).unwrap_or(i64::MAX);
+        // Up to where the log has to go so that it takes no more room than it may.
+        let too_much = Revision::new((newest.get() - allowed).max(floor.get()));
+        let due = too_old.max(too_much).min(newest.previous());
+        let batch = usize::try_from(BATCH_BYTES / average).unwrap_or(BATCH).clamp(1, BATCH);
+        let batch_end = Revision::new(floor.get() + i64::try_from(batch).unwrap_or(i64::MAX));
         let until = match due.min(batch_end) {
             until if until > floor => end_of_commit(tx, until, newest)?,
             _ => return Ok(()),
@@ -145,21 +157,6 @@ impl Board {
         pruned.events = until.since(floor);
         pruned.more = until < due;
         Ok(())
-    }
-
-    /// Up to where the log has to go so that it takes no more room than it may.
-    fn over_the_limit(&self, tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<Revision> {
-        let middle = floor.get() + (newest.get() - floor.get()) / 2;
-        let end = newest.get() - i64::try_from(SAMPLE).unwrap_or(i64::MAX);
-        let (mut bytes, mut count) = (0, 0);
-        for start in [floor, Revision::new(middle), Revision::new(end).max(floor)] {
-            let sample = tx.events(&Page::after(start, SAMPLE))?;
-            bytes += sample.iter().map(approximate_bytes).sum::<usize>();
-            count += sample.len();
-        }
-        let average = (bytes / count.max(1)).max(1) as u64;
-        let allowed = i64::try_from(self.settings().max_log_bytes / average).unwrap_or(i64::MAX);
-        Ok(Revision::new((newest.get() - allowed).max(floor.get())))
     }
 
     /// The sessions of agents that are due, one more than go at once.
@@ -302,7 +299,26 @@ fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Re
     })
 }
 
-fn approximate_bytes(event: &crate::event::Event) -> usize {
+/// How many bytes an event takes with the version of its entry, by a few of them.
+fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> {
+    let middle = floor.get() + (newest.get() - floor.get()) / 2;
+    let end = newest.get() - i64::try_from(SAMPLE).unwrap_or(i64::MAX);
+    let (mut bytes, mut count) = (0, 0);
+    for start in [floor, Revision::new(middle), Revision::new(end).max(floor)] {
+        // A commit of thousands of entries is not read for the sake of a guess.
+        for event in tx.events(&Page::after(start, SAMPLE))?.iter().take(SAMPLE) {
+            bytes += approximate_bytes(event);
+            if event.target_type == Some(TargetType::Entry) {
+                let version = tx.version(event.id)?;
+                bytes += version.map_or(0, |version| VERSION_BYTES + version.entry.value.as_str().len());
+            }
+            count += 1;
+        }
+    }
+    Ok((bytes / count.max(1)).max(1) as u64)
+}
+
+fn approximate_bytes(event: &Event) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     60 + event.summary.len()
         + text(&event.actor_id)

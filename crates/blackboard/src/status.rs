@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
+use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Range, Wanted};
@@ -24,6 +25,8 @@ pub struct BoardStatus {
     pub projects: ProjectCounts,
     /// How many work items there are.
     pub work_items: WorkCounts,
+    /// How many entries there are.
+    pub entries: EntryCounts,
     /// How many events there were in the last 24 hours.
     pub events_24h: u64,
     /// How many events are kept.
@@ -76,6 +79,17 @@ pub struct WorkCounts {
     pub completed_today: u64,
 }
 
+/// How many entries there are, also those that have expired and were not swept yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EntryCounts {
+    /// In scopes of their own.
+    pub shared: u64,
+    /// Locks.
+    pub locks: u64,
+    /// File reservations.
+    pub files: u64,
+}
+
 impl Board {
     /// What takes the room in the board's file, the largest first. Reads all of it, so this is for the rare moment in
     /// which somebody asks; empty on a board that has no file.
@@ -124,6 +138,8 @@ impl Board {
             }
             active_agents.sort_by_key(|agent| agent.started_at);
             let revision = tx.revision()?;
+            let [locks, files] = [LOCKS, FILES].map(|scope| tx.count(&Range::entries(scope, "")));
+            let (locks, files) = (locks?, files?);
             Ok(BoardStatus {
                 database_size_bytes,
                 agents,
@@ -133,6 +149,11 @@ impl Board {
                     claimed: tx.count(&Range::work_queue(Status::Claimed))?,
                     blocked: tx.count(&Range::work_queue(Status::Blocked))?,
                     completed_today: tx.count(&Range::completed_since(today))?,
+                },
+                entries: EntryCounts {
+                    shared: tx.count(&Range::all_entries())?.saturating_sub(locks + files),
+                    locks,
+                    files,
                 },
                 // Ids have no gaps, so counting is subtracting.
                 events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),

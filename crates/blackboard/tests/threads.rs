@@ -3,12 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use blackboard::agent::{AgentStatus, Beat, Register};
 use blackboard::clock::{Clock, FixedClock};
 use blackboard::event::{Event, EventType, Since};
+use blackboard::file::{FileFilter, Reserve};
+use blackboard::lock::{Acquire, Release as Unlock};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::sweep::Sweep;
@@ -115,6 +118,10 @@ macro_rules! on_every_engine {
 
 on_every_engine![
     of_64_that_claim_one_item_one_gets_it,
+    of_32_that_take_one_lock_one_gets_it,
+    a_lock_that_many_wait_for_is_never_held_twice,
+    of_32_that_reserve_overlapping_files_one_gets_them,
+    those_who_share_files_all_get_them_unless_one_wants_them_alone,
     every_item_goes_to_one_of_16,
     event_ids_are_in_the_order_of_commits,
     a_heartbeat_and_a_sweep_at_once_leave_one_truth,
@@ -136,6 +143,80 @@ fn of_64_that_claim_one_item_one_gets_it(shared: &Shared) {
         assert_eq!(refused.details().unwrap()["held_by"], winner.as_str(), "losers are told who has it");
     }
     assert_eq!(count(&log(&board), &EventType::WorkClaimed), 1);
+}
+
+fn of_32_that_take_one_lock_one_gets_it(shared: &Shared) {
+    let board = shared.board();
+    let sessions: Vec<_> = (0..32).map(|number| register(&board, &format!("agent {number}"))).collect();
+    for round in 1..=3 {
+        let outcomes = shared
+            .at_once(32, |number, board| board.locks().acquire(&Acquire::of("deploy", &sessions[number])));
+        let winners: Vec<_> = outcomes.iter().flatten().collect();
+        assert_eq!(winners.len(), 1);
+        let winner = &winners[0].lock;
+        for refused in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+            assert_eq!(refused.code(), Code::Held);
+            assert_eq!(
+                refused.details().unwrap()["held_by"],
+                *winner.session_id,
+                "losers are told who has it"
+            );
+        }
+        assert_eq!(count(&log(&board), &EventType::EntryWritten), round);
+        assert!(board.locks().release(&Unlock::of("deploy", &winner.session_id)).unwrap().released);
+    }
+}
+
+fn a_lock_that_many_wait_for_is_never_held_twice(shared: &Shared) {
+    const ROUNDS: usize = 5;
+    let inside = AtomicUsize::new(0);
+    let fences = shared.at_once(8, |number, board| {
+        let session = register(&board, &format!("agent {number}"));
+        let mut fences = Vec::new();
+        for _ in 0..ROUNDS {
+            let wish = Acquire::of("deploy", &session);
+            let taken = board.locks().acquire_waiting(&wish, Duration::from_mins(2)).unwrap();
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "somebody else is inside");
+            fences.push(taken.lock.fence);
+            std::thread::yield_now();
+            assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+            let fence = Some(taken.lock.fence);
+            board.locks().release(&Unlock { fence, ..Unlock::of("deploy", &session) }).unwrap();
+        }
+        fences
+    });
+    let fences: BTreeSet<_> = fences.into_iter().flatten().collect();
+    assert_eq!(fences.len(), 8 * ROUNDS, "each time another one");
+}
+
+fn of_32_that_reserve_overlapping_files_one_gets_them(shared: &Shared) {
+    let board = shared.board();
+    let sessions: Vec<_> = (0..32).map(|number| register(&board, &format!("agent {number}"))).collect();
+    // No two of them have a key in common: only the look at all reservations keeps them apart.
+    let patterns = ["src/**", "**/*.rs", "src/lib.rs", "*/lib.*"];
+    let outcomes = shared.at_once(32, |number, board| {
+        board.files().reserve(&Reserve::of("/project", &[patterns[number % 4]], &sessions[number]))
+    });
+    let winners: Vec<_> = outcomes.iter().flatten().collect();
+    assert_eq!(winners.len(), 1);
+    let winner = &winners[0].reservations[0].reservation.session_id;
+    for refused in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert_eq!(refused.code(), Code::Held);
+        assert_eq!(refused.details().unwrap()["held_by"], **winner);
+    }
+    assert_eq!(board.files().list(&FileFilter::default()).unwrap().len(), 1);
+}
+
+fn those_who_share_files_all_get_them_unless_one_wants_them_alone(shared: &Shared) {
+    let board = shared.board();
+    let sessions: Vec<_> = (0..16).map(|number| register(&board, &format!("agent {number}"))).collect();
+    let outcomes = shared.at_once(16, |number, board| {
+        // The last one wants everything for itself.
+        let reserve = Reserve::of("/project", &["src/**"], &sessions[number]);
+        board.files().reserve(&Reserve { shared: number < 15, ..reserve }).is_ok()
+    });
+    let sharing = outcomes[..15].iter().filter(|got| **got).count();
+    assert_eq!(sharing, if outcomes[15] { 0 } else { 15 }, "{outcomes:?}");
 }
 
 fn every_item_goes_to_one_of_16(shared: &Shared) {

@@ -20,7 +20,7 @@ use crate::output::{self, Screen, escape};
 
 /// Write the whole state of the board as JSON
 ///
-/// Agents, projects, work items, dependencies and the log. The answer is always JSON.
+/// Agents, projects, work items, dependencies, entries of every scope and the log. The answer is always JSON.
 ///
 /// Examples:
 ///   blackboard export --pretty
@@ -97,13 +97,14 @@ impl WholeState {
 
 impl Serialize for WholeState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Exported { revision, agents, projects, work_items, work_dependencies } = &self.state;
+        let Exported { revision, agents, projects, work_items, work_dependencies, entries } = &self.state;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("revision", revision)?;
         map.serialize_entry("agents", agents)?;
         map.serialize_entry("projects", projects)?;
         map.serialize_entry("work_items", work_items)?;
         map.serialize_entry("work_dependencies", work_dependencies)?;
+        map.serialize_entry("entries", entries)?;
         map.serialize_entry("events", &Log { state: self, until: *revision })?;
         map.end()
     }

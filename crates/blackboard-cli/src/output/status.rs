@@ -1,6 +1,6 @@
 //! The whole board, for people and programs.
 
-use blackboard::status::{BoardStatus, Room};
+use blackboard::status::{BoardStatus, EntryCounts, Room};
 use serde::Serialize;
 
 use super::{Result, Screen, Tone, escape, time};
@@ -48,6 +48,13 @@ impl Render for BoardOverview {
             "Work:      {} claimed, {} available, {} blocked, {} completed (today)",
             work_items.claimed, work_items.available, work_items.blocked, work_items.completed_today
         ))?;
+        let entries = &self.status.entries;
+        if *entries != EntryCounts::default() {
+            screen.line(format_args!(
+                "Entries:   {} shared, {} locks, {} file reservations",
+                entries.shared, entries.locks, entries.files
+            ))?;
+        }
         screen.line(format_args!("Events:    {} (last 24h)", self.status.events_24h))?;
         if !active_agents.is_empty() {
             screen.gap()?;

@@ -40,7 +40,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::clear::Cleared;
 pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
-pub(crate) use self::draft::{Draft, Told};
+pub(crate) use self::draft::{Draft, Told, held};
 pub use self::fence::Fence;
 pub use self::glob::Glob;
 pub use self::history::History;
@@ -286,8 +286,8 @@ impl Pending for Entry {
 /// What an entry was from one event on: written, or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryVersion {
-    /// The entry as that event left it, or as it was when the event removed it. Its revision is the event's, and
-    /// `updated_by` is who removed it.
+    /// The entry as that event left it, or as it was when the event removed it: then without its value, a null, which
+    /// is in the version before, and `updated_by` is who removed it. Its revision is the event's.
     pub entry: Entry,
     /// The version before, of the same key.
     pub previous: Option<Revision>,

@@ -255,9 +255,10 @@ impl CheckedQuery {
             let heads = tx.heads(&range, CHUNK)?;
             let Some(last) = heads.last() else { return Ok(()) };
             let is_end = heads.len() < CHUNK || too_old.is_some_and(|bound| last.revision <= bound);
-            range = match range.is_backwards() {
-                true => Range::newest_entries(scope, Some(last.revision)),
-                false => range.after(&last.key),
+            range = if range.is_backwards() {
+                Range::newest_entries(scope, Some(last.revision))
+            } else {
+                range.after(&last.key)
             };
             if !self.offer(tx, scope, heads, &mut f)? || is_end {
                 return Ok(());
@@ -310,7 +311,7 @@ impl CheckedQuery {
     }
 
     /// The part of what fits that the query asks for. What has no revision yet is newer than everything.
-    pub(super) fn part_of(&self, mut entries: Vec<Entry>) -> Result<Vec<Entry>> {
+    pub(super) fn part_of(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
         match self.query.order {
             Order::Key => entries.sort_by(|a, b| a.key.cmp(&b.key)),
             Order::Newest => entries.sort_by_key(|entry| match entry.revision {
@@ -324,6 +325,6 @@ impl CheckedQuery {
             None => {}
         }
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
-        Ok(entries.into_iter().skip(self.query.offset).take(limit).collect())
+        entries.into_iter().skip(self.query.offset).take(limit).collect()
     }
 }

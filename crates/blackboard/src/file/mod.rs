@@ -1,5 +1,181 @@
 //! Files: who works on which part of a tree, as a [`PathPattern`] that others are told about.
+//!
+//! A reservation is an entry with a lease in the scope `files`: it dies with the session that made it, and may have a
+//! time to live. Two of them are in each other's way if they are of the same worktree and of two sessions, can be
+//! about the same file, and are not both shared. Nothing keeps anybody from writing a file: a reservation is what
+//! agents that ask can rely on. Of other worktrees of the repository, whose files are others, they are told.
 
+mod check;
+mod list;
 mod pattern;
+mod release;
+mod reserve;
 
-pub use pattern::PathPattern;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use self::check::{Check, Checked, CheckedPath, Reserver};
+pub use self::list::FileFilter;
+pub use self::pattern::PathPattern;
+pub use self::release::{Release, ReleasedFiles, Which};
+pub use self::reserve::{MAX_PATTERNS, Reserve, Reserved, ReservedPattern};
+use crate::agent::Agent;
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::entry::{Entry, FILES};
+use crate::error::{Error, Result};
+use crate::revision::{Pending, Revision};
+use crate::settings::Settings;
+use crate::store::{Key, Range, Tx};
+
+/// The most bytes of the path of a repository or worktree.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// The name space of the keys of reservations, which are made from what they are about. It never changes.
+const KEYS: Uuid = Uuid::from_u128(0x2f8e_31c4_9d5b_4f0a_8a77_5c4e_b1d2_06f3);
+
+/// Who works on which files: `board.files()`.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    pub(crate) board: &'a Board,
+}
+
+/// Whether others may reserve the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Nobody else.
+    Exclusive,
+    /// Others too, if they share it as well.
+    Shared,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: &'static [Mode] = &[Mode::Exclusive, Mode::Shared];
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Exclusive => "exclusive",
+            Mode::Shared => "shared",
+        }
+    }
+}
+
+crate::names::impl_names!(Mode, "mode");
+
+/// Files that a session has reserved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reservation {
+    /// Which files, relative to the root of the worktree.
+    pub pattern: String,
+    /// Whether others may reserve them too.
+    pub mode: Mode,
+    /// What for, as whoever reserved them says.
+    pub note: Option<String>,
+    /// What all worktrees of the repository share: the path of its main worktree.
+    pub repository: String,
+    /// The root of the worktree.
+    pub worktree: String,
+    /// The session that reserved them.
+    pub session_id: String,
+    /// What that session calls itself.
+    pub agent_name: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// When they are free at the latest.
+    pub expires_at: Option<Timestamp>,
+    /// The revision at which they were reserved.
+    pub fence: Revision,
+}
+
+/// What the entry of a reservation has as its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored {
+    repository: String,
+    worktree: String,
+    pattern: String,
+    mode: Mode,
+    note: Option<String>,
+}
+
+/// A reservation as rules see it.
+#[derive(Clone, Debug)]
+struct Standing {
+    reservation: Reservation,
+    pattern: PathPattern,
+}
+
+impl Standing {
+    /// What an entry stands for, if it is a reservation. Nothing but the verbs of files writes this scope; what can't be
+    /// read there is in nobody's way.
+    fn of(entry: &Entry) -> Option<Standing> {
+        let stored = entry.value.to::<Stored>().ok()?;
+        Some(Standing {
+            pattern: PathPattern::parse(&stored.pattern).ok()?,
+            reservation: Reservation {
+                pattern: stored.pattern,
+                mode: stored.mode,
+                note: stored.note,
+                repository: stored.repository,
+                worktree: stored.worktree,
+                session_id: entry.session_id.clone()?,
+                agent_name: entry.created_by.clone(),
+                since: entry.created_at,
+                expires_at: entry.expires_at,
+                fence: entry.fence.unwrap_or(entry.revision),
+            },
+        })
+    }
+
+    /// Every reservation that stands now, validated.
+    fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
+        let entries = tx.rows::<Entry>(&every_reservation())?;
+        Ok(entries.iter().filter(|entry| !entry.is_expired(tx.now())).filter_map(Standing::of).collect())
+    }
+}
+
+impl Reservation {
+    /// The same under the name that its session has now.
+    fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
+        if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
+            self.agent_name = agent.agent_name;
+        }
+        Ok(self)
+    }
+}
+
+impl Pending for Reservation {
+    fn resolve(&mut self, first: Revision) {
+        self.fence.resolve(first);
+    }
+}
+
+fn every_reservation() -> Range {
+    Range::entries(FILES, "")
+}
+
+/// The key of a reservation: a pattern has characters that no key may have.
+fn key_of(worktree: &str, pattern: &str, session: &str) -> String {
+    // None of the three contains a zero byte, so that no two of them make the same text.
+    Uuid::new_v5(&KEYS, [worktree, pattern, session].join("\0").as_bytes()).to_string()
+}
+
+/// Refuses what can't be the place of files.
+fn check_place(settings: &Settings, repository: &str, worktree: &str) -> Result<()> {
+    for (what, path) in [("repository", repository), ("worktree", worktree)] {
+        if path.is_empty() {
+            return Err(Error::invalid(format!("the path of the {what} is empty")));
+        }
+        if path.contains('\0') {
+            return Err(Error::invalid(format!("the path of the {what} contains a zero byte")));
+        }
+        if path.len() > MAX_PATH_BYTES {
+            let message =
+                format!("the path of the {what} has {} bytes; {MAX_PATH_BYTES} are allowed", path.len());
+            return Err(Error::invalid(message));
+        }
+    }
+    settings.text.check_unaltered([repository, worktree])
+}

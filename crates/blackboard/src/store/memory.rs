@@ -164,9 +164,10 @@ impl State {
         }
         let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
         let found = |key| Some((key, self.rows.get(key)?));
-        match range.is_backwards() {
-            false => keys.filter_map(found).take(limit).collect(),
-            true => keys.rev().filter_map(found).take(limit).collect(),
+        if range.is_backwards() {
+            keys.rev().filter_map(found).take(limit).collect()
+        } else {
+            keys.filter_map(found).take(limit).collect()
         }
     }
 
@@ -212,10 +213,11 @@ impl State {
             }
             self.events.push(event.at(id, first, timestamp));
         }
-        if let Some(until) = changes.trim_events {
+        // Somebody else may have cut the same part, or more.
+        if let Some(until) = changes.trim_events.filter(|until| *until > self.floor) {
             self.trim_versions(until);
             self.events.retain(|event| event.id > until);
-            self.floor = self.floor.max(until);
+            self.floor = until;
         }
         let trimmed_heartbeats = changes.trim_heartbeats.map_or(0, |(before, limit)| {
             self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()

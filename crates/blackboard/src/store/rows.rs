@@ -126,6 +126,8 @@ pub enum Index {
     Operations,
     /// The cursors of a session.
     Cursors,
+    /// All entries, by scope and key.
+    AllEntries,
     /// The entries of a scope, by key.
     Entries,
     /// The entries of a scope, the newest first.
@@ -244,6 +246,11 @@ impl Range {
     /// The cursors of a session.
     pub fn cursors_of(session: &str) -> Range {
         Range::whole(Index::Cursors, session)
+    }
+
+    /// All entries, by scope and key.
+    pub fn all_entries() -> Range {
+        Range::whole(Index::AllEntries, "")
     }
 
     /// Entries of a scope whose keys start with `prefix`, by key.
@@ -408,6 +415,7 @@ impl Row {
             Row::Entry(entry) => {
                 let Entry { scope, key, .. } = entry;
                 let mut places = vec![
+                    place(Index::AllEntries, "", two(scope, key)),
                     place(Index::Entries, scope, key),
                     place(Index::NewestEntries, scope, number(entry.revision)),
                 ];

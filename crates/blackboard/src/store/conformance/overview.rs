@@ -1,7 +1,9 @@
 //! The whole board: its status and its export.
 
 use super::*;
+use crate::entry::{Value, Write};
 use crate::project::RegisterProject;
+use crate::status::EntryCounts;
 
 on_every_engine![an_empty_board_counts_nothing, the_status_counts_what_is_there, an_export_has_everything];
 
@@ -58,6 +60,10 @@ fn an_export_has_everything(fixture: &Fixture) {
     fixture.board.projects().register(&RegisterProject::new("p", "P")).unwrap();
     fixture.item_that_is("done", Status::Completed, &session);
     fixture.blocked_item("x", &["b", "a"]);
+    for scope in ["two", "one"] {
+        let write = Write::new("k", Value::parse("1.0", 10).unwrap());
+        fixture.board.scope(scope).write(&write).unwrap();
+    }
     let exported = fixture.board.export().unwrap();
     assert_eq!(exported.revision, fixture.revision());
     assert_eq!(exported.agents, [fixture.agent(&session), fixture.agent(&ended)]);
@@ -66,6 +72,9 @@ fn an_export_has_everything(fixture: &Fixture) {
     let waits: Vec<_> =
         exported.work_dependencies.iter().map(|dependency| dependency.blocked_by.as_str()).collect();
     assert_eq!(waits, ["a", "b"]);
+    let entries: Vec<_> = exported.entries.iter().map(|entry| (&entry.scope[..], &entry.key[..])).collect();
+    assert_eq!(entries, [("one", "k"), ("two", "k")]);
+    assert_eq!(fixture.board.status().unwrap().entries, EntryCounts { shared: 2, locks: 0, files: 0 });
     // What the library shows is what programs read.
     let json = serde_json::to_value(&exported).unwrap();
     assert_eq!(json["work_items"][1]["status"], "blocked");

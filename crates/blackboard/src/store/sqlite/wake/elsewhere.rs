@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Slept;
@@ -16,12 +17,12 @@ impl Sidecar {
     }
 
     #[expect(clippy::unused_self, reason = "on Linux there is something to find")]
-    pub(super) fn existing(&self) -> Option<Word> {
+    pub(super) fn existing(&self) -> Option<Arc<Word>> {
         None
     }
 
     #[expect(clippy::unused_self, reason = "on Linux there is something to find")]
-    pub(super) fn existing_or_new(&self) -> Option<Word> {
+    pub(super) fn existing_or_new(&self) -> Option<Arc<Word>> {
         None
     }
 }

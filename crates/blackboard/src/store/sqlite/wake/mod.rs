@@ -48,6 +48,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a sleep on the word has ended.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word nobody sleeps on it"))]
 enum Slept {
     /// Somebody woke the sleeper, or the time is over.
     Over,

@@ -7,10 +7,10 @@ use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::sqlite::Waiting;
 use serde_json::Value;
 
+use super::worker::{Mode, waiting_name};
 use crate::boards::Scratch;
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
-use crate::worker::{Mode, waiting_name};
 use crate::{Result, Scale};
 
 /// How many processes do what.

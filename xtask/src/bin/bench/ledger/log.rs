@@ -8,8 +8,8 @@ use blackboard::event::Since;
 use blackboard::work::Claim;
 use blackboard::{Board, Revision, Settings};
 
+use super::contention;
 use crate::boards::Scratch;
-use crate::contention;
 use crate::programs::{Program, interleave, microseconds, milliseconds, peak_memory};
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};

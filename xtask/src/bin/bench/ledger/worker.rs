@@ -1,4 +1,4 @@
-//! A process that claims beside others: `bench-ledger worker …`, started by [`crate::contention`].
+//! A process that claims beside others: `bench worker …`, started by [`super::contention`].
 //!
 //! It uses the library as a command does, with the queue or with SQLite's own busy handler, and answers with how long
 //! each write took.

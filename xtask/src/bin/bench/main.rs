@@ -1,4 +1,4 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `cargo xtask bench entries`.
 //!
 //! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
 //! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
@@ -16,16 +16,11 @@
 )]
 
 mod boards;
-mod commands;
-mod contention;
-mod footprint;
-mod log;
+mod entries;
+mod ledger;
 mod programs;
 mod report;
 mod statistics;
-mod sweeping;
-mod throughput;
-mod worker;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -63,39 +58,28 @@ impl Scale {
     }
 }
 
-type Measurement = fn(&Scale) -> Result<Vec<Line>>;
-
-const MEASUREMENTS: &[(&str, Measurement)] = &[
-    ("commands", commands::measure),
-    ("throughput", throughput::measure),
-    ("paced", contention::paced),
-    ("bursts", contention::bursts),
-    ("closed-loop", contention::closed_loop),
-    ("log-lengths", log::lengths),
-    ("sweep-idle", sweeping::nothing_to_do),
-    ("sweep-dead", sweeping::the_dead),
-    ("event-room", log::room),
-    ("pruning", log::pruning),
-    ("telling", log::telling),
-    ("footprint", footprint::measure),
-];
+/// One measurement: its name, and what it returns.
+pub type Measurement = (&'static str, fn(&Scale) -> Result<Vec<Line>>);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
-        Some((first, rest)) if first == "worker" => worker::run(rest),
-        _ => measure(&arguments),
+        Some((first, rest)) if first == "worker" => ledger::worker::run(rest),
+        Some((first, rest)) if first == "stream-reader" => entries::followers::read_stream(rest),
+        Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
+        Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
+        _ => Err("usage: bench ledger | entries".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("bench-ledger: {error}");
+            eprintln!("bench: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn measure(arguments: &[String]) -> Result {
+fn measure(suite: &str, measurements: &[Measurement], arguments: &[String]) -> Result {
     let (mut quick, mut only, mut json) = (false, None, None);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -103,17 +87,17 @@ fn measure(arguments: &[String]) -> Result {
             "--quick" => quick = true,
             "--only" => only = rest.next(),
             "--json" => json = rest.next(),
-            _ => return Err(usage().into()),
+            _ => return Err(usage(suite, measurements).into()),
         }
     }
     let programs = std::env::current_exe()?.parent().ok_or("a program without a directory")?.to_owned();
     let scale = Scale { quick, rounds: if quick { 2 } else { 5 }, programs };
     let chosen = |name: &str| only.is_none_or(|only| name.contains(only.as_str()));
-    if !MEASUREMENTS.iter().any(|(name, _)| chosen(name)) {
-        return Err(usage().into());
+    if !measurements.iter().any(|(name, _)| chosen(name)) {
+        return Err(usage(suite, measurements).into());
     }
     let mut report = Report::new(quick);
-    for (name, measurement) in MEASUREMENTS.iter().filter(|(name, _)| chosen(name)) {
+    for (name, measurement) in measurements.iter().filter(|(name, _)| chosen(name)) {
         eprintln!("measuring {name}");
         report.extend(measurement(&scale).map_err(|error| format!("{name}: {error}"))?);
     }
@@ -124,10 +108,10 @@ fn measure(arguments: &[String]) -> Result {
     Ok(())
 }
 
-fn usage() -> String {
-    let names: Vec<_> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
+fn usage(suite: &str, measurements: &[Measurement]) -> String {
+    let names: Vec<_> = measurements.iter().map(|(name, _)| *name).collect();
     format!(
-        "usage: bench ledger [--quick] [--json FILE] [--only NAME], where NAME is one of {}",
+        "usage: bench {suite} [--quick] [--json FILE] [--only NAME], where NAME is one of {}",
         names.join(", ")
     )
 }

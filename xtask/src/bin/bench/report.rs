@@ -29,6 +29,7 @@ pub enum Bar {
 #[derive(Clone, Copy)]
 pub enum Unit {
     Ratio,
+    Percent,
     Count,
     Microseconds,
     Milliseconds,
@@ -70,7 +71,7 @@ impl Unit {
     fn number(self, value: f64) -> String {
         match self {
             Unit::Count | Unit::Bytes => format!("{value:.0}"),
-            Unit::Ratio | Unit::Megabytes | Unit::Seconds => format!("{value:.2}"),
+            Unit::Ratio | Unit::Percent | Unit::Megabytes | Unit::Seconds => format!("{value:.2}"),
             Unit::Microseconds | Unit::Milliseconds => format!("{value:.1}"),
         }
     }
@@ -78,6 +79,7 @@ impl Unit {
     fn name(self) -> &'static str {
         match self {
             Unit::Ratio => "×",
+            Unit::Percent => " %",
             Unit::Count => "",
             Unit::Microseconds => " µs",
             Unit::Milliseconds => " ms",

@@ -1,0 +1,181 @@
+//! `file check`: may these files be worked on?
+
+use serde::Serialize;
+
+use super::{Files, PathPattern, Reservation, Standing, check_place, every_reservation};
+use crate::agent::Agent;
+use crate::error::{Error, Result};
+use crate::store::{Key, Tx, Wanted};
+
+/// How many paths one call may ask about.
+const MAX_PATHS: usize = 10_000;
+
+/// Which files to ask about.
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// The session that asks: its own reservations are not in its way.
+    pub session: Option<String>,
+    /// What all worktrees of the repository share: the path of its main worktree.
+    pub repository: String,
+    /// The root of the worktree.
+    pub worktree: String,
+    /// Paths relative to that root. One that ends with `/` is a directory, with everything in it; one with `*` or `?` is
+    /// a pattern.
+    pub paths: Vec<String>,
+}
+
+impl Check {
+    /// Paths of the only worktree of a repository.
+    pub fn of(worktree: &str, paths: &[&str], session: Option<&str>) -> Check {
+        Check {
+            session: session.map(str::to_owned),
+            repository: worktree.to_owned(),
+            worktree: worktree.to_owned(),
+            paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+        }
+    }
+}
+
+/// What is known about the files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Whether nobody else has reserved any of them.
+    pub free: bool,
+    /// Each path, in the order in which they were named.
+    pub paths: Vec<CheckedPath>,
+}
+
+/// What is known about one path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckedPath {
+    /// The path.
+    pub path: String,
+    /// Whether nobody else has reserved it.
+    pub free: bool,
+    /// Who else has.
+    pub reserved_by: Vec<Reserver>,
+    /// Who has reserved the same in another worktree of the repository.
+    pub elsewhere: Vec<Reserver>,
+}
+
+/// Somebody who has reserved files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reserver {
+    /// The reservation.
+    #[serde(flatten)]
+    pub reservation: Reservation,
+    /// What its session works on.
+    pub current_work: Option<String>,
+}
+
+impl Files<'_> {
+    /// Says who else has reserved these files, exclusively or not.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, file::{Check, Reserve}};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.files().reserve(&Reserve::of("/home/ivy/project", &["src/**"], &ivy))?;
+    /// let paths = ["src/lib.rs", "README.md"];
+    /// let others = board.files().check(&Check::of("/home/ivy/project", &paths, None))?;
+    /// assert_eq!(others.paths[0].reserved_by[0].reservation.agent_name, "Ivy");
+    /// assert!(others.paths[1].free);
+    /// let own = board.files().check(&Check::of("/home/ivy/project", &paths, Some(&ivy)))?;
+    /// assert!(own.free);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn check(&self, check: &Check) -> Result<Checked> {
+        check_place(self.board.settings(), &check.repository, &check.worktree)?;
+        if check.paths.len() > MAX_PATHS {
+            let count = check.paths.len();
+            return Err(Error::invalid(format!("{count} paths are too many; {MAX_PATHS} are allowed")));
+        }
+        let asked = check.paths.iter().map(|path| Asked::parse(path)).collect::<Result<Vec<_>>>()?;
+        self.board.read(&[Wanted::Range(every_reservation())], |tx| {
+            let mut others = Standing::all(tx)?;
+            others.retain(|standing| Some(&standing.reservation.session_id) != check.session.as_ref());
+            let mut paths = Vec::new();
+            for (asked, path) in asked.iter().zip(&check.paths) {
+                let (mut reserved_by, mut elsewhere) = (Vec::new(), Vec::new());
+                for other in others.iter().filter(|other| asked.is_about(&other.pattern)) {
+                    if other.reservation.worktree == check.worktree {
+                        reserved_by.push(reserver(tx, &other.reservation)?);
+                    } else if other.reservation.repository == check.repository {
+                        elsewhere.push(reserver(tx, &other.reservation)?);
+                    }
+                }
+                let free = reserved_by.is_empty();
+                paths.push(CheckedPath { path: path.clone(), free, reserved_by, elsewhere });
+            }
+            Ok(Checked { free: paths.iter().all(|path| path.free), paths })
+        })
+    }
+}
+
+fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<Reserver> {
+    let agent = tx.row::<Agent>(&Key::Agent(reservation.session_id.clone()))?;
+    let mut reservation = reservation.clone();
+    let current_work = agent.and_then(|agent| {
+        reservation.agent_name = agent.agent_name;
+        agent.current_work
+    });
+    Ok(Reserver { reservation, current_work })
+}
+
+/// What somebody asks about.
+enum Asked {
+    /// One file, whatever characters its name has.
+    File(String),
+    /// Everything that fits.
+    Pattern(PathPattern),
+}
+
+impl Asked {
+    fn parse(path: &str) -> Result<Asked> {
+        if path.is_empty() {
+            return Err(Error::invalid("a path is empty"));
+        }
+        if !path.ends_with('/') && !path.contains(['*', '?']) {
+            return Ok(Asked::File(path.to_owned()));
+        }
+        // Names of directories may have what patterns may not have. To ask about too much is on the safe side.
+        let spelled = path.replace(['[', ']', '{', '}', '\\'], "?");
+        Ok(Asked::Pattern(PathPattern::parse(&spelled)?))
+    }
+
+    fn is_about(&self, reserved: &PathPattern) -> bool {
+        match self {
+            Asked::File(path) => reserved.matches(path),
+            Asked::Pattern(pattern) => reserved.overlaps(pattern),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_directories_and_patterns_can_be_asked_about() {
+        for (path, reserved, expected) in [
+            ("src/lib.rs", "src/**", true),
+            ("src/lib.rs", "src/*.rs", true),
+            ("src/lib.rs", "docs/**", false),
+            ("src", "src/**", false),
+            ("src/", "src/lib.rs", true),
+            ("src/", "docs/lib.rs", false),
+            ("src/*.rs", "src/lib.*", true),
+            ("app/[id]/page.tsx", "app/**", true),
+            ("app/[id]/page.tsx", "app/?id?/*", true),
+            ("app/[id]/", "app/?id?/page.tsx", true),
+            ("app/{id}\\x/", "app/**", true),
+        ] {
+            let asked = Asked::parse(path).unwrap();
+            let is_about = asked.is_about(&PathPattern::parse(reserved).unwrap());
+            assert_eq!(is_about, expected, "{path} and {reserved}");
+        }
+        for path in ["", "../x/", "/src/", "a**/"] {
+            assert!(Asked::parse(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `file release`: a session is done with files.
+
+use serde::Serialize;
+
+use super::reserve::parsed;
+use super::{Files, PathPattern, Standing, key_of};
+use crate::agent::{AgentStatus, existing as existing_agent};
+use crate::entry::{By, Draft, Entry, FILES, Told};
+use crate::error::Result;
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Range, Wanted};
+
+/// Which files to give back.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// The session that reserved them.
+    pub session: String,
+    /// Which of its reservations.
+    pub which: Which,
+}
+
+/// Which reservations of a session.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// All of them, in every worktree.
+    All,
+    /// Those of these patterns.
+    Patterns {
+        /// The root of the worktree.
+        worktree: String,
+        /// The patterns, as they were reserved.
+        patterns: Vec<String>,
+    },
+}
+
+impl Release {
+    /// Everything that a session has reserved.
+    pub fn all(session: &str) -> Release {
+        Release { session: session.to_owned(), which: Which::All }
+    }
+
+    /// Patterns of one worktree.
+    pub fn of(worktree: &str, patterns: &[&str], session: &str) -> Release {
+        let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        Release {
+            session: session.to_owned(),
+            which: Which::Patterns { worktree: worktree.to_owned(), patterns },
+        }
+    }
+}
+
+/// What the session has reserved no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReleasedFiles {
+    /// The patterns that this call gave back.
+    pub released: Vec<String>,
+    /// The patterns that the session had not reserved.
+    pub not_held: Vec<String>,
+    /// Who gave them back.
+    pub released_by: String,
+}
+
+impl Pending for ReleasedFiles {
+    fn resolve(&mut self, _first: Revision) {}
+}
+
+impl Files<'_> {
+    /// Gives files back. What the session has not reserved stays as it is.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, file::{Release, Reserve}};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.files().reserve(&Reserve::of("/home/ivy/project", &["src/**", "docs/**"], &ivy))?;
+    /// let release = Release::of("/home/ivy/project", &["src/**"], &ivy);
+    /// assert_eq!(board.files().release(&release)?.released, ["src/**"]);
+    /// assert_eq!(board.files().release(&release)?.not_held, ["src/**"]);
+    /// assert_eq!(board.files().release(&Release::all(&ivy))?.released, ["docs/**"]);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn release(&self, release: &Release) -> Result<ReleasedFiles> {
+        let session = &release.session;
+        let named = match &release.which {
+            Which::All => None,
+            Which::Patterns { worktree, patterns } => Some((worktree, parsed(patterns)?)),
+        };
+        let mut wanted = vec![Wanted::Row(Key::Agent(session.clone()))];
+        match &named {
+            None => wanted.push(Wanted::Range(Range::leased_by(session))),
+            Some((worktree, patterns)) => wanted.extend(patterns.iter().map(|pattern| {
+                Wanted::Row(Key::Entry(FILES.to_owned(), key_of(worktree, pattern.as_str(), session)))
+            })),
+        }
+        let by = By::session(session);
+        self.board.commit("file release", &wanted, |tx| {
+            let agent = existing_agent(tx, session)?;
+            if agent.status == AgentStatus::Stale {
+                agent.must_be_live()?;
+            }
+            let mut draft = Draft::new(self.board, tx, &by)?;
+            let keys = match &named {
+                Some((worktree, patterns)) => keys_of(worktree, patterns, session),
+                None => reserved_by(&tx.rows::<Entry>(&Range::leased_by(session))?),
+            };
+            let (mut released, mut not_held) = (Vec::new(), Vec::new());
+            for (key, pattern) in keys {
+                let told = format!("Agent \"{}\" released files \"{pattern}\"", agent.agent_name);
+                match draft.delete(FILES, &key, Told::InWords(told))? {
+                    Some(_) => released.push(pattern),
+                    None if named.is_some() => not_held.push(pattern),
+                    // Its time is over, and the sweep will say so.
+                    None => {}
+                }
+            }
+            let released_by = agent.agent_name;
+            Ok((draft.finish()?, ReleasedFiles { released, not_held, released_by }))
+        })
+    }
+}
+
+fn keys_of(worktree: &str, patterns: &[PathPattern], session: &str) -> Vec<(String, String)> {
+    let key = |pattern: &PathPattern| key_of(worktree, pattern.as_str(), session);
+    patterns.iter().map(|pattern| (key(pattern), pattern.as_str().to_owned())).collect()
+}
+
+/// The reservations among what hangs on a session.
+fn reserved_by(leased: &[Entry]) -> Vec<(String, String)> {
+    let files = leased.iter().filter(|entry| entry.scope == FILES);
+    let pattern = |entry: &Entry| {
+        Standing::of(entry).map_or_else(|| entry.key.clone(), |standing| standing.reservation.pattern)
+    };
+    files.map(|entry| (entry.key.clone(), pattern(entry))).collect()
+}

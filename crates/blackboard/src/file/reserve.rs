@@ -1,0 +1,365 @@
+//! `file reserve`: others are told to leave these files alone.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{
+    Files, Mode, PathPattern, Reservation, Standing, Stored, check_place, every_reservation, key_of,
+};
+use crate::agent::{Agent, existing as existing_agent};
+use crate::entry::{By, Draft, FILES, Told, Value, Write};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Wanted};
+
+/// How many patterns one call may reserve or give back.
+pub const MAX_PATTERNS: usize = 256;
+
+/// Which files to reserve, and for whom.
+#[derive(Clone, Debug, Default)]
+pub struct Reserve {
+    /// The session that wants them.
+    pub session: String,
+    /// What all worktrees of the repository share: the path of its main worktree.
+    pub repository: String,
+    /// The root of the worktree.
+    pub worktree: String,
+    /// Which files, relative to that root; see [`PathPattern`]. All of them are reserved, or none.
+    pub patterns: Vec<String>,
+    /// Others may reserve them too, if they share them as well.
+    pub shared: bool,
+    /// What for; what was said before stays if nothing is said.
+    pub note: Option<String>,
+    /// For how long from now on; it stays as it was if nothing is said.
+    pub ttl: Option<Duration>,
+}
+
+impl Reserve {
+    /// Files of the only worktree of a repository, for one session alone.
+    pub fn of(worktree: &str, patterns: &[&str], session: &str) -> Reserve {
+        Reserve {
+            session: session.to_owned(),
+            repository: worktree.to_owned(),
+            worktree: worktree.to_owned(),
+            patterns: patterns.iter().map(|pattern| (*pattern).to_owned()).collect(),
+            ..Reserve::default()
+        }
+    }
+
+    fn mode(&self) -> Mode {
+        if self.shared { Mode::Shared } else { Mode::Exclusive }
+    }
+}
+
+/// What the session has reserved now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reserved {
+    /// Each pattern, in the order in which they were named.
+    pub reservations: Vec<ReservedPattern>,
+    /// Who works on the same files in other worktrees of the repository.
+    pub elsewhere: Vec<Reservation>,
+}
+
+/// One pattern that the session has reserved now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReservedPattern {
+    /// The reservation.
+    #[serde(flatten)]
+    pub reservation: Reservation,
+    /// Whether this call made it.
+    pub reserved: bool,
+    /// Whether the session had it already.
+    pub already_held: bool,
+    /// Whether this call changed something about it: its mode, its note, its time.
+    pub renewed: bool,
+}
+
+impl Pending for ReservedPattern {
+    fn resolve(&mut self, first: Revision) {
+        self.reservation.resolve(first);
+    }
+}
+
+impl Pending for Reserved {
+    fn resolve(&mut self, first: Revision) {
+        self.reservations.resolve(first);
+        self.elsewhere.resolve(first);
+    }
+}
+
+impl Files<'_> {
+    /// Reserves files, all of them or none. What the session has reserved already is renewed if something about it is
+    /// new; what it has reserved under other patterns is not in its own way.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register, file::Reserve};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    ///
+    /// board.files().reserve(&Reserve::of("/home/ivy/project", &["src/store/**"], &ivy))?;
+    /// let refused = board.files().reserve(&Reserve::of("/home/ivy/project", &["src/*/mod.rs"], &oak));
+    /// assert_eq!(refused.unwrap_err().code(), Code::Held);
+    /// board.files().reserve(&Reserve::of("/home/ivy/project", &["docs/"], &oak))?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn reserve(&self, reserve: &Reserve) -> Result<Reserved> {
+        let settings = self.board.settings();
+        check_place(settings, &reserve.repository, &reserve.worktree)?;
+        let patterns = parsed(&reserve.patterns)?;
+        settings.text.check_unaltered(patterns.iter().map(PathPattern::as_str))?;
+        let note = reserve.note.as_ref().map(|note| settings.text.field(note)).transpose()?;
+        let reserve = Reserve { note: note.filter(|note| !note.is_empty()), ..reserve.clone() };
+        if reserve.ttl.is_some_and(|ttl| ttl.is_zero()) {
+            return Err(Error::invalid("a reservation with a time to live of nothing would never stand"));
+        }
+        let by = By::session(&reserve.session);
+        let wanted = [Wanted::Row(Key::Agent(reserve.session.clone())), Wanted::Range(every_reservation())];
+        self.board.commit("file reserve", &wanted, |tx| {
+            let agent = existing_agent(tx, &reserve.session)?;
+            agent.must_be_live()?;
+            let standing = Standing::all(tx)?;
+            if let Some((pattern, other)) = first_in_the_way(&reserve, &patterns, &standing) {
+                let other = other.reservation.clone().with_name_of_today(tx)?;
+                return Err(in_the_way(pattern, &other));
+            }
+            let mut draft = Draft::new(self.board, tx, &by)?;
+            let reservations = patterns
+                .iter()
+                .map(|pattern| put(&mut draft, &agent, &reserve, pattern, &standing))
+                .collect::<Result<_>>()?;
+            let elsewhere = elsewhere(&reserve, &patterns, &standing);
+            Ok((draft.finish()?, Reserved { reservations, elsewhere }))
+        })
+    }
+}
+
+/// The patterns, each once.
+pub(super) fn parsed(patterns: &[String]) -> Result<Vec<PathPattern>> {
+    if patterns.is_empty() {
+        return Err(Error::invalid("no pattern was named"));
+    }
+    if patterns.len() > MAX_PATTERNS {
+        let message =
+            format!("{} patterns are too many for one call; {MAX_PATTERNS} are allowed", patterns.len());
+        return Err(Refusal::new(Code::InvalidValue, message)
+            .hint("reserve a directory above, such as \"src/**\"")
+            .into());
+    }
+    let mut parsed: Vec<PathPattern> = Vec::new();
+    for pattern in patterns {
+        let pattern = PathPattern::parse(pattern)?;
+        if !parsed.contains(&pattern) {
+            parsed.push(pattern);
+        }
+    }
+    Ok(parsed)
+}
+
+/// Whether a reservation of another session would be in the way of this pattern, if both were of one worktree.
+fn clashes(reserve: &Reserve, pattern: &PathPattern, other: &Standing) -> bool {
+    other.reservation.session_id != reserve.session
+        && !(reserve.mode() == Mode::Shared && other.reservation.mode == Mode::Shared)
+        && pattern.overlaps(&other.pattern)
+}
+
+/// The first pattern that can't be reserved, and because of what.
+fn first_in_the_way<'a>(
+    reserve: &Reserve,
+    patterns: &'a [PathPattern],
+    standing: &'a [Standing],
+) -> Option<(&'a PathPattern, &'a Standing)> {
+    patterns.iter().find_map(|pattern| {
+        let here = standing.iter().filter(|other| other.reservation.worktree == reserve.worktree);
+        here.into_iter().find(|other| clashes(reserve, pattern, other)).map(|other| (pattern, other))
+    })
+}
+
+/// Who works on the same files in other worktrees of the same repository.
+fn elsewhere(reserve: &Reserve, patterns: &[PathPattern], standing: &[Standing]) -> Vec<Reservation> {
+    let others = standing.iter().filter(|other| {
+        other.reservation.repository == reserve.repository
+            && other.reservation.worktree != reserve.worktree
+            && patterns.iter().any(|pattern| clashes(reserve, pattern, other))
+    });
+    others.map(|other| other.reservation.clone()).collect()
+}
+
+/// Writes one reservation, unless there is nothing new about it.
+fn put(
+    draft: &mut Draft<'_>,
+    agent: &Agent,
+    reserve: &Reserve,
+    pattern: &PathPattern,
+    standing: &[Standing],
+) -> Result<ReservedPattern> {
+    let before = standing.iter().map(|standing| &standing.reservation).find(|reservation| {
+        reservation.session_id == agent.session_id
+            && reservation.worktree == reserve.worktree
+            && reservation.pattern == pattern.as_str()
+    });
+    if let Some(before) = before.filter(|before| !is_new_about(reserve, before)) {
+        let reservation = before.clone();
+        return Ok(ReservedPattern { reservation, reserved: false, already_held: true, renewed: false });
+    }
+    let note = reserve.note.clone().or_else(|| before.and_then(|before| before.note.clone()));
+    let stored = Stored {
+        repository: reserve.repository.clone(),
+        worktree: reserve.worktree.clone(),
+        pattern: pattern.as_str().to_owned(),
+        mode: reserve.mode(),
+        note,
+    };
+    let key = key_of(&reserve.worktree, pattern.as_str(), &agent.session_id);
+    let write = Write {
+        ttl: reserve.ttl,
+        // Keeps the time of a reservation whose note alone is new.
+        merge: before.is_some(),
+        lease: true,
+        ..Write::new(&key, Value::of(&stored)?)
+    };
+    let told = told(agent, before.is_some(), &stored);
+    let written = draft.write(FILES, &write, Told::InWords(told))?;
+    let reservation = Reservation {
+        pattern: stored.pattern,
+        mode: stored.mode,
+        note: stored.note,
+        repository: stored.repository,
+        worktree: stored.worktree,
+        session_id: agent.session_id.clone(),
+        agent_name: agent.agent_name.clone(),
+        since: before.map_or_else(|| draft.now(), |before| before.since),
+        expires_at: written.expires_at,
+        fence: written.fence.unwrap_or(written.revision),
+    };
+    let already_held = before.is_some();
+    Ok(ReservedPattern { reservation, reserved: !already_held, already_held, renewed: already_held })
+}
+
+/// Whether a repeated call says something new. A time to live does: it begins anew.
+fn is_new_about(reserve: &Reserve, before: &Reservation) -> bool {
+    reserve.mode() != before.mode
+        || reserve.repository != before.repository
+        || reserve.ttl.is_some()
+        || reserve.note.is_some() && reserve.note != before.note
+}
+
+fn told(agent: &Agent, renewed: bool, stored: &Stored) -> String {
+    let did = if renewed { "renewed the reservation of" } else { "reserved" };
+    let shared = if stored.mode == Mode::Shared { " (shared)" } else { "" };
+    let note = stored.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+    format!("Agent \"{}\" {did} files \"{}\"{shared}{note}", agent.agent_name, stored.pattern)
+}
+
+/// The refusal of whoever wants what another one has reserved.
+fn in_the_way(pattern: &PathPattern, other: &Reservation) -> Error {
+    let Reservation { agent_name: name, since, .. } = other;
+    let note = other.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    let what = if pattern.as_str() == other.pattern {
+        format!("{pattern} is")
+    } else {
+        format!("{pattern} overlaps {}, which is", other.pattern)
+    };
+    let message = format!("{what} reserved by {name} since {since}{note}");
+    let hint = match other.mode {
+        Mode::Exclusive => "work on something else meanwhile, or see who holds what: blackboard file list",
+        Mode::Shared => "it is shared: reserve it with --shared, or see who holds what: blackboard file list",
+    };
+    let mut refusal = Refusal::new(Code::Held, message)
+        .hint(hint)
+        .held_by(other.session_id.clone(), name.clone(), Some(*since))
+        .detail("pattern", other.pattern.clone())
+        .detail("mode", other.mode.as_str())
+        .detail("note", other.note.clone())
+        .detail("fence", other.fence.get());
+    if let Some(expires) = other.expires_at {
+        refusal = refusal.detail("expires_at", expires.to_string());
+    }
+    refusal.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+
+    fn standing(session: &str, worktree: &str, pattern: &str, mode: Mode) -> Standing {
+        Standing {
+            pattern: PathPattern::parse(pattern).unwrap(),
+            reservation: Reservation {
+                pattern: pattern.to_owned(),
+                mode,
+                note: Some("a note".to_owned()),
+                repository: "/r".to_owned(),
+                worktree: worktree.to_owned(),
+                session_id: session.to_owned(),
+                agent_name: "Ivy".to_owned(),
+                since: Timestamp::EPOCH,
+                expires_at: None,
+                fence: Revision::new(7),
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_of_one_worktree_two_sessions_and_not_shared_by_both() {
+        use Mode::{Exclusive, Shared};
+        for (session, worktree, pattern, mode, shared, expected) in [
+            ("other", "/w", "src/**", Exclusive, false, true),
+            ("other", "/w", "src/**", Exclusive, true, true),
+            ("other", "/w", "src/**", Shared, false, true),
+            ("other", "/w", "src/**", Shared, true, false),
+            ("other", "/w", "docs/**", Exclusive, false, false),
+            ("other", "/w", "**/*.rs", Exclusive, false, true),
+            ("other", "/v", "src/**", Exclusive, false, false),
+            ("me", "/w", "src/**", Exclusive, false, false),
+        ] {
+            let reserve = Reserve { shared, ..Reserve::of("/w", &[], "me") };
+            let patterns = [PathPattern::parse("src/lib.rs").unwrap()];
+            let standing = [standing(session, worktree, pattern, mode)];
+            let found = first_in_the_way(&reserve, &patterns, &standing).is_some();
+            assert_eq!(found, expected, "{pattern} of {session} in {worktree}, {mode}; shared {shared}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_call_is_told_only_if_it_says_something_new() {
+        let before = standing("me", "/w", "src/**", Mode::Exclusive).reservation;
+        let again = Reserve { repository: "/r".to_owned(), ..Reserve::of("/w", &["src/**"], "me") };
+        let note = |note: &str| Reserve { note: Some(note.to_owned()), ..again.clone() };
+        for (reserve, expected) in [
+            (again.clone(), false),
+            (note("a note"), false),
+            (note("another"), true),
+            (Reserve { shared: true, ..again.clone() }, true),
+            (Reserve { ttl: Some(Duration::from_secs(1)), ..again.clone() }, true),
+            (Reserve { repository: "/moved".to_owned(), ..again.clone() }, true),
+        ] {
+            assert_eq!(is_new_about(&reserve, &before), expected, "{reserve:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_refused_hears_who_what_and_why() {
+        let other = standing("other", "/w", "src/**", Mode::Exclusive).reservation;
+        let refused = in_the_way(&PathPattern::parse("src/lib.rs").unwrap(), &other);
+        assert_eq!(
+            refused.to_string(),
+            "src/lib.rs overlaps src/**, which is reserved by Ivy since 1970-01-01T00:00:00.000Z (a note)"
+        );
+        let refused = in_the_way(&PathPattern::parse("src/").unwrap(), &other);
+        assert_eq!(refused.to_string(), "src/** is reserved by Ivy since 1970-01-01T00:00:00.000Z (a note)");
+        let details = refused.details().unwrap();
+        assert_eq!((&details["pattern"], &details["note"]), (&"src/**".into(), &"a note".into()));
+    }
+
+    #[test]
+    fn patterns_are_counted_and_each_is_taken_once() {
+        let owned = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let patterns = parsed(&owned(&["src/", "docs/*", "src/**"])).unwrap();
+        assert_eq!(patterns.iter().map(PathPattern::as_str).collect::<Vec<_>>(), ["src/**", "docs/*"]);
+        assert!(parsed(&[]).is_err());
+        assert!(parsed(&vec!["a".to_owned(); MAX_PATTERNS + 1]).is_err());
+    }
+}

@@ -1,0 +1,266 @@
+//! `lock acquire`: exactly one session gets it, now or when it is free.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{Lock, Locks, Stored, key_of};
+use crate::agent::{Agent, existing as existing_agent};
+use crate::duration::human;
+use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, held};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Key, Wanted};
+
+/// How often whoever waits looks for dead holders, whose end nobody tells.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Which lock to take, and for whom.
+#[derive(Clone, Debug, Default)]
+pub struct Acquire {
+    /// Its name.
+    pub name: String,
+    /// The session that wants it.
+    pub session: String,
+    /// How long it is held at most; as long as the session lives if it is not said.
+    pub ttl: Option<Duration>,
+    /// What for.
+    pub note: Option<String>,
+}
+
+impl Acquire {
+    /// A lock for as long as the session lives.
+    pub fn of(name: &str, session: &str) -> Acquire {
+        Acquire { name: name.to_owned(), session: session.to_owned(), ..Acquire::default() }
+    }
+}
+
+/// A lock that the session holds now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Acquired {
+    /// The lock.
+    #[serde(flatten)]
+    pub lock: Lock,
+    /// Whether this call took it.
+    pub acquired: bool,
+    /// Whether the session held it already.
+    pub already_held: bool,
+}
+
+impl Pending for Acquired {
+    fn resolve(&mut self, first: Revision) {
+        self.lock.resolve(first);
+    }
+}
+
+impl Locks<'_> {
+    /// Takes a lock. For whoever holds it already nothing changes, its time to live included.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register, lock::Acquire};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    ///
+    /// let taken = board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// assert!(taken.acquired);
+    /// let again = board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// assert_eq!((again.already_held, again.lock.fence), (true, taken.lock.fence));
+    /// let refused = board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap_err();
+    /// assert_eq!(refused.code(), Code::Held);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn acquire(&self, acquire: &Acquire) -> Result<Acquired> {
+        let key = key_of(self.board, &acquire.name)?;
+        let rules = &self.board.settings().text;
+        let note = acquire.note.as_ref().map(|note| rules.field(note)).transpose()?;
+        let note = note.filter(|note| !note.is_empty());
+        if acquire.ttl.is_some_and(|ttl| ttl.is_zero()) {
+            return Err(Error::invalid("a lock with a time to live of nothing would never be held"));
+        }
+        let by = By::session(&acquire.session);
+        let wanted = [Wanted::Row(Key::Agent(acquire.session.clone())), Wanted::Row(key)];
+        self.board.commit("lock acquire", &wanted, |tx| {
+            let agent = existing_agent(tx, &acquire.session)?;
+            let mut draft = Draft::new(self.board, tx, &by)?;
+            let current = draft.entry(LOCKS, &acquire.name)?;
+            match decide(&agent, current)? {
+                Verdict::Keeps(entry) => {
+                    let kept = Acquired { lock: Lock::of(&entry), acquired: false, already_held: true };
+                    Ok((draft.finish()?, kept))
+                }
+                Verdict::Refused(entry) => Err(held(tx, &entry)?),
+                Verdict::Takes => {
+                    let value = Value::of(&Stored { holder: agent.agent_name.clone(), note: note.clone() })?;
+                    let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
+                    let told = format!("Agent \"{}\" acquired lock \"{}\"", agent.agent_name, acquire.name);
+                    let written = draft.write(LOCKS, &write, Told::InWords(told))?;
+                    let lock = Lock {
+                        name: acquire.name.clone(),
+                        fence: written.revision,
+                        session_id: agent.session_id,
+                        agent_name: agent.agent_name,
+                        since: draft.now(),
+                        note: note.clone(),
+                        expires_at: written.expires_at,
+                    };
+                    Ok((draft.finish()?, Acquired { lock, acquired: true, already_held: false }))
+                }
+            }
+        })
+    }
+
+    /// Takes a lock as soon as it is free, if that is within `timeout`; of many who wait any may be the next one. While
+    /// it waits, it finds dead holders, and the session counts as alive.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # use blackboard::{Board, Code, agent::Register, lock::{Acquire, Release}};
+    ///
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// let in_vain = board.locks().acquire_waiting(&Acquire::of("deploy", &oak), Duration::from_millis(10));
+    /// assert_eq!(in_vain.unwrap_err().code(), Code::TimedOut);
+    ///
+    /// let others = board.clone();
+    /// let other = std::thread::spawn(move || others.locks().release(&Release::of("deploy", &ivy)));
+    /// assert!(board.locks().acquire_waiting(&Acquire::of("deploy", &oak), Duration::from_mins(1))?.acquired);
+    /// # other.join().unwrap()?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn acquire_waiting(&self, acquire: &Acquire, timeout: Duration) -> Result<Acquired> {
+        let began = Instant::now();
+        let settings = self.board.settings();
+        let heartbeat = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+        let (mut ticked, mut beaten) = (began, began);
+        // Whatever happens after this look ends the wait: the lock is tried with nothing in between that is missed.
+        let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;
+        match self.acquire(acquire) {
+            Err(error) if error.code() == Code::Held => {}
+            done => return done,
+        }
+        loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return self.acquire(acquire).map_err(|error| in_vain(error, timeout));
+            }
+            seen = self.board.wait(seen, left.min(TICK.saturating_sub(ticked.elapsed())))?;
+            if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                self.board.sweep_in_passing(Some(&acquire.session));
+            }
+            if beaten.elapsed() >= heartbeat {
+                beaten = Instant::now();
+                self.note_that_it_waits(&acquire.session)?;
+            }
+            // A look costs others nothing; an attempt would stand in the way of every writer.
+            if self.is_free_for(acquire)? {
+                match self.acquire(acquire) {
+                    Err(error) if error.code() == Code::Held => {}
+                    done => return done,
+                }
+            }
+        }
+    }
+
+    fn is_free_for(self, acquire: &Acquire) -> Result<bool> {
+        let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
+        self.board.read(&[Wanted::Row(key.clone())], |tx| {
+            let lock = tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now()));
+            Ok(lock.is_none_or(|lock| lock.session_id.as_deref() == Some(&*acquire.session)))
+        })
+    }
+
+    /// Who waits is alive, and has to be: a session that ended meanwhile gets nothing any more.
+    fn note_that_it_waits(self, session: &str) -> Result<()> {
+        self.board.commit("lock wait", &[Wanted::Row(Key::Agent(session.to_owned()))], |tx| {
+            let agent = existing_agent(tx, session)?;
+            agent.must_be_live()?;
+            let mut changes = Changes::new();
+            self.board.agents().note_activity(&agent, tx.now(), &mut changes);
+            Ok((changes, ()))
+        })
+    }
+}
+
+/// What becomes of a wish.
+#[derive(Debug)]
+enum Verdict {
+    /// The session takes the lock.
+    Takes,
+    /// It has it already.
+    Keeps(Entry),
+    /// Somebody else has it.
+    Refused(Entry),
+}
+
+/// Whether this session gets a lock that is free, or held as this entry says.
+fn decide(agent: &Agent, current: Option<Entry>) -> Result<Verdict> {
+    agent.must_be_live()?;
+    Ok(match current {
+        None => Verdict::Takes,
+        Some(entry) if entry.session_id.as_ref() == Some(&agent.session_id) => Verdict::Keeps(entry),
+        Some(entry) => Verdict::Refused(entry),
+    })
+}
+
+/// What the refusal becomes for whoever was ready to wait.
+fn in_vain(error: Error, timeout: Duration) -> Error {
+    match error {
+        Error::Refusal(held) if held.code == Code::Held => {
+            let message = format!("waited {}: {}", human(timeout), held.message);
+            Refusal { code: Code::TimedOut, message, hint: Some(HINT.to_owned()), details: held.details }
+                .into()
+        }
+        other => other,
+    }
+}
+
+const HINT: &str = "wait longer with --wait, or ask its holder; it is free when that session ends";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentStatus;
+    use crate::store::conformance::{an_agent, an_entry};
+
+    #[test]
+    fn who_gets_a_lock_depends_on_both() {
+        use AgentStatus::{Active, Completed, Idle, Stale};
+        for (agent, holder, expected) in [
+            (Active, None, Ok("takes")),
+            (Idle, None, Ok("takes")),
+            (Active, Some("me"), Ok("keeps")),
+            (Active, Some("other"), Ok("refused")),
+            (Stale, None, Err(Code::SessionStale)),
+            (Stale, Some("me"), Err(Code::SessionStale)),
+            (Completed, None, Err(Code::SessionEnded)),
+            (Completed, Some("other"), Err(Code::SessionEnded)),
+        ] {
+            let me = Agent { status: agent, ..an_agent("me") };
+            let current = holder
+                .map(|holder| Entry { session_id: Some(holder.to_owned()), ..an_entry(LOCKS, "deploy") });
+            let outcome = decide(&me, current)
+                .map(|verdict| match verdict {
+                    Verdict::Takes => "takes",
+                    Verdict::Keeps(_) => "keeps",
+                    Verdict::Refused(_) => "refused",
+                })
+                .map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}");
+        }
+    }
+
+    #[test]
+    fn who_waited_in_vain_hears_who_has_it() {
+        let held = Refusal::new(Code::Held, "lock deploy is held by Ivy").detail("held_by_name", "Ivy");
+        let told = in_vain(held.into(), Duration::from_secs(30));
+        assert_eq!(told.code(), Code::TimedOut);
+        assert_eq!(told.to_string(), "waited 30 seconds: lock deploy is held by Ivy");
+        assert_eq!(told.details().unwrap()["held_by_name"], "Ivy");
+        let other = Refusal::new(Code::SessionStale, "gone");
+        assert_eq!(in_vain(other.into(), Duration::ZERO).code(), Code::SessionStale);
+    }
+}

@@ -1,0 +1,28 @@
+//! `lock list`: who holds what.
+
+use super::{Lock, Locks};
+use crate::entry::{Entry, LOCKS};
+use crate::error::Result;
+use crate::store::{Range, Wanted};
+
+impl Locks<'_> {
+    /// Every lock that somebody holds, by name.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, lock::Acquire};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// let locks = board.locks().list()?;
+    /// assert_eq!((&locks[0].name[..], &locks[0].agent_name[..]), ("deploy", "Ivy"));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn list(&self) -> Result<Vec<Lock>> {
+        let range = Range::entries(LOCKS, "");
+        self.board.read(&[Wanted::Range(range.clone())], |tx| {
+            let entries = tx.rows::<Entry>(&range)?;
+            let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
+            live.map(|entry| Lock::of(entry).with_name_of_today(tx)).collect()
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! `lock release`: a session gives a lock back.
+
+use serde::Serialize;
+
+use super::{Lock, Locks, key_of};
+use crate::agent::{Agent, AgentStatus, existing as existing_agent};
+use crate::entry::{By, Draft, LOCKS, Told};
+use crate::error::{Code, Refusal, Result};
+use crate::revision::{Pending, Revision};
+use crate::store::{Key, Wanted};
+
+/// Which lock to give back.
+#[derive(Clone, Debug, Default)]
+pub struct Release {
+    /// Its name.
+    pub name: String,
+    /// The session that holds it.
+    pub session: String,
+    /// The fence under which the session believes to hold it.
+    pub fence: Option<Revision>,
+}
+
+impl Release {
+    /// A lock, whatever its fence.
+    pub fn of(name: &str, session: &str) -> Release {
+        Release { name: name.to_owned(), session: session.to_owned(), fence: None }
+    }
+}
+
+/// A lock that the session holds no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Released {
+    /// Its name.
+    pub name: String,
+    /// Whether this call gave it back. It did not if nobody held it.
+    pub released: bool,
+    /// The fence under which it was held.
+    pub fence: Option<Revision>,
+    /// How long it was held.
+    pub held_seconds: u64,
+    /// Who gave it back.
+    pub released_by: String,
+}
+
+impl Pending for Released {
+    fn resolve(&mut self, first: Revision) {
+        self.fence.resolve(first);
+    }
+}
+
+impl Locks<'_> {
+    /// Gives a lock back. A lock that nobody holds stays as it is.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, lock::{Acquire, Release}};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let fence = board.locks().acquire(&Acquire::of("deploy", &ivy))?.lock.fence;
+    /// let release = Release { fence: Some(fence), ..Release::of("deploy", &ivy) };
+    /// assert!(board.locks().release(&release)?.released);
+    /// assert!(!board.locks().release(&release)?.released);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn release(&self, release: &Release) -> Result<Released> {
+        let Release { name, session, fence } = release;
+        let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(self.board, name)?)];
+        let by = By::session(session);
+        self.board.commit("lock release", &wanted, |tx| {
+            let agent = existing_agent(tx, session)?;
+            let mut draft = Draft::new(self.board, tx, &by)?;
+            let lock = draft.entry(LOCKS, name)?.map(|entry| Lock::of(&entry));
+            let mut released = Released {
+                name: name.clone(),
+                released: decide(&agent, name, lock.as_ref(), *fence)?,
+                fence: None,
+                held_seconds: 0,
+                released_by: agent.agent_name.clone(),
+            };
+            if let Some(lock) = lock {
+                released.fence = Some(lock.fence);
+                released.held_seconds = draft.now().since(lock.since).as_secs();
+                let told = format!("Agent \"{}\" released lock \"{name}\"", agent.agent_name);
+                draft.delete(LOCKS, name, Told::InWords(told))?;
+            }
+            Ok((draft.finish()?, released))
+        })
+    }
+}
+
+/// Whether there is a lock to give back, and this session may do it.
+fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision>) -> Result<bool> {
+    let session = &agent.session_id;
+    if agent.status == AgentStatus::Stale {
+        agent.must_be_live()?;
+    }
+    let Some(lock) = lock else { return Ok(false) };
+    if lock.session_id != *session {
+        let holder = format!("{} ({})", lock.agent_name, lock.session_id);
+        return Err(Refusal::new(
+            Code::NotHolder,
+            format!("lock {name} is held by {holder}, not by session {session}"),
+        )
+        .held_by(lock.session_id.clone(), lock.agent_name.clone(), Some(lock.since))
+        .detail("fence", lock.fence.get())
+        .into());
+    }
+    match fence {
+        Some(given) if given != lock.fence => Err(Refusal::new(
+            Code::StaleFence,
+            format!("lock {name} is held at fence {}; fence {given} is not valid any more", lock.fence),
+        )
+        .hint("the lock was lost and taken anew in between: look around before going on")
+        .detail("fence", lock.fence.get())
+        .into()),
+        _ => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Entry;
+    use crate::store::conformance::{an_agent, an_entry};
+
+    #[test]
+    fn a_lock_is_given_back_by_who_holds_it() {
+        use AgentStatus::{Active, Completed, Stale};
+        for (agent, holder, fence, expected) in [
+            (Active, Some("me"), None, Ok(true)),
+            (Active, Some("me"), Some(7), Ok(true)),
+            (Active, Some("me"), Some(6), Err(Code::StaleFence)),
+            (Active, Some("me"), Some(8), Err(Code::StaleFence)),
+            (Active, None, None, Ok(false)),
+            (Active, None, Some(6), Ok(false)),
+            (Active, Some("other"), None, Err(Code::NotHolder)),
+            (Active, Some("other"), Some(7), Err(Code::NotHolder)),
+            (Completed, None, None, Ok(false)),
+            (Completed, Some("other"), None, Err(Code::NotHolder)),
+            (Stale, None, None, Err(Code::SessionStale)),
+            (Stale, Some("other"), None, Err(Code::SessionStale)),
+        ] {
+            let me = Agent { status: agent, ..an_agent("me") };
+            let lock = holder.map(|holder| {
+                Lock::of(&Entry {
+                    session_id: Some(holder.to_owned()),
+                    fence: Some(Revision::new(7)),
+                    ..an_entry(LOCKS, "deploy")
+                })
+            });
+            let outcome =
+                decide(&me, "deploy", lock.as_ref(), fence.map(Revision::new)).map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}, fence {fence:?}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Finding entries: by pattern, prefix, tags, author and time, in pages that stay right.

@@ -1,0 +1,458 @@
+//! Locks: one session holds one at a time, it goes with its session, and an old fence opens nothing.
+
+use super::*;
+use crate::agent::AgentStatus;
+use crate::entry::{By, Compare, Condition, Fence, LOCKS, Operation, Test, Write};
+use crate::lock::{Acquire, Acquired, Lock, Release};
+
+on_every_engine![
+    a_lock_goes_to_one_session_with_its_fence,
+    a_lock_taken_again_says_since_when,
+    losers_are_told_who_has_it,
+    only_a_live_session_takes_a_lock,
+    a_lock_is_given_back_once,
+    a_fence_of_another_time_gives_nothing_back,
+    nobody_gives_back_what_another_one_holds,
+    an_expired_lock_is_told_of_before_it_is_taken_anew,
+    a_lock_ends_with_its_session,
+    a_lock_of_the_dead_is_free_after_the_sweep,
+    an_old_fence_is_refused_on_every_path,
+    names_of_locks_are_keys,
+    nothing_but_the_verbs_of_locks_changes_one,
+    who_waits_gets_the_lock_when_it_is_given_back,
+    who_waits_gets_the_lock_when_its_time_is_over,
+    who_waits_finds_the_dead,
+    who_waits_in_vain_hears_who_has_it,
+    who_waits_is_alive,
+    who_ends_while_waiting_gets_nothing,
+];
+
+/// So long that a test has failed if it is over.
+const LONG: Duration = Duration::from_mins(2);
+
+fn acquire(fixture: &Fixture, name: &str, session: &str) -> Acquired {
+    fixture.board.locks().acquire(&Acquire::of(name, session)).unwrap()
+}
+
+fn refused(fixture: &Fixture, name: &str, session: &str) -> crate::Error {
+    fixture.board.locks().acquire(&Acquire::of(name, session)).unwrap_err()
+}
+
+fn release(fixture: &Fixture, name: &str, session: &str) {
+    assert!(fixture.board.locks().release(&Release::of(name, session)).unwrap().released);
+}
+
+fn holders(fixture: &Fixture) -> Vec<(String, String)> {
+    let locks = fixture.board.locks().list().unwrap();
+    locks.into_iter().map(|lock| (lock.name, lock.session_id)).collect()
+}
+
+fn a_lock_goes_to_one_session_with_its_fence(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let request = Acquire {
+        ttl: Some(Duration::from_mins(1)),
+        note: Some("release\u{1b}[2J 1.2".to_owned()),
+        ..Acquire::of("deploy", &ivy)
+    };
+    let (taken, told) = fixture.told_by(|| fixture.board.locks().acquire(&request).unwrap());
+    assert_eq!(told, [EventType::EntryWritten]);
+    assert!(taken.acquired && !taken.already_held);
+    let expected = Lock {
+        name: "deploy".to_owned(),
+        fence: fixture.revision(),
+        session_id: ivy.clone(),
+        agent_name: "Ivy".to_owned(),
+        since: fixture.now(),
+        note: Some("release 1.2".to_owned()),
+        expires_at: Some(fixture.now().plus(Duration::from_mins(1))),
+    };
+    assert_eq!(taken.lock, expected);
+    assert_eq!(fixture.board.locks().list().unwrap(), [expected]);
+    let event = fixture.events().pop().unwrap();
+    assert_eq!(event.summary, "Agent \"Ivy\" acquired lock \"deploy\"");
+    assert_eq!((event.actor_id.clone(), event.target_id.as_deref()), (Some(ivy.clone()), Some("deploy")));
+    assert_eq!(metadata(&event)["scope"], LOCKS);
+    let entry = fixture.board.scope(LOCKS).entry("deploy").unwrap().unwrap();
+    assert_eq!(entry.value.as_str(), r#"{"holder":"Ivy","note":"release 1.2"}"#);
+    assert_eq!((entry.session_id, entry.fence), (Some(ivy), Some(event.id)));
+}
+
+fn a_lock_taken_again_says_since_when(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let first = acquire(fixture, "deploy", &ivy);
+    fixture.pass(10);
+    let (again, told) = fixture.told_by(|| {
+        let ttl = Some(Duration::from_secs(1));
+        fixture.board.locks().acquire(&Acquire { ttl, ..Acquire::of("deploy", &ivy) }).unwrap()
+    });
+    assert!(told.is_empty());
+    assert!(again.already_held && !again.acquired);
+    assert_eq!(again.lock, first.lock, "its time to live included");
+    acquire(fixture, "another", &ivy);
+    assert_eq!(holders(fixture), [("another".to_owned(), ivy.clone()), ("deploy".to_owned(), ivy)]);
+}
+
+fn losers_are_told_who_has_it(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let taken = acquire(fixture, "deploy", &ivy).lock;
+    fixture.pass(10);
+    let (refused, told) = fixture.told_by(|| refused(fixture, "deploy", &oak));
+    assert!(told.is_empty());
+    assert_eq!(refused.code(), Code::Held);
+    let since = taken.since;
+    assert_eq!(refused.to_string(), format!("lock deploy is held by Ivy since {since}"));
+    let details = refused.details().unwrap();
+    assert_eq!((&details["held_by"], &details["held_by_name"]), (&ivy.into(), &"Ivy".into()));
+    assert_eq!(
+        (&details["since"], &details["fence"]),
+        (&since.to_string().into(), &taken.fence.get().into())
+    );
+}
+
+fn only_a_live_session_takes_a_lock(fixture: &Fixture) {
+    let (stale, ended) = (fixture.session("Stale"), fixture.session("Ended"));
+    fixture.board.agents().deregister(&ended).unwrap();
+    fixture.pass(301);
+    fixture.sweep();
+    for (session, expected) in
+        [(&*stale, Code::SessionStale), (&ended, Code::SessionEnded), ("nobody", Code::AgentNotFound)]
+    {
+        assert_eq!(refused(fixture, "deploy", session).code(), expected);
+    }
+    assert!(holders(fixture).is_empty());
+}
+
+fn a_lock_is_given_back_once(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let fence = acquire(fixture, "deploy", &ivy).lock.fence;
+    fixture.pass(90);
+    let request = Release { fence: Some(fence), ..Release::of("deploy", &ivy) };
+    let (released, told) = fixture.told_by(|| fixture.board.locks().release(&request).unwrap());
+    assert_eq!(told, [EventType::EntryDeleted]);
+    assert_eq!((released.released, released.fence, released.held_seconds), (true, Some(fence), 90));
+    assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" released lock \"deploy\"");
+    let (again, told) = fixture.told_by(|| fixture.board.locks().release(&request).unwrap());
+    assert!(!again.released && told.is_empty());
+    assert!(holders(fixture).is_empty());
+    assert!(acquire(fixture, "deploy", &oak).lock.fence > fence, "fences only grow");
+}
+
+fn a_fence_of_another_time_gives_nothing_back(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let old = acquire(fixture, "deploy", &ivy).lock.fence;
+    release(fixture, "deploy", &ivy);
+    let new = acquire(fixture, "deploy", &ivy).lock.fence;
+    let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
+    let refused = fixture.board.locks().release(&late).unwrap_err();
+    assert_eq!(refused.code(), Code::StaleFence);
+    assert_eq!(refused.details().unwrap()["fence"], new.get());
+    assert_eq!(holders(fixture).len(), 1);
+}
+
+fn nobody_gives_back_what_another_one_holds(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let fence = acquire(fixture, "deploy", &ivy).lock.fence;
+    for fence in [None, Some(fence)] {
+        let refused = fixture.board.locks().release(&Release { fence, ..Release::of("deploy", &oak) });
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::NotHolder);
+        assert_eq!(refused.details().unwrap()["held_by"], ivy.as_str());
+    }
+    let refused = fixture.board.locks().release(&Release::of("deploy", "nobody"));
+    assert_eq!(code(refused), Code::AgentNotFound);
+    assert_eq!(holders(fixture), [("deploy".to_owned(), ivy)]);
+}
+
+fn an_expired_lock_is_told_of_before_it_is_taken_anew(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let brief =
+        |session: &str| Acquire { ttl: Some(Duration::from_secs(10)), ..Acquire::of("deploy", session) };
+    for next in [&oak, &ivy] {
+        let old = fixture.board.locks().acquire(&brief(&ivy)).unwrap().lock.fence;
+        fixture.pass(10);
+        assert!(holders(fixture).is_empty(), "nobody sees it any more");
+        let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
+        assert!(!fixture.board.locks().release(&late).unwrap().released);
+        let (taken, told) = fixture.told_by(|| acquire(fixture, "deploy", next));
+        assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+        assert!(taken.acquired && taken.lock.fence > old);
+        assert_eq!(taken.lock.fence, fixture.revision());
+        let events = fixture.events();
+        let [.., expired, taken] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((expired.commit_id, &*expired.summary), (taken.commit_id, "Lock \"deploy\" expired"));
+        release(fixture, "deploy", next);
+    }
+    // Or a sweep was faster.
+    fixture.board.locks().acquire(&brief(&ivy)).unwrap();
+    fixture.pass(10);
+    assert_eq!(fixture.sweep().entries_expired, 1);
+    let (_, told) = fixture.told_by(|| acquire(fixture, "deploy", &oak));
+    assert_eq!(told, [EventType::EntryWritten]);
+}
+
+fn a_lock_ends_with_its_session(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    acquire(fixture, "deploy", &ivy);
+    let (_, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert_eq!(told, [EventType::EntryDeleted, EventType::AgentDeregistered]);
+    let events = fixture.events();
+    let released = events.iter().find(|event| event.event_type == EventType::EntryDeleted).unwrap();
+    assert_eq!(released.summary, "Lock \"deploy\" of agent \"Ivy\" released (session ended)");
+    assert_eq!(released.commit_id, events.last().unwrap().commit_id, "in one commit");
+    assert!(acquire(fixture, "deploy", &oak).acquired);
+}
+
+fn a_lock_of_the_dead_is_free_after_the_sweep(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
+    let old = acquire(fixture, "deploy", &ivy).lock.fence;
+    fixture.processes.end(10);
+    fixture.pass(301);
+    assert_eq!(refused(fixture, "deploy", &oak).code(), Code::Held, "nobody knows yet");
+    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    assert_eq!(told, [EventType::AgentStale, EventType::EntryDeleted]);
+    let leases = &swept.stale_agents[0].released_leases;
+    assert_eq!((&*leases[0].scope, &*leases[0].key), (LOCKS, "deploy"));
+    let event = fixture.events().pop().unwrap();
+    assert_eq!(event.summary, "Lock \"deploy\" of agent \"Ivy\" released (marked stale)");
+    let new = acquire(fixture, "deploy", &oak).lock.fence;
+    assert!(new > old);
+
+    let late = Release { fence: Some(old), ..Release::of("deploy", &ivy) };
+    assert_eq!(code(fixture.board.locks().release(&late)), Code::SessionStale);
+    let back = fixture.beat(&ivy);
+    assert!(back.recovered);
+    assert_eq!(code(fixture.board.locks().release(&late)), Code::NotHolder);
+    assert_eq!(refused(fixture, "deploy", &ivy).code(), Code::Held);
+    assert_eq!(holders(fixture), [("deploy".to_owned(), oak)]);
+}
+
+/// Every way to change entries, under this fence; each changes something if it may.
+fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
+    let value = || Value::of(&1).unwrap();
+    let plain = board.scope("work");
+    for key in ["delete", "delete_if_revision", "clear"] {
+        plain.write(&Write::new(key, value())).unwrap();
+    }
+    let revision = plain.entry("delete_if_revision").unwrap().unwrap().revision;
+    let scope = board.scope("work").by(by.clone());
+    let write = |key: &str| Write::new(key, value());
+    let operation = || vec![Operation::Write { scope: "work".to_owned(), write: write("compare") }];
+    let exists = |exists| Condition {
+        scope: "work".to_owned(),
+        key: "compare".to_owned(),
+        test: Test::Exists(exists),
+    };
+    let compare = |conditions, otherwise| {
+        board.compare(&Compare { conditions, then: operation(), otherwise }, by).map(drop)
+    };
+    vec![
+        ("write", scope.write(&write("write")).map(drop)),
+        ("leased write", scope.write(&Write { lease: true, ..write("leased") }).map(drop)),
+        ("write_batch", scope.write_batch(&[write("batch")]).map(drop)),
+        ("append", scope.append("append", &value()).map(drop)),
+        ("increment", scope.increment("increment", 1).map(drop)),
+        ("delete", scope.delete("delete").map(drop)),
+        ("delete_if_revision", scope.delete_if_revision("delete_if_revision", revision).map(drop)),
+        ("clear", scope.clear("clear*").map(drop)),
+        ("compare", compare(Vec::new(), None)),
+        ("compare, otherwise", compare(vec![exists(false)], Some(operation()))),
+        (
+            "transaction",
+            board.try_transaction(|tx| {
+                tx.by(by.clone());
+                tx.scope("work").write(&write("transaction"))?;
+                Ok(())
+            }),
+        ),
+        (
+            "transaction that writes nothing",
+            board.try_transaction(|tx| {
+                tx.by(by.clone());
+                tx.scope("work").read("transaction").map(drop)
+            }),
+        ),
+    ]
+}
+
+fn an_old_fence_is_refused_on_every_path(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let fenced = |session: &str, fence| By {
+        fences: vec![Fence::Lock { name: "deploy".to_owned(), fence }],
+        ..By::session(session)
+    };
+    let keys = || fixture.board.scope("work").list(&crate::entry::Query::default()).unwrap();
+    let old = acquire(fixture, "deploy", &ivy).lock.fence;
+    for (path, outcome) in every_path(&fixture.board, &fenced(&ivy, old)) {
+        outcome.unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    assert_eq!(keys().len(), 7);
+    fixture.board.scope("work").by(By::session(&ivy)).clear("*").unwrap();
+
+    let all_refused = |why: &str, fence| {
+        for (path, outcome) in every_path(&fixture.board, &fenced(&ivy, fence)) {
+            assert_eq!(outcome.unwrap_err().code(), Code::StaleFence, "{path}, {why}");
+        }
+        assert_eq!(keys().len(), 3, "only what was prepared is there, {why}");
+    };
+    fixture.beat(&oak);
+    fixture.pass(200);
+    fixture.beat(&oak);
+    fixture.pass(200);
+    fixture.sweep();
+    fixture.beat(&ivy);
+    all_refused("while nobody holds it", old);
+    let theirs = acquire(fixture, "deploy", &oak).lock.fence;
+    all_refused("while another one holds it", old);
+    release(fixture, "deploy", &oak);
+    let new = acquire(fixture, "deploy", &ivy).lock.fence;
+    all_refused("though it holds it again", old);
+    all_refused("with the fence of another", theirs);
+    release(fixture, "deploy", &ivy);
+    let ttl = Some(Duration::from_secs(5));
+    let brief = fixture.board.locks().acquire(&Acquire { ttl, ..Acquire::of("deploy", &ivy) });
+    let brief = brief.unwrap().lock.fence;
+    assert!(brief > new);
+    fixture.pass(5);
+    all_refused("when its time is over", brief);
+}
+
+fn names_of_locks_are_keys(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    for name in ["deploy", "gh:owner/repo#78", "zwei Wörter", "lock:deploy=1"] {
+        acquire(fixture, name, &ivy);
+        release(fixture, name, &ivy);
+    }
+    for name in ["", "a*", "two\nlines", "a:", &"x".repeat(1025)] {
+        assert_eq!(refused(fixture, name, &ivy).code(), Code::InvalidValue, "{name}");
+        let release = fixture.board.locks().release(&Release::of(name, &ivy));
+        assert_eq!(code(release), Code::InvalidValue, "{name}");
+    }
+    let ttl = Some(Duration::ZERO);
+    let nothing = fixture.board.locks().acquire(&Acquire { ttl, ..Acquire::of("deploy", &ivy) });
+    assert_eq!(code(nothing), Code::InvalidValue);
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    assert_eq!(refused(fixture, &secret, &ivy).code(), Code::SecretLooking);
+}
+
+fn nothing_but_the_verbs_of_locks_changes_one(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let before = acquire(fixture, "deploy", &ivy).lock;
+    let scope = fixture.board.scope(LOCKS).by(By::session(&ivy));
+    let write = || Write::new("deploy", Value::null());
+    let within = |operation| Compare { then: vec![operation], ..Compare::default() };
+    let by = By::session(&ivy);
+    let (name, key) = (LOCKS.to_owned(), "deploy".to_owned());
+    let (outcomes, told) = fixture.told_by(|| {
+        [
+            scope.write(&write()).map(drop),
+            scope.write_batch(&[write()]).map(drop),
+            scope.append("deploy", &Value::null()).map(drop),
+            scope.increment("deploy", 1).map(drop),
+            scope.delete("deploy").map(drop),
+            scope.delete_if_revision("deploy", before.fence).map(drop),
+            scope.clear("*").map(drop),
+            fixture
+                .board
+                .compare(&within(Operation::Write { scope: name.clone(), write: write() }), &by)
+                .map(drop),
+            fixture
+                .board
+                .compare(&within(Operation::Delete { scope: name.clone(), key: key.clone() }), &by)
+                .map(drop),
+            fixture.board.try_transaction(|tx| tx.scope(LOCKS).write(&write()).map(drop)),
+            fixture.board.try_transaction(|tx| tx.scope(LOCKS).delete("deploy").map(drop)),
+        ]
+    });
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        assert_eq!(code(outcome), Code::InvalidValue, "{number}");
+    }
+    assert!(told.is_empty());
+    assert_eq!(fixture.board.locks().list().unwrap(), [before]);
+}
+
+fn waiting(fixture: &Fixture, session: &str, timeout: Duration) -> Result<Acquired> {
+    fixture.board.locks().acquire_waiting(&Acquire::of("deploy", session), timeout)
+}
+
+fn who_waits_gets_the_lock_when_it_is_given_back(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    assert!(waiting(fixture, &ivy, Duration::ZERO).unwrap().acquired, "nobody has to wait for a free one");
+    assert!(waiting(fixture, &ivy, LONG).unwrap().already_held);
+    for _ in 0..20 {
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| waiting(fixture, &oak, LONG).unwrap());
+            release(fixture, "deploy", &ivy);
+            assert!(taken.join().unwrap().acquired);
+        });
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| waiting(fixture, &ivy, LONG).unwrap());
+            release(fixture, "deploy", &oak);
+            assert!(taken.join().unwrap().acquired);
+        });
+    }
+}
+
+fn who_waits_gets_the_lock_when_its_time_is_over(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let ttl = Some(Duration::from_secs(100));
+    let request = Acquire { ttl, ..Acquire::of("deploy", &ivy) };
+    fixture.board.locks().acquire(&request).unwrap();
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| waiting(fixture, &oak, LONG).unwrap());
+        fixture.pass(100);
+        assert!(taken.join().unwrap().acquired);
+    });
+}
+
+fn who_waits_finds_the_dead(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session_of_process("Ivy", 10), fixture.session_of_process("Oak", 11));
+    acquire(fixture, "deploy", &ivy);
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| waiting(fixture, &oak, LONG).unwrap());
+        fixture.processes.end(10);
+        fixture.pass(301);
+        assert!(taken.join().unwrap().acquired);
+    });
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn who_waits_in_vain_hears_who_has_it(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let fence = acquire(fixture, "deploy", &ivy).lock.fence;
+    for timeout in [Duration::ZERO, Duration::from_millis(20)] {
+        let refused = waiting(fixture, &oak, timeout).unwrap_err();
+        assert_eq!((refused.code(), refused.code().exit_code()), (Code::TimedOut, 6));
+        let details = refused.details().unwrap();
+        assert_eq!((&details["held_by_name"], &details["fence"]), (&"Ivy".into(), &fence.get().into()));
+    }
+}
+
+fn who_waits_is_alive(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    acquire(fixture, "deploy", &ivy);
+    let board = fixture.with_settings(|settings| settings.heartbeat_interval = Duration::from_millis(1));
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(|| board.locks().acquire_waiting(&Acquire::of("deploy", &oak), LONG).unwrap());
+        fixture.pass(200);
+        while fixture.agent(&oak).last_beat_at != fixture.now() {
+            assert!(!waiting.is_finished());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        release(fixture, "deploy", &ivy);
+        assert!(waiting.join().unwrap().acquired);
+    });
+}
+
+fn who_ends_while_waiting_gets_nothing(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    acquire(fixture, "deploy", &ivy);
+    let board = fixture.with_settings(|settings| settings.heartbeat_interval = Duration::from_millis(1));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| board.locks().acquire_waiting(&Acquire::of("deploy", &oak), LONG));
+        fixture.board.agents().deregister(&oak).unwrap();
+        assert_eq!(code(waiting.join().unwrap()), Code::SessionEnded);
+    });
+    release(fixture, "deploy", &ivy);
+    assert!(holders(fixture).is_empty());
+}

@@ -1,0 +1,25 @@
+//! Entries: writing, reading, finding, and hearing of them.
+
+mod access;
+pub mod followers;
+mod redis;
+mod sizes;
+
+use crate::Measurement;
+
+/// Every measurement, in the order in which they run.
+pub const MEASUREMENTS: &[Measurement] = &[
+    ("write", access::writing),
+    ("read", access::reading),
+    ("hear", followers::hearing),
+    ("followers", followers::many),
+    ("idle", followers::idle),
+    ("find", sizes::finding),
+    ("fill", sizes::writing),
+];
+
+/// The time as it is stored.
+fn now() -> String {
+    use blackboard::clock::{Clock, SystemClock};
+    SystemClock.now().to_string()
+}

@@ -1,0 +1,118 @@
+//! A Redis server of one's own on loopback, and just enough of its protocol to measure against.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::Result;
+
+/// A server, ended with the value.
+pub struct Server {
+    process: Child,
+    port: u16,
+    _directory: TempDir,
+}
+
+impl Server {
+    /// Starts a server that writes nothing to disk: the fastest that Redis can be.
+    pub fn start() -> Result<Server> {
+        let directory = tempfile::tempdir()?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .arg("--dir")
+            .arg(directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| {
+                format!("redis-server can't be started ({error}); install it to compare with it")
+            })?;
+        let server = Server { process, port, _directory: directory };
+        let start = Instant::now();
+        loop {
+            if server.connect().is_ok() {
+                return Ok(server);
+            }
+            if start.elapsed() > Duration::from_secs(10) {
+                return Err("redis-server does not answer".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A connection.
+    pub fn connect(&self) -> Result<Client> {
+        Client::connect(self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A connection.
+pub struct Client {
+    reader: BufReader<TcpStream>,
+    stream: TcpStream,
+    request: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to a server on loopback.
+    pub fn connect(port: u16) -> Result<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        let mut client = Client { reader: BufReader::new(stream.try_clone()?), stream, request: Vec::new() };
+        client.call(&["PING"])?;
+        Ok(client)
+    }
+
+    /// Sends a command, waits for its answer, and returns the strings in it.
+    pub fn call(&mut self, words: &[&str]) -> Result<Vec<String>> {
+        self.request.clear();
+        write!(self.request, "*{}\r\n", words.len())?;
+        for word in words {
+            write!(self.request, "${}\r\n{word}\r\n", word.len())?;
+        }
+        self.stream.write_all(&self.request)?;
+        let mut strings = Vec::new();
+        self.answer(&mut strings)?;
+        Ok(strings)
+    }
+
+    fn answer(&mut self, strings: &mut Vec<String>) -> Result {
+        let mut line = String::new();
+        self.reader.read_line(&mut line)?;
+        let (kind, rest) = line.trim_end().split_at_checked(1).ok_or("an empty answer")?;
+        match kind {
+            "+" | ":" => strings.push(rest.to_owned()),
+            "-" => return Err(format!("redis says: {rest}").into()),
+            "$" => {
+                let Ok(length) = rest.parse::<usize>() else { return Ok(()) };
+                let mut bytes = vec![0; length + 2];
+                self.reader.read_exact(&mut bytes)?;
+                bytes.truncate(length);
+                strings.push(String::from_utf8(bytes)?);
+            }
+            "*" => {
+                for _ in 0..rest.parse::<i64>().unwrap_or(0) {
+                    self.answer(strings)?;
+                }
+            }
+            other => return Err(format!("redis answered with {other}").into()),
+        }
+        Ok(())
+    }
+}

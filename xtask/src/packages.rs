@@ -1,0 +1,29 @@
+//! Programs that tests and measurements need beyond cargo.
+
+use std::process::Command;
+
+use crate::Result;
+
+/// Installs Debian packages whose program of the same name is not there, and says so.
+pub fn install_missing(programs: &[&str]) -> Result {
+    let missing: Vec<_> = programs.iter().copied().filter(|program| !is_there(program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    eprintln!("installing {} with apt-get", missing.join(", "));
+    let run = |arguments: &[&str]| -> Result {
+        let status =
+            Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(arguments).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(format!("{} can't be installed; install it by hand", missing.join(", ")).into()),
+        }
+    };
+    run(&["update", "-qq"])?;
+    run(&[&["install", "-y", "-qq", "--no-install-recommends"], &missing[..]].concat())
+}
+
+fn is_there(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()))
+}
