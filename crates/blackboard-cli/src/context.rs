@@ -190,6 +190,11 @@ impl Context {
         }
     }
 
+    /// The tree of files that the call is made in.
+    pub fn tree(&self) -> Result<location::Tree> {
+        location::tree(&self.request())
+    }
+
     /// The long-lived process behind whoever calls: as it says itself, or the nearest agent among the ancestors.
     pub fn agent_pid(&self, given: Option<u32>) -> Result<Option<u32>> {
         if given.is_some() {
