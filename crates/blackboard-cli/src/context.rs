@@ -24,6 +24,7 @@ use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, Config};
 use crate::environment::Environment;
 use crate::location::{self, Target};
+use crate::output::entry::counted_leases;
 use crate::output::{Screen, Tone, escape};
 
 /// What a command knows beside its own arguments.
@@ -76,6 +77,22 @@ impl Context {
         Ok((board, session))
     }
 
+    /// The board, for a command that waits for what others write. One that does not exist is created: there would be
+    /// nothing to wait for otherwise.
+    pub fn following(&self) -> Result<Board> {
+        let board = self.open_to_follow()?;
+        self.sweep(&board, None);
+        Ok(board)
+    }
+
+    /// As [`Context::following`], and the session that follows, if there is one.
+    pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
+        let board = self.open_to_follow()?;
+        let session = self.find_session(&board, session)?;
+        self.sweep(&board, session.as_deref());
+        Ok((board, session))
+    }
+
     /// The board, for a command that shows something of the session that reads it.
     pub fn reading_own(&self, session: Option<&str>) -> Result<(Board, String)> {
         let (board, session) = self.reading_as(session)?;
@@ -117,6 +134,11 @@ impl Context {
             }
             (None, None) => Ok(DEFAULT_SCOPE.to_owned()),
         }
+    }
+
+    /// How many bytes the value of an entry may have.
+    pub fn max_value_bytes(&self) -> Result<usize> {
+        Ok(self.place()?.config.limits.max_value_bytes)
     }
 
     /// The board, for a command that needs a session to act.
@@ -210,6 +232,16 @@ impl Context {
         Ok(board)
     }
 
+    fn open_to_follow(&self) -> Result<Board> {
+        if self.place()?.file.exists() {
+            return self.open_existing();
+        }
+        let board = self.open()?;
+        // It reads all the same: nobody is to be kept waiting for its end by what it might remove.
+        self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
+        Ok(board)
+    }
+
     fn open_existing(&self) -> Result<Board> {
         let place = self.place()?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -232,6 +264,7 @@ impl Context {
             keep_completed_agents: config.retention.completed_agents,
             keep_stale_agents: config.retention.stale_agents,
             max_log_bytes: config.database.max_log_mb as u64 * 1024 * 1024,
+            max_value_bytes: config.limits.max_value_bytes,
             text: TextRules {
                 max_field_length: config.content_filter.max_field_length,
                 strip_code_blocks: config.content_filter.strip_code_blocks,
@@ -239,7 +272,6 @@ impl Context {
                 allow_secret_looking: self.globals.allow_secret_looking,
                 ..TextRules::default()
             },
-            ..Settings::default()
         }
     }
 
@@ -285,7 +317,7 @@ impl Context {
         let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
         let leases = match leases {
             0 => String::new(),
-            count => format!(" and {count} lock(s), reservation(s) or leased entries"),
+            count => format!(" and {}", counted_leases(count)),
         };
         self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
     }

@@ -77,6 +77,17 @@ impl<'a> Answer<'a> {
         Ok(Items { out, timestamp: self.timestamp, count: 0 })
     }
 
+    /// Values in their own shape, a line each, which leave this process at once.
+    pub fn lines<T: Serialize>(&mut self, values: &[T]) -> output::Result {
+        let mut out = Gathered::new(&mut *self.out);
+        for value in values {
+            write_json(&mut out, value)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()?;
+        Ok(self.out.flush()?)
+    }
+
     /// A value in its own shape, without the envelope. Several of them are JSON lines.
     pub fn raw<T: Serialize + ?Sized>(&mut self, value: &T) -> output::Result {
         let mut out = Gathered::new(&mut *self.out);
@@ -253,9 +264,10 @@ mod tests {
     fn raw_values_are_json_lines() {
         let text = written(|answer| {
             answer.raw(&Value::Null)?;
-            answer.raw(&["key"])
+            answer.raw(&["key"])?;
+            answer.lines(&[1, 2])
         });
-        assert_eq!(text, "null\n[\"key\"]\n");
+        assert_eq!(text, "null\n[\"key\"]\n1\n2\n");
     }
 
     #[test]

@@ -59,6 +59,7 @@ const AFTER: &str = "\
 Environment:
   BLACKBOARD_SESSION_ID          the session that acts, where --session does not say it
   BLACKBOARD_DB                  the board, where --db does not say it
+  BLACKBOARD_SCOPE               the scope of entries, where --scope does not say it [default: default]
   BLACKBOARD_HOME                where the board and the configuration of this user are [default: ~/.pai/blackboard]
   BLACKBOARD_PID                 the process behind a session that registers
   BLACKBOARD_HEARTBEAT_INTERVAL  how many seconds apart an agent says that it is alive [default: 60]

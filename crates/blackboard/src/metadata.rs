@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -56,9 +57,57 @@ impl Metadata {
         self.0.get()
     }
 
+    /// The object with what another one adds or replaces. What stays keeps its text: numbers are not computed with.
+    pub(crate) fn merged_with(&self, more: &Metadata) -> Result<Metadata> {
+        let mut members = self.members()?;
+        for (name, value) in more.members()? {
+            match members.iter_mut().find(|(known, _)| *known == name) {
+                Some(known) => known.1 = value,
+                None => members.push((name, value)),
+            }
+        }
+        let members: Vec<_> = members
+            .iter()
+            .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()))
+            .collect();
+        Metadata::parse(&format!("{{{}}}", members.join(",")))
+    }
+
+    fn members(&self) -> Result<Vec<(String, &RawValue)>> {
+        let Members(members) = serde_json::from_str(self.as_str()).map_err(|error| {
+            crate::Fault::new(crate::Code::Corrupt, "metadata is not an object").because(error)
+        })?;
+        Ok(members)
+    }
+
     /// The object.
     pub fn to_map(&self) -> Map<String, Value> {
         serde_json::from_str(self.as_str()).unwrap_or_default()
+    }
+}
+
+/// The members of an object in their order, each value as its text.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Members<'de>, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
     }
 }
 

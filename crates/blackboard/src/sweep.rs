@@ -296,7 +296,7 @@ fn decide(
             changes.put(item);
         }
     }
-    let released_leases = release_leases(&agent, AgentStatus::Stale, leased, &mut changes);
+    let released_leases = release_leases(&agent, AgentStatus::Stale, leased, now, &mut changes);
     let stale = StaleAgent {
         session_id: agent.session_id.clone(),
         agent_name: name,

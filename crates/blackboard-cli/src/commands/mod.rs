@@ -7,6 +7,7 @@ mod agent;
 pub mod arguments;
 mod command;
 mod completions;
+mod entry;
 mod export;
 mod file;
 mod init;
@@ -39,6 +40,18 @@ pub const COMMANDS: &[Command] = &[
     command::<work::status::Status>("work status", Group::Everyday),
     command::<observe::Observe>("observe", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
+    command::<entry::write::Write>("write", Group::Entries),
+    command::<entry::read::Read>("read", Group::Entries),
+    command::<entry::delete::Delete>("delete", Group::Entries),
+    command::<entry::list::List>("list", Group::Entries),
+    command::<entry::snapshot::Snapshot>("snapshot", Group::Entries),
+    command::<entry::query::Query>("query", Group::Entries),
+    command::<entry::history::History>("history", Group::Entries),
+    command::<entry::wait::Wait>("wait", Group::Entries),
+    command::<entry::append::Append>("append", Group::Entries),
+    command::<entry::increment::Increment>("increment", Group::Entries),
+    command::<entry::txn::Txn>("txn", Group::Entries),
+    command::<entry::clear::Clear>("clear", Group::Entries),
     command::<lock::acquire::Acquire>("lock acquire", Group::Entries),
     command::<lock::release::Release>("lock release", Group::Entries),
     command::<lock::list::List>("lock list", Group::Entries),

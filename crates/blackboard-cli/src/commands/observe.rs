@@ -1,30 +1,42 @@
 //! `blackboard observe`
 
 use blackboard::clock::{Clock, SystemClock};
-use blackboard::duration::parse_since;
-use blackboard::event::{EventType, Since};
-use blackboard::{Error, Result};
+use blackboard::duration::{parse, parse_since};
+use blackboard::event::{Filter, Since, Start, Subscribe};
+use blackboard::{Board, Result, Revision};
 
 use super::Run;
 use super::arguments::{Session, at_least_one};
+use super::entry::revision;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::event::{Observed, Reading};
+use crate::output::follow::Followed;
 
 /// The reader whose cursor this command moves.
 const READER: &str = "observe";
 
-/// Show what happened since one last looked
+/// Show what happened since one last looked, or follow what happens
 ///
 /// A session has a cursor: each call shows what came after the one before, the first one what came after its
-/// registration. The cursor moves only after everything was written. --since, --filter and --peek do not move it.
-/// Without a session and without --since it shows the last 24 hours.
+/// registration. The cursor moves only after everything was written. --since, --after, --peek and filters do not move
+/// it. Without a session and without --since it shows the last 24 hours.
+///
+/// With --follow it goes on and shows what happens as it happens; with --json that is one event a line. Without a session
+/// it starts now. --cursor keeps a place of its own in the log under a name, with or without filters, and a new one starts
+/// now or where --since or --after says: whoever is killed and started again sees at most its last batch twice, and misses
+/// nothing. If events were pruned that it had not shown, it says so and goes on.
+///
+/// Of the filters all have to hold. --filter also takes write, create, update, delete, expire and clear. Events of entries
+/// carry the value and the value before.
 ///
 /// Examples:
 ///   blackboard observe
 ///   blackboard observe --since 1h --json
 ///   blackboard observe --since 2026-02-03T14:00:00Z --limit 50
 ///   blackboard observe --filter agent_stale,stale_locks_released --peek
+///   blackboard observe --follow --key 'task:*' --filter write --json
+///   blackboard observe --follow --cursor mirror --scope team-1 --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Observe {
@@ -32,12 +44,15 @@ pub struct Observe {
     session: Session,
 
     /// From then on: 90s, 15m, 1h, 2d ago, or an ISO 8601 time
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", conflicts_with = "after")]
     since: Option<String>,
 
-    /// Only these types of events
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
-    filter: Vec<String>,
+    /// What came after this revision
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
+    after: Option<Revision>,
+
+    #[command(flatten)]
+    filters: Filters,
 
     /// About this many at most; a commit is never split
     #[arg(long, value_name = "N", value_parser = at_least_one)]
@@ -46,22 +61,81 @@ pub struct Observe {
     /// Do not move the cursor
     #[arg(long)]
     peek: bool,
+
+    /// Go on, and show what happens as it happens
+    #[arg(long, short)]
+    follow: bool,
+
+    /// Follow from the cursor of this name, which moves with what was shown
+    #[arg(long, value_name = "NAME", requires = "follow", conflicts_with_all = ["peek", "session"])]
+    cursor: Option<String>,
+
+    /// Follow for this long, such as 30s or 10m
+    #[arg(long, value_name = "DURATION", requires = "follow")]
+    timeout: Option<String>,
+}
+
+/// Which events are wanted.
+#[derive(clap::Args, Debug)]
+struct Filters {
+    /// Only these types of events
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    filter: Vec<String>,
+
+    /// Only entries whose keys fit this pattern; may be repeated
+    #[arg(long = "key", value_name = "PATTERN")]
+    keys: Vec<String>,
+
+    /// Only entries of this scope; may be repeated
+    #[arg(long = "scope", value_name = "NAME")]
+    scopes: Vec<String>,
+
+    /// Only what this agent or author did, by name or session id; may be repeated
+    #[arg(long = "agent", value_name = "NAME")]
+    agents: Vec<String>,
+
+    /// Only entries with this tag; repeated, with all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+impl Filters {
+    /// One filter that asks for all of it; none if nothing is asked for.
+    fn wanted(self) -> Result<Vec<Filter>> {
+        let filter = Filter {
+            keys: self.keys,
+            scopes: self.scopes,
+            types: self.filter.iter().map(|name| name.parse()).collect::<Result<_>>()?,
+            agents: self.agents,
+            tags: self.tags,
+            custom: None,
+        };
+        Ok(if filter.wants_everything() { Vec::new() } else { vec![filter] })
+    }
 }
 
 impl Run for Observe {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let types = self.filter.iter().map(|name| event_type(name)).collect::<Result<Vec<_>>>()?;
+        if self.follow { self.follow(context) } else { self.look(context) }
+    }
+}
+
+impl Observe {
+    /// Shows what has happened.
+    fn look(self, context: &Context) -> Result<Outcome> {
+        let filters = self.filters.wanted()?;
         let now = SystemClock.now();
-        let (board, since) = match &self.since {
-            Some(since) => (context.reading()?, Since::Moment(parse_since(since, now)?)),
-            None => match context.reading_as(self.session.session.as_deref())? {
+        let (board, since) = match (&self.since, self.after) {
+            (Some(since), _) => (context.reading()?, Since::Moment(parse_since(since, now)?)),
+            (None, Some(after)) => (context.reading()?, Since::Revision(after)),
+            (None, None) => match context.reading_as(self.session.session.as_deref())? {
                 (board, Some(session)) => (board, Since::Cursor { session, reader: READER.to_owned() }),
                 (board, None) => (board, Since::Moment(parse_since("24h", now)?)),
             },
         };
-        let observation = board.events().observe(&since, &types)?;
+        let observation = board.events().observe_some(&since, &filters)?;
         let reading = match since {
-            Since::Cursor { .. } if !self.peek && types.is_empty() => Reading::OnFromCursor,
+            Since::Cursor { .. } if !self.peek && filters.is_empty() => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,
             _ => Reading::FromMoment,
         };
@@ -78,15 +152,37 @@ impl Run for Observe {
             _ => outcome,
         })
     }
+
+    /// Shows what happens.
+    fn follow(self, context: &Context) -> Result<Outcome> {
+        let timeout = self.timeout.as_deref().map(parse).transpose()?;
+        let filters = self.filters.wanted()?;
+        let asks_for_a_place = self.since.is_some() || self.after.is_some() || self.cursor.is_some();
+        let (board, session) = if asks_for_a_place {
+            (context.following()?, None)
+        } else {
+            context.following_as(self.session.session.as_deref())?
+        };
+        let given = match &self.since {
+            Some(since) => Some(revision_at(&board, since)?),
+            None => self.after,
+        };
+        let start = match (self.cursor, given, &session) {
+            (Some(name), new_after, _) => Start::Cursor { name, new_after },
+            (None, Some(after), _) => Start::Revision(after),
+            (None, None, Some(session)) => {
+                let (session, reader) = (session.clone(), READER.to_owned());
+                Start::Session { session, reader, moves: !self.peek && filters.is_empty() }
+            }
+            (None, None, None) => Start::Now,
+        };
+        let subscription = board.subscribe(&Subscribe { filters, start })?;
+        Ok(Outcome::new(Followed::new(board, subscription, session, self.limit, timeout)))
+    }
 }
 
-fn event_type(name: &str) -> Result<EventType> {
-    match EventType::from_name(name.trim()) {
-        EventType::Other(name) => {
-            let known: Vec<_> = EventType::ALL.iter().map(EventType::as_str).collect();
-            let name = blackboard::text::escape_for_terminal(&name).into_owned();
-            Err(Error::invalid(format!("\"{name}\" is not a type of event; known: {}", known.join(", "))))
-        }
-        known => Ok(known),
-    }
+/// After which revision comes what happened since then.
+fn revision_at(board: &Board, since: &str) -> Result<Revision> {
+    let moment = Since::Moment(parse_since(since, SystemClock.now())?);
+    Ok(board.events().observe(&moment, &[])?.after)
 }

@@ -76,6 +76,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const RETENTION: RangeInclusive<Duration> = Duration::from_hours(1)..=Duration::from_hours(24 * 3650);
 const SILENCE: RangeInclusive<Duration> = SECOND..=Duration::from_hours(24 * 7);
 const MEGABYTES: RangeInclusive<usize> = 1..=1_048_576;
+/// One commit writes no more than its end.
+const VALUE_BYTES: RangeInclusive<usize> = 1024..=64 * 1024 * 1024;
 
 /// Everything that can be set, in the order of the documentation.
 pub(super) const KEYS: &[Key] = &[
@@ -175,6 +177,10 @@ pub(super) const KEYS: &[Key] = &[
         days(RETENTION, |config| &mut config.retention.completed_agents),
     ),
     anywhere("sweep.pruneStaleAgentsAfterDays", days(RETENTION, |config| &mut config.retention.stale_agents)),
+    anywhere(
+        "limits.maxValueBytes",
+        Kind::Count { range: VALUE_BYTES, field: |config| &mut config.limits.max_value_bytes },
+    ),
     home_only("webServer.port", Kind::Port { field: |config| &mut config.web_server.port }),
     home_only(
         "webServer.host",

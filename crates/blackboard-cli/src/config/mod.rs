@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) heartbeat: Heartbeat,
     /// How long things are kept (`sweep` in the file).
     pub(crate) retention: Retention,
+    /// How much is stored.
+    pub(crate) limits: Limits,
     /// The page for people.
     pub(crate) web_server: WebServer,
     /// What is taken out of text before it is stored.
@@ -95,6 +97,13 @@ pub(crate) struct Retention {
     pub(crate) stale_agents: Duration,
 }
 
+/// How much is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Limits {
+    /// How many bytes the value of an entry may have.
+    pub(crate) max_value_bytes: usize,
+}
+
 /// The page for people.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WebServer {
@@ -146,6 +155,7 @@ impl Default for Config {
                 completed_agents: DAY,
                 stale_agents: 7 * DAY,
             },
+            limits: Limits { max_value_bytes: 1024 * 1024 },
             web_server: WebServer { port: 3141, host: IpAddr::V4(Ipv4Addr::LOCALHOST) },
             content_filter: ContentFilter {
                 max_field_length: 500,

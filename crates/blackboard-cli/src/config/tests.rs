@@ -92,6 +92,7 @@ fn every_key_can_be_set_in_the_home_file() {
             "pruneHeartbeatsAfterDays": 6, "pruneEventsAfterDays": 7,
             "pruneCompletedAgentsAfterDays": 8, "pruneStaleAgentsAfterDays": 9
           },
+          "limits": { "maxValueBytes": 2048 },
           "webServer": { "port": 10, "host": "::1" },
           "contentFilter": { "maxFieldLength": 20, "stripCodeBlocks": false, "stripHtmlTags": false },
           "agent": { "name": "Ivy" },
@@ -119,6 +120,7 @@ fn every_key_can_be_set_in_the_home_file() {
             completed_agents: 8 * DAY,
             stale_agents: 9 * DAY,
         },
+        limits: Limits { max_value_bytes: 2048 },
         web_server: WebServer { port: 10, host: "::1".parse().unwrap() },
         content_filter: ContentFilter {
             max_field_length: 20,
@@ -238,6 +240,7 @@ fn numbers_are_taken_up_to_both_ends_of_their_range_and_no_further() {
         ("heartbeat.staleThresholdSeconds", 1, 604_800),
         ("sweep.pruneEventsAfterDays", 1, 3650),
         ("database.maxLogMb", 1, 1_048_576),
+        ("limits.maxValueBytes", 1024, 67_108_864),
         ("webServer.port", 1, 65_535),
         ("contentFilter.maxFieldLength", 20, 64_000),
         ("schemaVersion", 1, 1),

@@ -7,6 +7,7 @@ use blackboard::Error;
 use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent};
 use serde::Serialize;
 
+use super::entry::leased;
 use super::{Cell, Column, Screen, Table, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -107,6 +108,9 @@ impl Render for RecordedHeartbeat {
             screen.line(format_args!("The session had been marked stale and is {} again", beat.status))?;
             for item in &beat.lost {
                 screen.line(format_args!("Lost: {}", escape(item)))?;
+            }
+            for lease in &beat.lost_leases {
+                screen.line(format_args!("Lost: {}", escape(&leased(lease))))?;
             }
         }
         Ok(())
@@ -237,6 +241,9 @@ impl Render for DeregisteredAgent {
             screen.line(format_args!("Ended {} delegate(s) of the same process", ended.delegates.len()))?;
         }
         screen.line(format_args!("Released {} claimed work item(s)", ended.released.len()))?;
+        for lease in &ended.leases {
+            screen.line(format_args!("Released {}", escape(&leased(lease))))?;
+        }
         let duration = Duration::from_secs(ended.duration_seconds);
         screen.line(format_args!("Session duration: {}", time::length(duration)))
     }

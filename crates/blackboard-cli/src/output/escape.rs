@@ -26,7 +26,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 }
 
 /// Joiners and variation selectors stay: scripts and emoji need them, and they forge nothing.
-fn is_harmful(character: char) -> bool {
+pub(super) fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

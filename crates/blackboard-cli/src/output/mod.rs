@@ -5,11 +5,15 @@
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;
+pub mod entry;
 mod escape;
 pub mod event;
 pub mod file;
+pub mod follow;
+mod json_text;
 pub mod lock;
 pub mod project;
+mod reader;
 mod screen;
 pub mod status;
 mod style;
@@ -21,6 +25,8 @@ pub mod work;
 use std::io;
 
 pub use escape::escape;
+pub use json_text::{harmless_json, shortened};
+pub use reader::has_left;
 pub use screen::Screen;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};

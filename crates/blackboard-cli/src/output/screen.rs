@@ -38,6 +38,11 @@ impl<'a> Screen<'a> {
         self.styles
     }
 
+    /// How many columns there are; `None` where nothing has to fit.
+    pub fn width(&self) -> Option<u16> {
+        self.width
+    }
+
     /// When the answer is given; relative times count from it.
     pub fn now(&self) -> Timestamp {
         self.now
@@ -52,6 +57,11 @@ impl<'a> Screen<'a> {
     /// An empty line.
     pub fn gap(&mut self) -> Result {
         Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// Sends on what was written so far.
+    pub fn flush(&mut self) -> Result {
+        Ok(self.out.flush()?)
     }
 
     /// A heading of a section, in its own line.

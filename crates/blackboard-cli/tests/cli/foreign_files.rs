@@ -7,7 +7,7 @@ use std::path::Path;
 use blackboard::Code;
 use rusqlite::Connection;
 
-use crate::refusals::CALLS;
+use crate::refusals::{CALLS, write_transactions};
 use crate::scratch::{Scratch, with_options};
 
 /// Puts a file at the default path, runs every command, and looks whether anything has moved.
@@ -20,6 +20,7 @@ fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
     for entry in fs::read_dir(&directory).unwrap() {
         fs::set_permissions(entry.unwrap().path(), Permissions::from_mode(0o600)).unwrap();
     }
+    write_transactions(&scratch);
     let before = scratch.contents();
     for (command, arguments) in CALLS {
         // Without `--db` it makes a board of its own.
@@ -86,7 +87,7 @@ fn board(path: &Path) -> Connection {
 
 #[test]
 fn a_board_of_a_newer_version_is_left_alone() {
-    let newer = |path: &Path| board(path).execute_batch("PRAGMA user_version = 2").unwrap();
+    let newer = |path: &Path| board(path).execute_batch("PRAGMA user_version = 99").unwrap();
     refused_untouched(newer, Code::NewerSchema, "update blackboard");
 }
 
@@ -99,6 +100,7 @@ fn a_board_with_somebody_elses_statements_in_it_is_not_used() {
         "CREATE INDEX mine ON agents(upper(agent_name))",
     ] {
         let scratch = Scratch::new();
+        write_transactions(&scratch);
         let path = scratch.path().join("cloned.db");
         board(&path).execute_batch(statement).unwrap();
         let before = fs::read(&path).unwrap();

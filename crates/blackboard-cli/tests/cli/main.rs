@@ -6,22 +6,35 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
 mod agent;
+mod append;
+mod clear;
 mod completions;
+mod delete;
 mod export;
 mod file;
+mod history;
+mod increment;
 mod init;
+mod list;
 mod lock;
 mod observe;
 mod project;
+mod query;
+mod read;
+mod snapshot;
 mod status;
 mod sweep;
+mod txn;
 mod version;
+mod wait;
 mod work;
+mod write;
 
 mod aliases;
 mod configuration;
 mod exit_codes;
 mod foreign_files;
+mod hostile_entries;
 mod hostile_text;
 mod location;
 mod missing_board;
@@ -33,3 +46,4 @@ mod sessions;
 mod shapes;
 mod transcript;
 mod usage;
+mod workflows;

@@ -1,5 +1,7 @@
 //! A reading command on a board that does not exist answers "empty" and creates nothing.
 
+use serde_json::{Value, json};
+
 use crate::refusals::{CALLS, READING};
 use crate::scratch::Scratch;
 
@@ -17,6 +19,10 @@ fn whoever_reads_creates_nothing() {
                 "agent show" | "work status" | "project status" | "observe" | "file check" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
+                // These have the shapes of the script that they replace.
+                "read" => assert_eq!((output.code, answer), (3, Value::Null)),
+                "list" => assert_eq!((output.code, answer), (0, json!([]))),
+                "snapshot" => assert_eq!((output.code, answer), (0, json!({}))),
                 _ => assert_eq!((output.code, answer["ok"].as_bool()), (0, Some(true)), "{command}"),
             }
             assert_eq!(output.stderr, "", "{command}");
@@ -34,6 +40,10 @@ fn whoever_reads_creates_nothing() {
         (&["file", "list"], true),
         (&["file", "check", "src/lib.rs"], false),
         (&["export"], false),
+        (&["query", "*", "--tag", "x"], true),
+        (&["history", "key"], true),
+        (&["list", "--long"], true),
+        (&["clear", "*", "--dry-run"], false),
     ] {
         let answer = scratch.json(call);
         if list {

@@ -57,6 +57,23 @@ pub const EVENT: &[&str] =
 pub const PROJECT: &[&str] =
     &["project_id", "display_name", "local_path", "remote_repo", "registered_at", "metadata"];
 
+/// An entry: the fields of the script that `read`, `list` and `snapshot` come from, and those that are new.
+pub const ENTRY: &[&str] = &[
+    "key",
+    "value",
+    "source_agent",
+    "timestamp",
+    "ttl",
+    "version",
+    "revision",
+    "created_at",
+    "updated_at",
+    "created_by",
+    "updated_by",
+    "tags",
+    "metadata",
+];
+
 /// Checks `{ok, …fields, timestamp}`: all the fields are there, null or not.
 #[track_caller]
 pub fn is_object(answer: &Value, fields: &[&str]) {
@@ -76,8 +93,9 @@ pub fn is_list(answer: &Value, fields: &[&str]) {
     }
 }
 
+/// Checks an object that has no envelope.
 #[track_caller]
-fn has_fields(object: &Value, fields: &[&str]) {
+pub fn has_fields(object: &Value, fields: &[&str]) {
     for field in fields {
         assert!(object.get(field).is_some(), "{field} is missing: {object}");
     }

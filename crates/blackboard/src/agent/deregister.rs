@@ -143,7 +143,7 @@ fn end(ending: Ending, now: Timestamp, changes: &mut Changes, given_back: &mut G
         agent = agent.done_with(&item).unwrap_or(agent);
         given_back.items.push(item.item_id);
     }
-    given_back.leases.extend(release_leases(&agent, AgentStatus::Completed, leased, changes));
+    given_back.leases.extend(release_leases(&agent, AgentStatus::Completed, leased, now, changes));
     let lasted = now.since(agent.started_at);
     agent.status = AgentStatus::Completed;
     agent.ended_at = Some(now);

@@ -65,6 +65,7 @@ impl Scope<'_> {
         check_key(&self.name, key)?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
         self.commit("delete", &wanted, |draft| {
+            draft.refuse_if_held(&self.name, key)?;
             let found = draft.entry(&self.name, key)?;
             match expected {
                 Some(expected) if found.as_ref().is_some_and(|found| found.revision != expected) => {

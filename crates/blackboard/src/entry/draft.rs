@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, json};
 
 use super::{
-    By, DEFAULT_SCOPE, Deleted, Entry, EntryHead, EntryVersion, FILES, LOCKS, Tombstone, Write, Written,
+    By, DEFAULT_SCOPE, Deleted, Entry, EntryHead, EntryVersion, FILES, LOCKS, Tombstone, Value, Write,
+    Written,
 };
 use crate::agent::{Agent, existing as existing_agent};
 use crate::board::Board;
@@ -30,7 +31,7 @@ pub(crate) struct Draft<'a> {
     board: &'a Board,
     tx: &'a dyn Tx,
     pub(crate) changes: Changes,
-    author: String,
+    pub(super) author: String,
     pub(crate) agent: Option<Agent>,
     keys: BTreeMap<(String, String), Slot>,
     bytes: usize,
@@ -216,11 +217,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn refuse_if_held(&mut self, scope: &str, key: &str) -> Result<()> {
+    /// Refuses if the entry hangs on another session than the one that acts.
+    pub(super) fn refuse_if_held(&mut self, scope: &str, key: &str) -> Result<()> {
         let session = self.agent.as_ref().map(|agent| agent.session_id.clone());
-        match &self.slot(scope, key)?.current {
+        match self.entry(scope, key)? {
             Some(entry) if entry.session_id.is_some() && entry.session_id != session => {
-                let entry = entry.clone();
                 Err(held(self.tx, &entry)?)
             }
             _ => Ok(()),
@@ -245,12 +246,15 @@ pub(super) fn removal_of(
     place: usize,
 ) -> NewEvent {
     let summary = removal.told(author, &entry);
+    // Nobody removes what expires: it stays with who wrote it last.
+    let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
+    let (previous, revision) = (Some(entry.revision), Revision::of_event(place));
     NewEvent::new(removal.event_type(), TargetType::Entry, &entry.key, summary)
         .by(session)
         .with_all(about(&entry.scope, removal.op()))
         .of_version(EntryVersion {
-            previous: Some(entry.revision),
-            entry: Entry { revision: Revision::of_event(place), ..entry },
+            entry: Entry { revision, updated_by: remover, value: Value::null(), ..entry },
+            previous,
             removed: true,
         })
 }
@@ -345,7 +349,9 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let session = entry.session_id.clone().unwrap_or_default();
     let holder = tx.row::<Agent>(&Key::Agent(session.clone()))?;
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
-    let since = entry.created_at;
+    let taken = entry.fence.map(|fence| tx.version(fence)).transpose()?.flatten();
+    // Retention may have removed the version in which its session took it.
+    let since = taken.map_or(entry.created_at, |taken| taken.entry.updated_at);
     let (what, hint) = match entry.scope.as_str() {
         LOCKS => (
             format!("lock {}", entry.key),

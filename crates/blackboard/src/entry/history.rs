@@ -41,7 +41,10 @@ impl Scope<'_> {
                 versions.push(version);
             }
             let oldest = versions.last().and_then(|version: &EntryVersion| version.previous);
-            let compacted = versions.len() < limit && oldest.is_some();
+            let compacted = match oldest {
+                Some(older) => tx.version(older)?.is_none(),
+                None => false,
+            };
             Ok(History { versions, compacted })
         })
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::draft::{Removal, removal_of};
 use super::{Entry, Tombstone};
 use crate::agent::{Agent, AgentStatus};
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::store::{Changes, Key, Range, Tx};
 
@@ -31,26 +32,31 @@ pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Removes what hung on a session that is over, with an event each.
+/// Removes what hung on a session that is over, with an event each. What had expired before was not held any more: it is
+/// told of as every other entry whose time is over.
 pub(crate) fn release_leases(
     agent: &Agent,
     becomes: AgentStatus,
     entries: Vec<Entry>,
+    now: Timestamp,
     changes: &mut Changes,
 ) -> Vec<Lease> {
-    let removal = match becomes {
-        AgentStatus::Stale => Removal::SessionStale,
-        _ => Removal::SessionEnded,
-    };
     let mut released = Vec::new();
     for entry in entries {
+        let removal = match becomes {
+            _ if entry.is_expired(now) => Removal::Expired,
+            AgentStatus::Stale => Removal::SessionStale,
+            _ => Removal::SessionEnded,
+        };
         let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
         let session = (removal == Removal::SessionEnded).then_some(agent.session_id.as_str());
         let event = removal_of(entry, removal, &agent.agent_name, session, changes.events.len());
         let revision = changes.event(event);
         changes.remove(Key::Entry(scope.clone(), key.clone()));
         changes.put(Tombstone { scope: scope.clone(), key: key.clone(), version, revision });
-        released.push(Lease { scope, key });
+        if removal != Removal::Expired {
+            released.push(Lease { scope, key });
+        }
     }
     released
 }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `append.rs`, `increment.rs` | the verbs on keys |
 //! | `query.rs`, `list.rs`, `history.rs` | finding entries, and what they were |
+//! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
 //! | `draft.rs` | what one commit does to entries: every change of an entry goes through it |
 //! | `expire.rs`, `lease.rs` | entries whose time, or whose session, is over |
@@ -31,6 +32,7 @@ mod query;
 mod read;
 mod transaction;
 mod value;
+mod wait;
 mod write;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -42,6 +44,7 @@ pub(crate) use self::draft::{Draft, Told, held};
 pub use self::fence::Fence;
 pub use self::glob::Glob;
 pub use self::history::History;
+pub(crate) use self::history::compacted;
 pub use self::key::{
     MAX_KEY_BYTES, MAX_SCOPE_BYTES, MAX_TAG_BYTES, MAX_TAGS, check_key, check_pattern, check_scope,
     check_tag, tag_set,
@@ -52,6 +55,7 @@ pub use self::list::{ListedKey, Snapshot};
 pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::value::Value;
+pub use self::wait::WaitFor;
 pub use self::write::{Write, Written};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -282,7 +286,8 @@ impl Pending for Entry {
 /// What an entry was from one event on: written, or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryVersion {
-    /// The entry as that event left it, or as it was when the event removed it. Its revision is the event's.
+    /// The entry as that event left it, or as it was when the event removed it: then without its value, a null, which
+    /// is in the version before, and `updated_by` is who removed it. Its revision is the event's.
     pub entry: Entry,
     /// The version before, of the same key.
     pub previous: Option<Revision>,

@@ -17,7 +17,7 @@ use super::{By, Draft, Entry, Query, Told, Value, Write, check_key, check_scope}
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Key, Tx, Wanted};
+use crate::store::{Changes, Key, Tx, Wanted};
 
 /// How often the code runs before the conflict is returned.
 const MAX_RUNS: u32 = 200;
@@ -29,8 +29,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 pub struct Transaction<'a> {
     board: &'a Board,
     by: By,
+    /// Who is named as the author, once that was looked up.
+    author: Option<String>,
     /// What was read first of each key.
     read: BTreeMap<Place, Option<Entry>>,
+    /// What was there under a write that did not ask: nobody depends on it until the entry is looked at.
+    covered: BTreeMap<Place, Option<Entry>>,
     found: Vec<FoundBefore>,
     /// What it did, in order.
     steps: Vec<Step>,
@@ -77,12 +81,13 @@ impl Board {
     pub fn transaction<T>(&self, mut f: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut run = 1;
         loop {
-            match self.try_transaction(&mut f) {
-                Err(error) if error.code() == Code::Conflict && run < MAX_RUNS => {
+            match self.run_transaction(&mut f) {
+                Ran::Lost(_) if run < MAX_RUNS => {
                     std::thread::sleep(pause(run));
                     run += 1;
                 }
-                outcome => return outcome,
+                Ran::Lost(conflict) => return Err(conflict),
+                Ran::Done(outcome) => return outcome,
             }
         }
     }
@@ -102,26 +107,50 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn try_transaction<T>(&self, f: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        match self.run_transaction(f) {
+            Ran::Lost(conflict) => Err(conflict),
+            Ran::Done(outcome) => outcome,
+        }
+    }
+
+    fn run_transaction<T>(&self, f: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Ran<T> {
         let mut transaction = Transaction {
             board: self,
             by: By::default(),
+            author: None,
             read: BTreeMap::new(),
+            covered: BTreeMap::new(),
             found: Vec::new(),
             steps: Vec::new(),
             own: BTreeMap::new(),
         };
-        match f(&mut transaction) {
-            Ok(answer) => transaction.commit().map(|()| answer),
+        let outcome = f(&mut transaction);
+        let committed = match &outcome {
+            Ok(_) => transaction.commit(),
             // Whoever saw what was not there at one moment may have failed for that reason alone.
-            Err(error) => self.read(&[], |tx| transaction.still_holds(tx)).and(Err(error)),
+            Err(_) => self.read(&[], |tx| transaction.what_changed(tx)),
+        };
+        match committed {
+            Ok(Some(conflict)) => Ran::Lost(conflict),
+            Ok(None) => Ran::Done(outcome),
+            Err(refused) => Ran::Done(Err(refused)),
         }
     }
+}
+
+/// What came of one run.
+enum Ran<T> {
+    /// What it read was true, so that its outcome counts.
+    Done(Result<T>),
+    /// Somebody changed what it had read.
+    Lost(Error),
 }
 
 impl<'a> Transaction<'a> {
     /// On whose behalf it acts, and what has to be held. The name of an operation is of no use here: what was read
     /// says whether it happened.
     pub fn by(&mut self, by: By) {
+        self.author = None;
         self.by = by;
     }
 
@@ -130,13 +159,18 @@ impl<'a> Transaction<'a> {
         TransactionScope { transaction: self, name: name.to_owned() }
     }
 
-    fn commit(&self) -> Result<()> {
+    /// Applies the steps; the conflict if something that was read is not so any more.
+    fn commit(&self) -> Result<Option<Error>> {
         let by = self.board.checked_by(&self.by)?;
         if self.steps.is_empty() && by.fences.is_empty() {
-            return self.board.read(&self.wanted(), |tx| self.still_holds(tx));
+            return self.board.read(&self.wanted(), |tx| self.what_changed(tx));
         }
-        self.board.commit("transaction", &self.wanted(), |tx| {
-            self.still_holds(tx)?;
+        let mut lost = None;
+        let committed = self.board.commit("transaction", &self.wanted(), |tx| {
+            lost = self.what_changed(tx)?;
+            if lost.is_some() {
+                return Ok((Changes::new(), ()));
+            }
             let mut draft = Draft::new(self.board, tx, &by)?;
             for step in &self.steps {
                 match step {
@@ -145,7 +179,8 @@ impl<'a> Transaction<'a> {
                 }
             }
             Ok((draft.finish()?, ()))
-        })
+        });
+        committed.map(|()| lost)
     }
 
     fn wanted(&self) -> Vec<Wanted> {
@@ -153,22 +188,41 @@ impl<'a> Transaction<'a> {
         places.map(|(scope, key)| Wanted::Row(Key::Entry(scope.clone(), key.clone()))).collect()
     }
 
-    /// Refuses if anything that was read is not so any more.
-    fn still_holds(&self, tx: &dyn Tx) -> Result<()> {
+    /// The first thing that was read and is not so any more.
+    fn what_changed(&self, tx: &dyn Tx) -> Result<Option<Error>> {
         for ((scope, key), seen) in &self.read {
             let current = visible(tx, scope, key)?;
             if current.as_ref().map(|entry| entry.revision) != seen.as_ref().map(|entry| entry.revision) {
                 let expected = seen.as_ref().map_or(Revision::ZERO, |entry| entry.revision);
-                return Err(conflict(scope, key, expected, current.as_ref()));
+                return Ok(Some(conflict(scope, key, expected, current.as_ref())));
             }
         }
         for FoundBefore { scope, query, entries } in &self.found {
             let found = heads_of(&query.checked(scope)?.page(tx, scope)?.entries);
             if let Some(changed) = first_difference(entries, &found) {
-                return Err(changed_query(scope, changed, entries, &found));
+                return Ok(Some(changed_query(scope, changed, entries, &found)));
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Looks at what is under a write of its own: what the entry tells about that has to be true.
+    fn uncover(&mut self, place: &Place) {
+        if let Some(covered) = self.covered.remove(place) {
+            self.read.insert(place.clone(), covered);
+        }
+    }
+
+    /// Who will be named as the author.
+    fn author(&mut self) -> Result<String> {
+        if let Some(author) = &self.author {
+            return Ok(author.clone());
+        }
+        let by = self.board.checked_by(&self.by)?;
+        let author = self.board.read(&[], |tx| {
+            Ok(Draft::new(self.board, tx, &By { fences: Vec::new(), ..by.clone() })?.author)
+        })?;
+        Ok(self.author.insert(author).clone())
     }
 
     fn check_room(&self) -> Result<()> {
@@ -179,11 +233,17 @@ impl<'a> Transaction<'a> {
 impl TransactionScope<'_, '_> {
     /// The value of a key, with what this transaction did to it.
     pub fn read(&mut self, key: &str) -> Result<Option<Value>> {
-        Ok(self.entry(key)?.map(|entry| entry.value))
+        Ok(self.current(key)?.map(|entry| entry.value))
     }
 
-    /// The entry, with what this transaction did to it. What it wrote itself has no revision yet: zero stands there.
+    /// The entry, with what this transaction did to it. What it wrote itself has no revision yet: zero stands there, and
+    /// its version counts on from what could be seen, not from what was removed before.
     pub fn entry(&mut self, key: &str) -> Result<Option<Entry>> {
+        self.transaction.uncover(&(self.name.clone(), key.to_owned()));
+        self.current(key)
+    }
+
+    fn current(&mut self, key: &str) -> Result<Option<Entry>> {
         check_scope(&self.name)?;
         check_key(&self.name, key)?;
         let place = (self.name.clone(), key.to_owned());
@@ -199,18 +259,22 @@ impl TransactionScope<'_, '_> {
         Ok(entry)
     }
 
-    /// Writes an entry, once the transaction commits. Its conditions are looked at then, and here, for what is known.
+    /// Writes an entry, once the transaction commits. Its conditions are looked at then.
     pub fn write(&mut self, write: &Write) -> Result<()> {
+        check_scope(&self.name)?;
         refuse_reserved(&self.name)?;
         self.transaction.check_room()?;
         let board = self.transaction.board;
         let write = write.checked(&self.name, board.settings())?;
         let place = (self.name.clone(), write.key.clone());
         let known = self.transaction.own.get(&place).or_else(|| self.transaction.read.get(&place));
-        let before = match known {
-            Some(known) => known.clone(),
+        let before = if let Some(known) = known {
+            known.clone()
+        } else {
             // Nobody asked what is there: a write that does not depend on it can't conflict over it.
-            None => board.read(&[], |tx| visible(tx, &place.0, &place.1))?,
+            let covered = board.read(&[], |tx| visible(tx, &place.0, &place.1))?;
+            self.transaction.covered.insert(place.clone(), covered.clone());
+            covered
         };
         let version = before.as_ref().map_or(0, |before| before.version) + 1;
         let conditions = Write { if_absent: false, if_revision: None, ..write.clone() };
@@ -218,7 +282,10 @@ impl TransactionScope<'_, '_> {
         let now = board.clock().now();
         let mut entry =
             conditions.decide(before.as_ref(), &self.name, version, Revision::ZERO, session, now)?;
-        entry.updated_by = self.transaction.by.author.clone().unwrap_or_default();
+        entry.updated_by = self.transaction.author()?;
+        if before.is_none() {
+            entry.created_by.clone_from(&entry.updated_by);
+        }
         self.transaction.own.insert(place, Some(entry));
         self.transaction.steps.push(Step::Write(self.name.clone(), write));
         Ok(())
@@ -228,7 +295,7 @@ impl TransactionScope<'_, '_> {
     pub fn delete(&mut self, key: &str) -> Result<bool> {
         refuse_reserved(&self.name)?;
         self.transaction.check_room()?;
-        if self.entry(key)?.is_none() {
+        if self.current(key)?.is_none() {
             return Ok(false);
         }
         self.transaction.own.insert((self.name.clone(), key.to_owned()), None);
@@ -252,7 +319,12 @@ impl TransactionScope<'_, '_> {
         });
         entries.retain(|entry| !transaction.own.contains_key(&(name.clone(), entry.key.clone())));
         let own = transaction.own.iter().filter(|((scope, _), _)| scope == name);
-        entries.extend(own.filter_map(|(_, entry)| entry.clone()).filter(|entry| checked.fits(entry)));
+        let own: Vec<_> =
+            own.filter_map(|(_, entry)| entry.clone()).filter(|entry| checked.fits(entry)).collect();
+        for entry in &own {
+            transaction.uncover(&(name.clone(), entry.key.clone()));
+        }
+        entries.extend(own);
         Ok(query.checked(&self.name)?.part_of(entries))
     }
 }

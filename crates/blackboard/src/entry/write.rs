@@ -173,8 +173,8 @@ impl Write {
     pub(crate) fn checked(&self, scope: &str, settings: &Settings) -> Result<Write> {
         check_key(scope, &self.key)?;
         self.value.check_size(settings.max_value_bytes)?;
-        if self.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Err(Error::invalid("a time to live of nothing would never be seen"));
+        if self.ttl.is_some_and(|ttl| ttl.as_millis() == 0) {
+            return Err(Error::invalid("what lives for less than a millisecond would never be seen"));
         }
         let tags = tag_set(self.tags.clone())?;
         let stored = tags.iter().map(String::as_str).chain([self.key.as_str(), self.value.as_str()]);
@@ -192,7 +192,7 @@ impl Write {
         session: Option<&str>,
         now: Timestamp,
     ) -> Result<Entry> {
-        self.condition_holds(before)?;
+        self.condition_holds(scope, before)?;
         let leased = before.and_then(|before| before.session_id.clone());
         let session_id = leased.clone().or_else(|| session.filter(|_| self.lease).map(str::to_owned));
         let fence = match leased {
@@ -203,7 +203,7 @@ impl Write {
         let mut expires_at = self.ttl.map(|ttl| now.plus(ttl));
         if let Some(before) = before.filter(|_| self.merge) {
             tags = tag_set(tags.into_iter().chain(before.tags.iter().cloned()).collect())?;
-            metadata = merged(before.metadata.as_ref(), metadata);
+            metadata = merged(before.metadata.as_ref(), metadata)?;
             expires_at = expires_at.or(before.expires_at);
         }
         Ok(Entry {
@@ -224,27 +224,23 @@ impl Write {
         })
     }
 
-    fn condition_holds(&self, before: Option<&Entry>) -> Result<()> {
+    fn condition_holds(&self, scope: &str, before: Option<&Entry>) -> Result<()> {
         if let Some(before) = before.filter(|_| self.if_absent) {
             return Err(exists(before));
         }
         match self.if_revision {
             Some(expected) if expected != before.map_or(Revision::ZERO, |before| before.revision) => {
-                Err(conflict(before.map_or("", |before| &before.scope), &self.key, expected, before))
+                Err(conflict(scope, &self.key, expected, before))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Option<Metadata> {
+fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Result<Option<Metadata>> {
     match (before, after) {
-        (Some(before), Some(after)) => {
-            let mut map = before.to_map();
-            map.extend(after.to_map());
-            Some(map.into())
-        }
-        (before, after) => after.or_else(|| before.cloned()),
+        (Some(before), Some(after)) => before.merged_with(&after).map(Some),
+        (before, after) => Ok(after.or_else(|| before.cloned())),
     }
 }
 

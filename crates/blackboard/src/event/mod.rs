@@ -1,16 +1,32 @@
 //! Events: the board's only log.
 //!
 //! Every change of shared state commits together with the events that tell of it. An event's id is the revision
-//! of the board at which it happened. `observe` reads the log from a cursor.
+//! of the board at which it happened. `observe` reads the log from a cursor, `subscribe` goes on reading it.
+//!
+//! | File | What it is about |
+//! |---|---|
+//! | `observe.rs` | what happened since one last looked |
+//! | `subscribe.rs`, `subscriber.rs` | following the log: as an iterator, on a thread of its own, through a channel |
+//! | `filter.rs` | which events a reader wants |
+//! | `scan.rs`, `change.rs` | reading the log in whole commits, with what its events carry |
 
+mod change;
+mod filter;
 mod observe;
+mod scan;
+mod subscribe;
+mod subscriber;
 
 use std::fmt;
 
 use serde::Serialize;
 
+pub use self::change::EntryChange;
+pub use self::filter::{Custom, EventKind, Filter, Filters};
 pub(crate) use self::observe::is_ahead;
 pub use self::observe::{Batch, Events, Observation, Since};
+pub use self::subscribe::{Start, StopHandle, Subscribe, Subscription};
+pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;
 use crate::entry::EntryVersion;
 use crate::metadata::Metadata;
@@ -167,6 +183,9 @@ pub struct Event {
     pub metadata: Option<Metadata>,
     /// The first event of the same commit.
     pub commit_id: Revision,
+    /// What happened to an entry, if it is about one. Readers of the log get it; engines do not store it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Box<EntryChange>>,
 }
 
 /// An event that has no id and no time yet.
@@ -234,7 +253,18 @@ impl NewEvent {
     /// The event with the id and time that the commit gave it.
     pub(crate) fn at(self, id: Revision, commit_id: Revision, timestamp: Timestamp) -> Event {
         let NewEvent { event_type, actor_id, target_id, target_type, summary, metadata, .. } = self;
-        Event { id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id }
+        Event {
+            id,
+            timestamp,
+            event_type,
+            actor_id,
+            target_id,
+            target_type,
+            summary,
+            metadata,
+            commit_id,
+            entry: None,
+        }
     }
 }
 

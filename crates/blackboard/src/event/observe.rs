@@ -1,12 +1,13 @@
 //! `observe`: what happened since one last looked.
 
-use super::{Event, EventType};
+use super::scan::scan;
+use super::{Event, EventType, Filter, Filters};
 use crate::agent::existing as existing_agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Page, Wanted};
+use crate::store::{Changes, Cursor, Key, Patience, Tx, Wanted};
 
 /// The log of a board: `board.events()`.
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ pub enum Since {
 }
 
 /// What is to be read: from where, up to where.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Observation {
     /// What was read before.
     pub after: Revision,
@@ -41,16 +42,16 @@ pub struct Observation {
     pub until: Revision,
     /// Whether events had been pruned before the observation began that its reader had not read.
     pub compacted: bool,
-    /// Only these kinds; all if empty.
-    pub types: Vec<EventType>,
+    /// Which events are wanted.
+    pub filters: Filters,
 }
 
 /// A part of what is to be read: whole commits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// The events; none if all that was left has been pruned.
+    /// The events; none if all that was left has been pruned, or if none of what was looked at is wanted.
     pub events: Vec<Event>,
-    /// Where the next batch starts: the last of them.
+    /// Where the next batch starts: the last that was looked at.
     pub last: Revision,
     /// Whether events were pruned between the last batch and this one.
     pub compacted: bool,
@@ -69,6 +70,28 @@ impl Events<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn observe(&self, since: &Since, types: &[EventType]) -> Result<Observation> {
+        match types {
+            [] => self.observe_some(since, &[]),
+            types => self.observe_some(since, &[Filter::of_types(types.iter().cloned())]),
+        }
+    }
+
+    /// As [`Events::observe`], with filters: an event is wanted if one of them wants it, or if there is none.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}, event::{Filter, Since}, Revision};
+    /// # let board = Board::memory();
+    /// board.scope("team-1").write(&Write::new("task:1", Value::of("open")?))?;
+    /// board.scope("team-1").write(&Write::new("note", Value::of("hello")?))?;
+    /// let tasks = [Filter::of_keys("task:*")];
+    /// let observation = board.events().observe_some(&Since::Revision(Revision::ZERO), &tasks)?;
+    /// let batch = board.events().next(&observation, observation.after, 100)?.unwrap();
+    /// let change = batch.events[0].entry.as_ref().unwrap();
+    /// assert_eq!((batch.events.len(), change.value.clone()), (1, Some(Value::of("open")?)));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn observe_some(&self, since: &Since, filters: &[Filter]) -> Result<Observation> {
+        let filters = Filters::new(filters)?;
         let wanted = match since {
             Since::Cursor { session, reader } => vec![
                 Wanted::Row(Key::Cursor(session.clone(), reader.clone())),
@@ -80,12 +103,8 @@ impl Events<'_> {
             let until = tx.revision()?;
             let (after, time) = match since {
                 Since::Cursor { session, reader } => {
-                    if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.clone(), reader.clone()))? {
-                        (cursor.revision, Some(cursor.updated_at))
-                    } else {
-                        let agent = existing_agent(tx, session)?;
-                        (agent.joined, Some(agent.started_at))
-                    }
+                    let (revision, time) = place_of(tx, session, reader)?;
+                    (revision, Some(time))
                 }
                 Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
                 Since::Revision(revision) => (*revision, None),
@@ -95,40 +114,68 @@ impl Events<'_> {
             }
             let floor = tx.floor()?;
             let compacted = after < floor && !matches!(since, Since::Moment(_));
-            Ok(Observation { after: after.max(floor), since: time, until, compacted, types: types.to_vec() })
+            Ok(Observation {
+                after: after.max(floor),
+                since: time,
+                until,
+                compacted,
+                filters: filters.clone(),
+            })
         })
     }
 
-    /// The next events after `after`, about `limit` of them; `None` at the end. Nothing is held between two calls, so a
-    /// slow reader is in nobody's way; what was pruned in the meantime is said in the batch.
+    /// The next events after `after`, about `limit` of them, or fewer if their values are large; `None` at the end.
+    /// Nothing is held between two calls, so a slow reader is in nobody's way; what was pruned in the meantime is said
+    /// in the batch. A batch may be empty where events were looked at and none was wanted.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
-        let page = Page { after, until: observation.until, types: &observation.types, limit };
-        let (events, floor) = self.board.read(&[], |tx| Ok((tx.events(&page)?, tx.floor()?)))?;
+        let Observation { until, filters, .. } = observation;
+        let (scanned, floor) =
+            self.board.read(&[], |tx| Ok((scan(tx, after, *until, filters, limit)?, tx.floor()?)))?;
         // What was pruned after the end of the observation is none of its business.
-        let floor = floor.min(observation.until);
+        let floor = floor.min(*until);
         let compacted = after < floor;
-        let last = events.last().map(|event| event.id).or(compacted.then_some(floor));
-        Ok(last.map(|last| Batch { events, last, compacted }))
+        let last = scanned.last.or(compacted.then_some(floor));
+        Ok(last.map(|last| Batch { events: scanned.events(), last, compacted }))
     }
 
     /// Stores how far a reader has read, once that was written out. Never waits: if somebody writes at this moment,
     /// the reader sees its last batch again. A cursor never goes back.
     pub fn advance(&self, session: &str, reader: &str, revision: Revision) -> Result<()> {
-        let key = Key::Cursor(session.to_owned(), reader.to_owned());
-        self.board.try_commit("advance cursor", &[Wanted::Row(key.clone())], |tx| {
+        self.advance_patiently(Patience::Never, session, reader, revision).map(drop)
+    }
+
+    /// Stores how far a reader has read, and says how far it is known to have read then.
+    pub(super) fn advance_patiently(
+        self,
+        patience: Patience,
+        owner: &str,
+        reader: &str,
+        revision: Revision,
+    ) -> Result<Revision> {
+        let key = Key::Cursor(owner.to_owned(), reader.to_owned());
+        self.board.commit_patiently(patience, "advance cursor", &[Wanted::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
-            let known = tx.row::<Cursor>(&key)?;
-            if known.is_none_or(|cursor| cursor.revision < revision) {
+            let known = tx.row::<Cursor>(&key)?.map(|cursor| cursor.revision);
+            if known.is_none_or(|known| known < revision) {
                 changes.put(Cursor {
-                    owner: session.to_owned(),
+                    owner: owner.to_owned(),
                     reader: reader.to_owned(),
                     revision,
                     updated_at: tx.now(),
                 });
             }
-            Ok((changes, ()))
+            Ok((changes, known.map_or(revision, |known| known.max(revision))))
         })
     }
+}
+
+/// How far a reader of a session has read, and when that was. Its first reading starts at its registration.
+pub(super) fn place_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Revision, Timestamp)> {
+    if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.to_owned(), reader.to_owned()))? {
+        return Ok((cursor.revision, cursor.updated_at));
+    }
+    let agent = existing_agent(tx, session)?;
+    Ok((agent.joined, agent.started_at))
 }
 
 pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {

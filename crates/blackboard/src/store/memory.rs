@@ -213,10 +213,11 @@ impl State {
             }
             self.events.push(event.at(id, first, timestamp));
         }
-        if let Some(until) = changes.trim_events {
+        // Somebody else may have cut the same part, or more.
+        if let Some(until) = changes.trim_events.filter(|until| *until > self.floor) {
             self.trim_versions(until);
             self.events.retain(|event| event.id > until);
-            self.floor = self.floor.max(until);
+            self.floor = until;
         }
         let trimmed_heartbeats = changes.trim_heartbeats.map_or(0, |(before, limit)| {
             self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()

@@ -44,7 +44,7 @@ use crate::status::Room;
 
 /// What stores a board.
 pub trait Store: Send + Sync {
-    /// Runs `f` once on one state of the board.
+    /// Runs `f` on one state of the board. If it wants more than it said, it may run again, on another state.
     fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
     /// Runs `f`, and commits what it returned. See the module's documentation for what is promised.

@@ -10,6 +10,7 @@ use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Changes, Commit, Committed, Store, Tx, Wanted};
 use blackboard::{Board, Revision, Settings};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -125,9 +126,11 @@ impl Scratch {
     }
 }
 
-/// A connection to any database, as one would open it by hand: durable as ours, foreign keys checked.
+/// A connection to any database, as whoever knows SQLite well would open it by hand: durable as ours, foreign keys
+/// checked, and without preparing a statement again whenever other values are bound to it.
 pub fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON")?;
     Ok(connection)

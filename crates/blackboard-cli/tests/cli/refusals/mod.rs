@@ -17,13 +17,13 @@ use rusqlite::Connection;
 pub use self::calls::{CALLS, READING};
 use self::calls::{can_end_with, provoke};
 use self::stage::Stage;
+pub use self::stage::write_transactions;
 use crate::scratch::{Output, commands};
 
 /// Codes that no command of the program can be brought to end with, and why.
 const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::DiskFull, "needs a file system without room, which `cargo xtask torture` makes"),
     (Code::Internal, "would be a bug of this program"),
-    (Code::Conflict, "SQLite runs one writer at a time; only optimistic engines lose against others"),
 ];
 
 /// The words in which a lower layer would speak, and those of a crash.

@@ -15,6 +15,15 @@ use crate::scratch::{Scratch, dead_process, with_options};
 const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
+/// What `txn` is asked to do.
+const TRANSACTIONS: [(&str, &str); 5] = [
+    ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
+    ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),
+    ("leased.json", r#"{"then":[{"write":{"key":"leased","value":1}}]}"#),
+    ("absent.json", r#"{"then":[{"write":{"key":"fact","value":1,"if_absent":true}}]}"#),
+    ("compare.json", r#"{"compare":[{"key":"fact","exists":false}],"then":[]}"#),
+];
+
 /// A board on which everything can go wrong that depends on what is there.
 pub struct Stage {
     pub scratch: Scratch,
@@ -42,6 +51,9 @@ impl Stage {
             &["work", "block", "stuck", "--blocked-by", "open"],
             &["work", "claim", "done", "--title", "Done", "--session", "ivy"],
             &["work", "complete", "done", "--session", "ivy"],
+            &["write", "fact", "1"],
+            &["write", "leased", "1", "--lease", "--session", "ivy"],
+            &["write", "leased-list", "[]", "--lease", "--session", "ivy"],
             &["lock", "acquire", "deploy", "--session", "ivy"],
             &["file", "reserve", "src/", "--session", "ivy"],
             &["observe", "--session", "pale"],
@@ -52,6 +64,9 @@ impl Stage {
         // As if the reader had come from another board.
         let database = Connection::open(scratch.database()).unwrap();
         database.execute("UPDATE cursors SET revision = 1000", []).unwrap();
+        // As if the beginning of the log had been pruned.
+        database.execute("DELETE FROM events WHERE id = 1", []).unwrap();
+        write_transactions(&scratch);
         Stage { scratch, damaged: OnceLock::new() }
     }
 
@@ -132,6 +147,13 @@ impl Stage {
             }
         }
         file
+    }
+}
+
+/// Writes the files that calls of `txn` name.
+pub fn write_transactions(scratch: &Scratch) {
+    for (name, transaction) in TRANSACTIONS {
+        fs::write(scratch.path().join(name), transaction).unwrap();
     }
 }
 

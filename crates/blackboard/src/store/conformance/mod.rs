@@ -7,9 +7,16 @@ mod agents;
 mod claims;
 mod commits;
 mod dependencies;
+mod entries;
+mod entry_history;
+mod entry_limits;
+mod entry_queries;
+mod expiry;
+mod fences;
 mod files;
 mod heartbeats;
 mod items;
+mod leases;
 mod locks;
 mod log;
 mod optimism;
@@ -17,9 +24,12 @@ mod overview;
 mod projects;
 mod prune;
 mod ranges;
+mod subscriptions;
 mod sweep;
 mod sweep_clock;
+mod transactions;
 mod wait;
+mod wait_for_key;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +40,7 @@ use super::sqlite::{Sqlite, SqliteOptions};
 use super::{Commit, Committed, Memory, Page, Patience, Row, Store};
 use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
 use crate::clock::{Clock, FixedClock, Timestamp};
-use crate::entry::{Entry, Value};
+use crate::entry::{By, Entry, Scope, Value, Write, Written};
 use crate::error::{Code, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::id::CountingIds;
@@ -177,6 +187,29 @@ impl Fixture {
         self.board.work().status(id).unwrap().item
     }
 
+    /// The entries of the scope that most tests are about.
+    fn scope(&self) -> Scope<'_> {
+        self.board.scope("team")
+    }
+
+    /// The same on behalf of a session.
+    fn scope_of(&self, session: &str) -> Scope<'_> {
+        self.scope().by(By::session(session))
+    }
+
+    fn write(&self, key: &str, value: &str) -> Written {
+        self.scope().write(&a_write(key, value)).unwrap()
+    }
+
+    fn entry(&self, key: &str) -> Option<Entry> {
+        self.scope().entry(key).unwrap()
+    }
+
+    /// The value of a key, as its text.
+    fn value(&self, key: &str) -> Option<String> {
+        self.scope().read(key).unwrap().map(|value| value.as_str().to_owned())
+    }
+
     fn sweep(&self) -> Swept {
         self.board.sweep(&Sweep::default()).unwrap()
     }
@@ -224,6 +257,14 @@ impl Fixture {
 
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn json(text: &str) -> Value {
+    Value::parse(text, usize::MAX).unwrap()
+}
+
+fn a_write(key: &str, value: &str) -> Write {
+    Write::new(key, json(value))
 }
 
 /// The code of an error that had to come.

@@ -154,24 +154,11 @@ static ENTRIES: Table = Table::new("entries", &["scope", "key", "revision", "exp
     .joined("entries CROSS JOIN entry_versions USING (revision)", VERSION_COLUMNS);
 static TOMBSTONES: Table = Table::new("entry_tombstones", &["scope", "key", "version", "revision"], 2);
 
-/// The columns of a version, in the order of [`version_from`].
-const VERSION_COLUMNS: &[&str] = &[
-    "entry_versions.revision",
-    "entry_versions.previous",
-    "entry_versions.scope",
-    "entry_versions.key",
-    "entry_versions.version",
-    "entry_versions.value",
-    "entry_versions.created_at",
-    "entry_versions.created_by",
-    "entry_versions.updated_at",
-    "entry_versions.updated_by",
-    "entry_versions.expires_at",
-    "entry_versions.tags",
-    "entry_versions.metadata",
-    "entry_versions.session_id",
-    "entry_versions.fence",
-];
+/// The columns of a version, in the order of [`version_from`]: the one in which the schema makes them. Their names would
+/// cost more, each time a statement is looked up by its text, than reading them.
+const VERSION_COLUMNS: &[&str] = &["entry_versions.*"];
+
+const VERSION_COLUMN_COUNT: usize = 15;
 
 /// The table of a key, and the values of its key columns.
 pub(super) fn table_of(key: &Key) -> (&'static Table, Vec<&str>) {
@@ -332,7 +319,7 @@ pub(super) const INSERT_VERSION: &str = "INSERT INTO entry_versions (revision, p
 pub(super) fn version_cells<'row>(
     version: &'row EntryVersion,
     tags: Option<&'row str>,
-) -> [Cell<'row>; VERSION_COLUMNS.len()] {
+) -> [Cell<'row>; VERSION_COLUMN_COUNT] {
     let entry = &version.entry;
     [
         revision(entry.revision),
@@ -358,9 +345,7 @@ fn counted(version: u64) -> i64 {
 }
 
 /// The statement that reads a version by its revision.
-pub(super) fn version_query() -> String {
-    format!("SELECT {} FROM entry_versions WHERE revision = ?", VERSION_COLUMNS.join(", "))
-}
+pub(super) const VERSION_QUERY: &str = "SELECT * FROM entry_versions WHERE revision = ?";
 
 /// A version, from [`VERSION_COLUMNS`].
 pub(super) fn version_from(row: &rusqlite::Row<'_>) -> Result<EntryVersion> {
@@ -592,6 +577,7 @@ pub(super) fn event_from(row: &rusqlite::Row<'_>) -> Result<Event> {
         summary: cells.text(6)?,
         metadata: cells.metadata(7)?,
         commit_id: cells.revision(8)?,
+        entry: None,
     })
 }
 

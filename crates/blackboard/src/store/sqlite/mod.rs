@@ -219,8 +219,17 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         let connection = self.take()?;
+        if let [Wanted::Row(_)] = wanted {
+            let transaction = Transaction::read_one(&connection, &self.path, self.clock.now());
+            let outcome = f(&transaction);
+            if !transaction.wanted_more() {
+                drop(transaction);
+                self.put_back(connection);
+                return outcome;
+            }
+        }
         let transaction = Transaction::read(&connection, &self.path, self.clock.now())?;
         let outcome = f(&transaction);
         drop(transaction);

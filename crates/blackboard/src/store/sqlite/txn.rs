@@ -1,6 +1,6 @@
 //! One transaction: reading rows and the log, and applying changes.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
 
-use super::columns::{self, Cell, EVENT_COLUMNS, Table};
+use super::columns::{self, Cell as Column, EVENT_COLUMNS, Table};
 use super::{faults, schema};
 use crate::clock::Timestamp;
 use crate::entry::{Entry, EntryHead, EntryVersion};
@@ -31,6 +31,17 @@ pub(super) struct Transaction<'a> {
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
     open: bool,
+    /// Of a reader who said that it wants one row: how many it got. One statement is one state of the board without a
+    /// transaction, and two more statements for its beginning and end would cost as much again.
+    single: Option<Cell<Single>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Single {
+    NotYet,
+    Read,
+    /// It wanted more after all.
+    WantedMore,
 }
 
 impl<'a> Transaction<'a> {
@@ -45,6 +56,19 @@ impl<'a> Transaction<'a> {
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| faults::translate(path, error))?;
         Ok(Transaction::begun(connection, path, now, false))
+    }
+
+    /// For a reader who wants one row. If it turns out to want more, nothing is read and [`Transaction::wanted_more`]
+    /// says so.
+    pub(super) fn read_one(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Transaction<'a> {
+        let mut transaction = Transaction::begun(connection, path, now, false);
+        transaction.single = Some(Cell::new(Single::NotYet));
+        transaction
+    }
+
+    /// Whether somebody who said that it wants one row wanted more, and has to begin anew in a transaction.
+    pub(super) fn wanted_more(&self) -> bool {
+        self.single.as_ref().is_some_and(|single| single.get() == Single::WantedMore)
     }
 
     /// Takes over a write transaction that the queue has begun.
@@ -69,6 +93,7 @@ impl<'a> Transaction<'a> {
             writes,
             last_event: OnceCell::new(),
             open: true,
+            single: None,
         }
     }
 
@@ -123,7 +148,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn update(&self, table: &Table, before: &[Cell<'_>], after: &[Cell<'_>]) -> Result<()> {
+    fn update(&self, table: &Table, before: &[Column<'_>], after: &[Column<'_>]) -> Result<()> {
         let changed: Vec<usize> =
             (0..after.len()).filter(|&column| before[column] != after[column]).collect();
         if changed.is_empty() {
@@ -282,6 +307,13 @@ impl<'a> Transaction<'a> {
     }
 
     fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        if let Some(single) = &self.single {
+            let is_first = single.get() == Single::NotYet;
+            single.set(if is_first { Single::Read } else { Single::WantedMore });
+            if !is_first {
+                return Err(Fault::new(Code::Internal, "more than one row is read").into());
+            }
+        }
         self.connection.prepare_cached(sql).map_err(|error| self.fault(error))
     }
 
@@ -443,7 +475,7 @@ impl Tx for Transaction<'_> {
     }
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
-        let mut statement = self.prepare(&columns::version_query())?;
+        let mut statement = self.prepare(columns::VERSION_QUERY)?;
         let mut rows = statement.query(params![revision.get()]).map_err(|error| self.fault(error))?;
         match rows.next().map_err(|error| self.fault(error))? {
             Some(row) => columns::version_from(row).map(Some),

@@ -1,0 +1,49 @@
+//! `blackboard clear`
+
+use blackboard::Result;
+use blackboard::entry::Query;
+
+use crate::commands::Run;
+use crate::commands::arguments::{Acting, InScope};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::entry::{ClearedEntries, WouldClear};
+
+/// Delete every key that fits a pattern
+///
+/// All of them go at one moment, or none: one that another session holds (exit 4) keeps the others. In a pattern * stands
+/// for any characters, ? for one, and [abc] for one of these.
+///
+/// Examples:
+///   blackboard clear 'cache:*' --dry-run
+///   blackboard clear 'cache:*'
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Clear {
+    /// The pattern; in quotation marks, so that the shell leaves it alone
+    pattern: String,
+
+    /// Show what would go, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    scope: InScope,
+
+    #[command(flatten)]
+    acting: Acting,
+}
+
+impl Run for Clear {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let scope = context.scope(&self.scope)?;
+        if self.dry_run {
+            let query = Query { pattern: Some(self.pattern), ..Query::default() };
+            let keys = context.reading()?.scope(&scope).list(&query)?;
+            let keys = keys.into_iter().map(|listed| listed.key).collect();
+            return Ok(Outcome::new(WouldClear { scope, keys }));
+        }
+        let (board, by) = context.writing_by(self.acting)?;
+        Ok(Outcome::new(ClearedEntries(board.scope(&scope).by(by).clear(&self.pattern)?)))
+    }
+}

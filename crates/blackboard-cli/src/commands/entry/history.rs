@@ -1,0 +1,55 @@
+//! `blackboard history`
+
+use blackboard::entry::EntryVersion;
+use blackboard::event::{Event, Since};
+use blackboard::{Board, Result};
+
+use crate::commands::Run;
+use crate::commands::arguments::{InScope, at_least_one};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::entry::{Change, KeyHistory};
+
+/// Show what was under a key, the newest first
+///
+/// Writes, deletions and expiries, as far back as the log is kept. `read --as-of REVISION` shows one of them whole.
+///
+/// Examples:
+///   blackboard history task:analyze_q4
+///   blackboard history counter --limit 100 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct History {
+    /// The key
+    key: String,
+
+    /// No more than this many
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = 20)]
+    limit: usize,
+
+    #[command(flatten)]
+    scope: InScope,
+}
+
+impl Run for History {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let name = context.scope(&self.scope)?;
+        let board = context.reading()?;
+        let history = board.scope(&name).history(&self.key, self.limit)?;
+        let changes = history.versions.into_iter().map(|version| {
+            let removal = if version.removed { event_of(&board, &version)? } else { None };
+            Ok(Change { version, removal })
+        });
+        let changes = changes.collect::<Result<_>>()?;
+        Ok(Outcome::new(KeyHistory { changes, compacted: history.compacted }))
+    }
+}
+
+/// The event of a version, which knows how an entry was removed and when; `None` once it was pruned.
+fn event_of(board: &Board, version: &EntryVersion) -> Result<Option<Event>> {
+    let revision = version.entry.revision;
+    let mut observation = board.events().observe(&Since::Revision(revision.previous()), &[])?;
+    observation.until = revision;
+    let batch = board.events().next(&observation, revision.previous(), 1)?;
+    Ok(batch.and_then(|batch| batch.events.into_iter().find(|event| event.id == revision)))
+}

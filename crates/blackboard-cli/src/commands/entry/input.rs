@@ -1,0 +1,101 @@
+//! Where a value comes from: the command line, a file or standard input, never more of it than can be stored.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use blackboard::entry::Value;
+use blackboard::{Code, Error, Fault, Refusal, Result};
+
+use crate::output::shortened;
+
+/// How much more than is allowed is read: white space around a value is not counted.
+const SLACK: usize = 64 * 1024;
+
+/// A value, as an argument or from somewhere else.
+#[derive(clap::Args, Debug)]
+pub struct Given {
+    /// The value: JSON if it is JSON, any other text is a string; - reads standard input
+    #[arg(value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "file")]
+    value: Option<String>,
+
+    /// Read the value from this file; - is standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The value is a string, even if it is JSON
+    #[arg(long)]
+    string: bool,
+}
+
+impl Given {
+    /// The value, if one was given to `command`.
+    pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
+        let text = match (self.value, self.file) {
+            (Some(text), _) if !self.string && looks_like_an_option(&text) => {
+                return Err(Refusal::new(
+                    Code::Usage,
+                    format!("{command} has no option {}", shortened(&text, 100)),
+                )
+                .hint("if it is the value, add --string")
+                .into());
+            }
+            (Some(text), _) if text != "-" => text,
+            (Some(_), _) => read_text(Path::new("-"), max_bytes)?,
+            (None, Some(file)) => read_text(&file, max_bytes)?,
+            (None, None) => {
+                return Err(Refusal::new(Code::Usage, format!("{command} requires KEY and VALUE"))
+                    .hint("VALUE may be - for standard input, and --file F takes it from a file")
+                    .into());
+            }
+        };
+        if !self.string {
+            return Value::from_text_or_string(&text, max_bytes);
+        }
+        let value = Value::of(&text)?;
+        value.check_size(max_bytes)?;
+        Ok(value)
+    }
+}
+
+/// A misspelt option must not become the value of a key. A single dash is different: numbers begin with it.
+fn looks_like_an_option(text: &str) -> bool {
+    text.strip_prefix("--").is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()))
+}
+
+/// The text of a file, or of standard input for `-`, of about `max_bytes` at most, without the line break at its end: nearly every program writes one,
+/// and nearly nobody means it.
+pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
+    let (name, read) = if file.as_os_str() == OsStr::new("-") {
+        ("standard input".to_owned(), read_at_most(io::stdin().lock(), max_bytes))
+    } else {
+        let read = File::open(file).and_then(|file| read_at_most(file, max_bytes));
+        (file.display().to_string(), read)
+    };
+    let bytes = read.map_err(|error| Fault::new(Code::Io, format!("{name} can't be read")).because(error))?;
+    if bytes.len() > max_bytes.saturating_add(SLACK) {
+        let message = format!("{name} has more than the {max_bytes} bytes that are allowed");
+        return Err(Refusal::new(Code::InvalidValue, message)
+            .hint("store its path instead, or split it over several keys")
+            .detail("allowed_bytes", max_bytes)
+            .into());
+    }
+    let mut text =
+        String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name} is not text in UTF-8")))?;
+    for line_break in ["\n", "\r"] {
+        if text.ends_with(line_break) {
+            text.pop();
+        } else {
+            break;
+        }
+    }
+    Ok(text)
+}
+
+/// No more than what tells that it is too much.
+fn read_at_most(source: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take((max_bytes.saturating_add(SLACK)) as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,58 @@
+//! Commands on entries: facts that agents share, each a JSON value under a key of a scope.
+
+pub mod append;
+pub mod clear;
+pub mod delete;
+pub mod history;
+pub mod increment;
+mod input;
+pub mod list;
+pub mod query;
+pub mod read;
+pub mod snapshot;
+pub mod txn;
+pub mod wait;
+pub mod write;
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::duration::parse_since;
+use blackboard::entry::Query;
+use blackboard::{Result, Revision};
+
+use crate::commands::arguments::trimmed;
+
+/// Which entries, beside the pattern that their keys fit. Every condition has to hold.
+#[derive(clap::Args, Debug)]
+pub struct Matching {
+    /// Keys that start with this
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+
+    /// Entries with this tag; several, or a list with commas: with all of them
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = trimmed::<String>)]
+    tags: Vec<String>,
+
+    /// Entries that this author wrote last
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+
+    /// Entries written from then on: 90s, 15m, 1h, 2d ago, or an ISO 8601 time
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+}
+
+impl Matching {
+    fn query(self, pattern: Option<String>) -> Result<Query> {
+        let since = self.since.map(|since| parse_since(&since, SystemClock.now())).transpose()?;
+        let Matching { prefix, tags, author, .. } = self;
+        Ok(Query { pattern, prefix, tags, author, updated_since: since, ..Query::default() })
+    }
+}
+
+/// Parses a revision.
+pub(super) fn revision(text: &str) -> Result<Revision, String> {
+    match text.trim().parse() {
+        Ok(id) if id >= 0 => Ok(Revision::new(id)),
+        _ => Err("a revision is a whole number from 0 on, as `read` and `write` show it".to_owned()),
+    }
+}

@@ -1,0 +1,53 @@
+//! `blackboard read`
+
+use blackboard::{Code, Result, Revision};
+
+use super::revision;
+use crate::commands::Run;
+use crate::commands::arguments::InScope;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::entry::{BareValue, Missing, ReadEntry};
+
+/// Show the value under a key
+///
+/// If there is no such key it prints null, exactly that, and ends with exit code 3. With --json it is the entry itself.
+///
+/// Examples:
+///   blackboard read cache:monthly_metrics
+///   blackboard read cache:monthly_metrics --value | jq .revenue
+///   blackboard read counter --as-of 41 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Read {
+    /// The key
+    key: String,
+
+    /// The value alone, as it came
+    #[arg(long)]
+    value: bool,
+
+    /// As it was at this revision of the board
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
+    as_of: Option<Revision>,
+
+    #[command(flatten)]
+    scope: InScope,
+}
+
+impl Run for Read {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let name = context.scope(&self.scope)?;
+        let board = context.reading()?;
+        let scope = board.scope(&name);
+        let found = match self.as_of {
+            Some(revision) => scope.entry_as_of(&self.key, revision)?,
+            None => scope.entry(&self.key)?,
+        };
+        Ok(match found {
+            None => Outcome::new(Missing).that_means(Code::EntryNotFound),
+            Some(entry) if self.value => Outcome::new(BareValue(entry.value)),
+            Some(entry) => Outcome::new(ReadEntry(entry)),
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! `blackboard txn`
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use blackboard::entry::{Compare, Condition, Operation, Test, Value, Write};
+use blackboard::{Code, Error, Metadata, Refusal, Result, Revision, duration};
+use serde::{Deserialize, Deserializer, de};
+
+use super::input::read_text;
+use crate::commands::Run;
+use crate::commands::arguments::{Acting, InScope};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::entry::ComparedEntries;
+use crate::output::shortened;
+
+/// How much is read: what one commit may write, and the words around it.
+const MAX_BYTES: usize = 80 * 1024 * 1024;
+
+/// Change many keys at one moment, if what is expected is so
+///
+/// Takes one JSON object from standard input or --file, with these lists, each of which may be left out:
+///
+///   "compare": {"key", and one of "exists", "revision", "version", "value"}
+///
+///   "then": {"write": {"key", "value"}}, {"delete": {"key"}} or {"read": {"key"}}
+///
+///   "else": the same
+///
+/// If every comparison holds, everything in "then" is done, else everything in "else"; without "else" that is refused
+/// (exit 4). All of it happens, or nothing. Each part may name its "scope". A write may also have "tags", "ttl" (seconds,
+/// or as in "1h"), "metadata", "merge", "if_absent", "if_revision" and "lease". A revision or version of 0 means that there is
+/// no such key.
+///
+/// Examples:
+///   echo '{"then":[{"write":{"key":"a","value":1}},{"delete":{"key":"b"}}]}' | blackboard txn
+///   blackboard txn --file move.json --fence lock:deploy=41 --op move-7 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Txn {
+    /// Read the transaction from this file instead of standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    scope: InScope,
+
+    #[command(flatten)]
+    acting: Acting,
+}
+
+impl Run for Txn {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let scope = context.scope(&self.scope)?;
+        let text = read_text(self.file.as_deref().unwrap_or(Path::new("-")), MAX_BYTES)?;
+        let compare = parse(&text, &scope)?;
+        // What was read may be large, and is not needed any more.
+        drop(text);
+        let (board, by) = context.writing_by(self.acting)?;
+        Ok(Outcome::new(ComparedEntries(board.compare(&compare, &by)?)))
+    }
+}
+
+/// Reads a transaction whose parts are in `scope` where they do not say otherwise.
+fn parse(text: &str, scope: &str) -> Result<Compare> {
+    if text.trim().is_empty() {
+        return Err(Refusal::new(Code::Usage, "txn requires a transaction on standard input or in --file")
+            .hint("see: blackboard txn --help")
+            .into());
+    }
+    let request: Request = serde_json::from_str(text).map_err(|error| {
+        let message = format!("the transaction can't be read: {}", shortened(&error.to_string(), 300));
+        Refusal::new(Code::InvalidValue, message).hint("see: blackboard txn --help")
+    })?;
+    let operations =
+        |parts: Vec<Part>| parts.into_iter().map(|part| part.operation(scope)).collect::<Result<Vec<_>>>();
+    Ok(Compare {
+        conditions: request.compare.into_iter().map(|at| at.condition(scope)).collect::<Result<_>>()?,
+        then: operations(request.then)?,
+        otherwise: request.otherwise.map(operations).transpose()?,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with \"compare\", \"then\" and \"else\"")]
+struct Request {
+    #[serde(default)]
+    compare: Vec<Comparison>,
+    #[serde(default)]
+    then: Vec<Part>,
+    #[serde(rename = "else")]
+    otherwise: Option<Vec<Part>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with \"key\" and what to compare")]
+struct Comparison {
+    scope: Option<String>,
+    key: String,
+    exists: Option<bool>,
+    revision: Option<i64>,
+    version: Option<u64>,
+    #[serde(default, deserialize_with = "present")]
+    value: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    Write(WritePart),
+    Delete(At),
+    Read(At),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with \"key\" and \"value\"")]
+struct WritePart {
+    scope: Option<String>,
+    key: String,
+    value: Value,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default, deserialize_with = "length")]
+    ttl: Option<Duration>,
+    metadata: Option<Value>,
+    #[serde(default)]
+    merge: bool,
+    #[serde(default)]
+    if_absent: bool,
+    if_revision: Option<i64>,
+    #[serde(default)]
+    lease: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with \"key\"")]
+struct At {
+    scope: Option<String>,
+    key: String,
+}
+
+/// A value that is there, also if it is null: an `Option` would take that for nothing.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// A length of time: seconds, or a text such as `1h`.
+fn length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "seconds, or a text such as \"1h\"")]
+    enum Length {
+        Seconds(f64),
+        Text(String),
+    }
+    let Some(length) = Option::<Length>::deserialize(deserializer)? else { return Ok(None) };
+    let length = match length {
+        Length::Seconds(seconds) => Duration::try_from_secs_f64(seconds).map_err(de::Error::custom)?,
+        Length::Text(text) => duration::parse(&text).map_err(de::Error::custom)?,
+    };
+    Ok(Some(length))
+}
+
+impl Comparison {
+    fn condition(self, scope: &str) -> Result<Condition> {
+        let revision = self.revision.map(|id| Test::Revision(Revision::new(id)));
+        let tests = [
+            self.exists.map(Test::Exists),
+            revision,
+            self.version.map(Test::Version),
+            self.value.map(Test::Value),
+        ];
+        let mut tests = tests.into_iter().flatten();
+        match (tests.next(), tests.next()) {
+            (Some(test), None) => {
+                Ok(Condition { scope: self.scope.unwrap_or_else(|| scope.to_owned()), key: self.key, test })
+            }
+            _ => Err(Error::invalid(format!(
+                "the comparison of \"{}\" needs exactly one of exists, revision, version, value",
+                shortened(&self.key, 100)
+            ))),
+        }
+    }
+}
+
+impl Part {
+    fn operation(self, scope: &str) -> Result<Operation> {
+        let in_scope = |named: Option<String>| named.unwrap_or_else(|| scope.to_owned());
+        Ok(match self {
+            Part::Write(part) => Operation::Write {
+                write: Write {
+                    tags: part.tags,
+                    ttl: part.ttl,
+                    metadata: part.metadata.map(|text| Metadata::parse(text.as_str())).transpose()?,
+                    merge: part.merge,
+                    if_absent: part.if_absent,
+                    if_revision: part.if_revision.map(Revision::new),
+                    lease: part.lease,
+                    ..Write::new(&part.key, part.value)
+                },
+                scope: in_scope(part.scope),
+            },
+            Part::Delete(At { scope, key }) => Operation::Delete { scope: in_scope(scope), key },
+            Part::Read(At { scope, key }) => Operation::Read { scope: in_scope(scope), key },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

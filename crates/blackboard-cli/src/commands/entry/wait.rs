@@ -1,0 +1,65 @@
+//! `blackboard wait`
+
+use std::time::{Duration, Instant};
+
+use blackboard::entry::WaitFor;
+use blackboard::{Result, Revision};
+
+use super::revision;
+use crate::commands::Run;
+use crate::commands::arguments::InScope;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::entry::{BareValue, ReadEntry};
+
+/// How often a command that waits looks after the board.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Wait until a key is there, and print it
+///
+/// It ends at once if the key is there already, and else as soon as somebody writes it, from whatever process, and
+/// prints what `read` prints. With --after it waits for a write after that revision, such as the one that was read before. When the time is over it
+/// ends with exit code 6; without --timeout it waits for ever.
+///
+/// Examples:
+///   blackboard wait result:q4 --timeout 10m
+///   blackboard wait signal:ready --value | jq .host
+///   blackboard wait config --after 41 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Wait {
+    /// The key
+    key: String,
+
+    /// The value alone, as it came
+    #[arg(long)]
+    value: bool,
+
+    /// How long, such as 500ms, 30s or 10m
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+
+    /// Only an entry that was written after this revision
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
+    after: Option<Revision>,
+
+    #[command(flatten)]
+    scope: InScope,
+}
+
+impl Run for Wait {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let timeout = self.timeout.as_deref().map(blackboard::duration::parse).transpose()?;
+        let scope = context.scope(&self.scope)?;
+        let board = context.following()?;
+        let mut swept = Instant::now();
+        let entry =
+            board.scope(&scope).wait_meanwhile(&self.key, &WaitFor { timeout, after: self.after }, || {
+                if swept.elapsed() >= SWEEP {
+                    context.sweep(&board, None);
+                    swept = Instant::now();
+                }
+            })?;
+        Ok(if self.value { Outcome::new(BareValue(entry.value)) } else { Outcome::new(ReadEntry(entry)) })
+    }
+}

@@ -1,0 +1,157 @@
+//! What was done to entries.
+
+use blackboard::Revision;
+use blackboard::entry::{Cleared, Compared, Deleted, Entry, OperationResult, Value, Written};
+use serde::Serialize;
+
+use super::{glimpse, unusual};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+use crate::output::{Result, Screen, escape, harmless_json};
+
+/// The answer of `write` and `append`.
+pub struct WrittenEntry(pub Written);
+
+impl Render for WrittenEntry {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        written(&self.0, None, screen)
+    }
+}
+
+/// The answer of `increment`.
+#[derive(Serialize)]
+pub struct CountedEntry {
+    /// What was written.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The number, unless the call was repeated after so long that nobody knows it any more.
+    pub value: Option<Value>,
+}
+
+impl Render for CountedEntry {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        written(&self.written, self.value.as_ref(), screen)
+    }
+}
+
+fn written(written: &Written, value: Option<&Value>, screen: &mut Screen<'_>) -> Result {
+    screen.line(format_args!("Written: {}", escape(&written.key)))?;
+    let new = if written.created { " (new)" } else { "" };
+    let now = screen.now();
+    screen.fields([
+        ("Value", value.map(|value| harmless_json(value.as_str()).into_owned())),
+        ("Scope", unusual(&written.scope)),
+        ("Version", Some(format!("{}{new}", written.version))),
+        ("Revision", Some(written.revision.to_string())),
+        ("TTL", written.expires_at.map(|expires| format!("{} (until {expires})", super::left(expires, now)))),
+        ("Fence", written.fence.map(|fence| fence.to_string())),
+    ])
+}
+
+/// The answer of `delete`.
+pub struct DeletedEntry(pub Deleted);
+
+impl Render for DeletedEntry {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("Deleted: {}", escape(&self.0.key)))
+    }
+}
+
+/// The answer of `clear`.
+pub struct ClearedEntries(pub Cleared);
+
+#[derive(Serialize)]
+struct Gone<'a> {
+    scope: &'a str,
+    count: usize,
+    keys: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<Revision>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+}
+
+impl Render for ClearedEntries {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        let Cleared { scope, keys, revision } = &self.0;
+        answer.object(&Gone { scope, count: keys.len(), keys, revision: Some(*revision), dry_run: false })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("Cleared: {}", counted(self.0.keys.len())))
+    }
+}
+
+/// The answer of `clear --dry-run`.
+pub struct WouldClear {
+    /// The scope.
+    pub scope: String,
+    /// The keys that would go.
+    pub keys: Vec<String>,
+}
+
+impl Render for WouldClear {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        let WouldClear { scope, keys } = self;
+        answer.object(&Gone { scope, count: keys.len(), keys, revision: None, dry_run: true })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen
+            .line(format_args!("Would clear: {} (dry run, nothing is changed)", counted(self.keys.len())))?;
+        self.keys.iter().try_for_each(|key| screen.line(format_args!("  {}", escape(key))))
+    }
+}
+
+fn counted(entries: usize) -> String {
+    format!("{entries} {}", if entries == 1 { "entry" } else { "entries" })
+}
+
+/// The answer of `txn`.
+pub struct ComparedEntries(pub Compared);
+
+impl Render for ComparedEntries {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let Compared { succeeded, results, revision } = &self.0;
+        let what = if *succeeded { "Succeeded" } else { "A comparison failed; did \"else\"" };
+        screen.line(format_args!("{what} (revision {revision})"))?;
+        results.iter().try_for_each(|result| match result {
+            OperationResult::Write(Written { scope, key, version, .. }) => {
+                screen.line(format_args!("  Written: {} (version {version})", named(scope, key)))
+            }
+            OperationResult::Delete(Some(Deleted { scope, key, .. })) => {
+                screen.line(format_args!("  Deleted: {}", named(scope, key)))
+            }
+            OperationResult::Delete(None) => screen.line(format_args!("  Deleted: nothing was there")),
+            OperationResult::Read(Some(Entry { scope, key, value, .. })) => {
+                let value = glimpse(value, screen);
+                screen.line(format_args!("  Read: {} = {value}", named(scope, key)))
+            }
+            OperationResult::Read(None) => screen.line(format_args!("  Read: null")),
+        })
+    }
+}
+
+/// A key, with its scope where that is not the usual one.
+fn named(scope: &str, key: &str) -> String {
+    match unusual(scope) {
+        Some(scope) => format!("{} in scope {}", escape(key), escape(&scope)),
+        None => escape(key).into_owned(),
+    }
+}

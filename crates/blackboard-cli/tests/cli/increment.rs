@@ -1,0 +1,22 @@
+use serde_json::json;
+
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("increment");
+}
+
+#[test]
+fn the_answer_has_the_number_that_this_call_made() {
+    let scratch = Scratch::new();
+    let first = scratch.json(["increment", "counter", "--by", "5", "--op", "five"]);
+    is_object(&first, &["scope", "key", "version", "revision", "value"]);
+    assert_eq!(first["value"], 5);
+    assert_eq!(scratch.json(["increment", "counter"])["value"], 6);
+    // Repeated, it is what it was, though others went on.
+    assert_eq!(scratch.json(["increment", "counter", "--by", "5", "--op", "five"])["value"], 5);
+    assert_eq!(scratch.json(["read", "counter"])["value"], json!(6));
+}

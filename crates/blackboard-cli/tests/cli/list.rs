@@ -1,0 +1,50 @@
+use serde_json::json;
+
+use crate::scratch::Scratch;
+use crate::shapes::{ENTRY, is_list};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("list");
+}
+
+#[test]
+fn programs_get_an_array_of_keys_or_the_entries() {
+    let scratch = Scratch::new();
+    for (key, tags) in [("task:b", "x"), ("task:a", "x,y"), ("other", "y")] {
+        scratch.json(["write", key, "1", "--tag", tags, "--agent", key]);
+    }
+    for (filter, expected) in [
+        (&[][..], json!(["other", "task:a", "task:b"])),
+        (&["--prefix", "task:"], json!(["task:a", "task:b"])),
+        (&["--pattern", "t*:?"], json!(["task:a", "task:b"])),
+        (&["--tag", "x", "--tag", "y"], json!(["task:a"])),
+        (&["--tag", "x, y"], json!(["task:a"])),
+        (&["--author", "other"], json!(["other"])),
+        (&["--since", "2999-01-01T00:00:00Z"], json!([])),
+        (&["--limit", "1"], json!(["other"])),
+        (&["--scope", "elsewhere"], json!([])),
+    ] {
+        assert_eq!(scratch.json(["list"].iter().chain(filter)), expected, "{filter:?}");
+        let long = scratch.json(["list", "--long"].iter().chain(filter));
+        is_list(&long, ENTRY);
+        let keys: Vec<_> = long["items"].as_array().unwrap().iter().map(|entry| &entry["key"]).collect();
+        assert_eq!(json!(keys), expected, "{filter:?}");
+    }
+}
+
+#[test]
+fn no_limit_is_the_default() {
+    let scratch = Scratch::new();
+    let writes: Vec<_> = (0..1234)
+        .map(|number| json!({"write": {"key": format!("key:{number:04}"), "value": number}}))
+        .collect();
+    std::fs::write(scratch.path().join("many.json"), json!({"then": writes}).to_string()).unwrap();
+    scratch.json(["txn", "--file", "many.json"]);
+    assert_eq!(scratch.json(["list"]).as_array().unwrap().len(), 1234);
+    assert_eq!(scratch.run(["list"]).stdout.lines().count(), 1234);
+    assert_eq!(scratch.json(["list", "--long"])["count"], 1234);
+    assert_eq!(scratch.json(["snapshot"]).as_object().unwrap().len(), 1234);
+    assert_eq!(scratch.json(["query"])["count"], 100);
+}

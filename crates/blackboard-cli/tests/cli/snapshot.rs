@@ -1,0 +1,31 @@
+use serde_json::{Value, json};
+
+use crate::scratch::Scratch;
+use crate::shapes::{ENTRY, has_fields};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("snapshot");
+}
+
+#[test]
+fn it_is_the_same_object_for_people_and_programs() {
+    let scratch = Scratch::new();
+    for (key, value) in [("task:a", "{\"n\":\n1.0}"), ("quote\"d", "\"\u{202e}x\u{9b}\""), ("task:b", "null")]
+    {
+        scratch.json(["write", key, value]);
+    }
+    let programs = scratch.json(["snapshot"]);
+    let people: Value = serde_json::from_str(&scratch.run(["snapshot"]).success().stdout).unwrap();
+    assert_eq!(people, programs);
+    let entries = programs.as_object().unwrap();
+    assert_eq!(entries.keys().collect::<Vec<_>>(), ["quote\"d", "task:a", "task:b"]);
+    for (key, entry) in entries {
+        has_fields(entry, ENTRY);
+        assert_eq!(entry["key"], **key);
+        assert_eq!(*entry, scratch.json(["read", key]));
+    }
+    let some = scratch.json(["snapshot", "--pattern", "*:b"]);
+    assert_eq!(some, json!({"task:b": entries["task:b"]}));
+}

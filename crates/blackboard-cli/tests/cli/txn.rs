@@ -1,0 +1,97 @@
+use std::io::Write;
+use std::process::Stdio;
+
+use blackboard::Code;
+use serde_json::{Value, json};
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("txn");
+}
+
+#[test]
+fn one_way_or_the_other_at_one_moment() {
+    let scratch = Scratch::new();
+    let elect = json!({
+        "compare": [{"key": "leader", "exists": false}],
+        "then": [{"write": {"key": "leader", "value": "Ivy", "tags": ["role"]}}, {"delete": {"key": "none"}}],
+        "else": [{"read": {"key": "leader"}}],
+    });
+    let first = txn(&scratch, &elect).success().json();
+    is_object(&first, &["succeeded", "results", "revision"]);
+    assert_eq!((&first["succeeded"], &first["revision"]), (&json!(true), &json!(1)));
+    assert_eq!(first["results"][0]["write"]["version"], 1);
+    assert_eq!(first["results"][1], json!({"delete": null}));
+    let second = txn(&scratch, &elect).success().json();
+    assert_eq!((&second["succeeded"], &second["revision"]), (&json!(false), &json!(1)));
+    assert_eq!(second["results"][0]["read"]["value"], "Ivy");
+    // Without the other way it is refused, and says what is there.
+    let without = json!({"compare": elect["compare"], "then": elect["then"]});
+    let refusal = txn(&scratch, &without).refused(Code::Conflict);
+    assert_eq!((&refusal["key"], &refusal["revision"]), (&json!("leader"), &json!(1)));
+}
+
+#[test]
+fn every_comparison_compares_what_it_says() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "null", "null"]);
+    scratch.json(["write", "spaced", r#"{"a": [1, 2]}"#]);
+    scratch.json(["write", "spaced", r#"{"a": [1, 2]}"#, "--scope", "team-1"]);
+    for (comparison, holds) in [
+        (json!({"key": "null", "value": null}), true),
+        (json!({"key": "none", "value": null}), false),
+        (json!({"key": "spaced", "value": {"a": [1, 2]}}), true),
+        (json!({"key": "spaced", "value": {"a": [2, 1]}}), false),
+        (json!({"key": "spaced", "version": 1}), true),
+        (json!({"key": "spaced", "revision": 2}), true),
+        (json!({"key": "spaced", "revision": 3}), false),
+        (json!({"scope": "team-1", "key": "spaced", "revision": 3}), true),
+        (json!({"key": "none", "revision": 0}), true),
+        (json!({"key": "none", "exists": true}), false),
+    ] {
+        let answer =
+            txn(&scratch, &json!({"compare": [comparison], "then": [], "else": []})).success().json();
+        assert_eq!(answer["succeeded"], holds, "{comparison}");
+    }
+}
+
+#[test]
+fn nothing_happens_if_one_part_is_refused() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "there", "1"]);
+    let answer = txn(
+        &scratch,
+        &json!({"then": [
+            {"write": {"key": "a", "value": 1}},
+            {"write": {"key": "there", "value": 2, "if_absent": true}},
+        ]}),
+    );
+    answer.refused(Code::AlreadyExists);
+    assert_eq!(scratch.json(["list"]), json!(["there"]));
+    let many: Vec<_> = (0..10_001).map(|_| json!({"delete": {"key": "a"}})).collect();
+    txn(&scratch, &json!({"then": many})).refused(Code::InvalidValue);
+}
+
+#[test]
+fn a_named_transaction_counts_once() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("move.json"), r#"{"then":[{"write":{"key":"a","value":1}}]}"#)
+        .unwrap();
+    let call = ["txn", "--file", "move.json", "--op", "move-7"];
+    let first = scratch.json(call);
+    let again = scratch.json(call);
+    assert_eq!((&first["revision"], &first["results"]), (&again["revision"], &again["results"]));
+    assert_eq!(scratch.json(["read", "a"])["version"], 1);
+}
+
+fn txn(scratch: &Scratch, transaction: &Value) -> Output {
+    let mut command = scratch.command(["txn", "--json"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(transaction.to_string().as_bytes()).unwrap();
+    Output::of(child.wait_with_output().unwrap())
+}

@@ -1,0 +1,184 @@
+use std::io::Write;
+use std::process::Stdio;
+
+use blackboard::Code;
+use serde_json::json;
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("write");
+}
+
+#[test]
+fn programs_get_the_revision_to_compare_with() {
+    let scratch = Scratch::new();
+    let written = scratch.json(["write", "counter", "1"]);
+    is_object(&written, &["scope", "key", "version", "revision", "created", "expires_at", "fence"]);
+    assert_eq!((&written["created"], &written["version"]), (&json!(true), &json!(1)));
+    let revision = written["revision"].to_string();
+    let next = scratch.json(["write", "counter", "2", "--if-revision", &revision]);
+    assert_eq!((&next["created"], &next["version"]), (&json!(false), &json!(2)));
+    // Who is too late learns at which revision it is.
+    let late = scratch.run(["write", "counter", "3", "--if-revision", &revision, "--json"]);
+    let refusal = late.refused(Code::Conflict);
+    assert_eq!((&refusal["revision"], &refusal["key"]), (&next["revision"], &json!("counter")));
+    // Zero means that there is none.
+    scratch.json(["write", "new", "1", "--if-revision", "0"]);
+    scratch.run(["write", "new", "1", "--if-revision", "0", "--json"]).refused(Code::Conflict);
+}
+
+#[test]
+fn a_value_is_json_if_it_is_json_and_else_a_string() {
+    let scratch = Scratch::new();
+    for (given, stored) in [
+        ("42", "42"),
+        ("-5", "-5"),
+        ("-1.50e3", "-1.50e3"),
+        ("-text", "\"-text\""),
+        ("--", "\"--\""),
+        ("null", "null"),
+        ("plain text", "\"plain text\""),
+        ("", "\"\""),
+        ("{broken", "\"{broken\""),
+        (
+            " {\"b\": 1.0, \"a\": 123456789012345678901234567890} ",
+            "{\"b\": 1.0, \"a\": 123456789012345678901234567890}",
+        ),
+    ] {
+        // A double dash is clap's own: what follows it is a value.
+        let call =
+            if given == "--" { vec!["write", "--", "key", given] } else { vec!["write", "key", given] };
+        scratch.run(call).success();
+        let read = scratch.run(["read", "key", "--value"]).success();
+        assert_eq!(read.stdout, format!("{stored}\n"), "{given:?}");
+    }
+    scratch.run(["write", "key", "42", "--string"]).success();
+    assert_eq!(scratch.run(["read", "key", "--value"]).stdout, "\"42\"\n");
+}
+
+#[test]
+fn a_misspelt_option_does_not_become_the_value() {
+    let scratch = Scratch::new();
+    for call in [
+        &["write", "key", "--fle=new.json"][..],
+        &["write", "key", "--strng"],
+        &["write", "key", "1", "--tll", "5"],
+        &["append", "key", "--fle=new.json"],
+    ] {
+        let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::Usage);
+        assert!(refusal["error"].as_str().unwrap().contains("--"), "{refusal}");
+    }
+    // An option in the place of the value is an option.
+    scratch.run(["write", "key", "--json"]).refused(Code::Usage);
+    scratch.run(["write", "key", "--ttl", "5", "-3"]).success();
+    scratch.run(["write", "key", "--strng", "--string"]).success();
+    assert_eq!(scratch.run(["read", "key", "--value"]).stdout, "\"--strng\"\n");
+    scratch.run(["write", "--", "key", "--- a line ---"]).success();
+}
+
+#[test]
+fn a_large_value_comes_through_a_pipe_and_a_larger_one_is_refused_without_reading_it_all() {
+    let scratch = Scratch::new();
+    let largest = format!("\"{}\"", "x".repeat(1024 * 1024 - 2));
+    // The line break at the end is not a part of it.
+    assert_eq!(piped(&scratch, &["write", "large", "-"], format!("{largest}\n").as_bytes()).code, 0);
+    assert_eq!(scratch.run(["read", "large", "--value"]).success().stdout, format!("{largest}\n"));
+    let refusal = piped(&scratch, &["write", "large", "-", "--json"], format!("{largest}1").as_bytes());
+    refusal.refused(Code::InvalidValue);
+    let larger = format!("\"x{}", &largest[1..]);
+    let refusal = piped(&scratch, &["write", "large", "-", "--json"], larger.as_bytes());
+    assert_eq!(refusal.refused(Code::InvalidValue)["allowed_bytes"], 1024 * 1024);
+    let endless = scratch.run(["write", "large", "--file", "/dev/zero", "--json"]);
+    assert!(endless.refused(Code::InvalidValue)["error"].as_str().unwrap().contains("more than"));
+}
+
+#[test]
+fn the_limit_can_be_configured() {
+    let scratch = Scratch::new();
+    let home = scratch.path().join(".pai/blackboard");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("config.json"), r#"{"limits": {"maxValueBytes": 1024}}"#).unwrap();
+    scratch.run(["write", "key", &"x".repeat(1022)]).success();
+    scratch.run(["write", "key", &"x".repeat(1023), "--json"]).refused(Code::InvalidValue);
+    std::fs::write(home.join("config.json"), r#"{"limits": {"maxValueBytes": 2097152}}"#).unwrap();
+    let large = format!("[{}1]", "1,".repeat(1024 * 1000));
+    assert_eq!(piped(&scratch, &["write", "key", "-"], large.as_bytes()).code, 0);
+    assert_eq!(scratch.run(["read", "key", "--value"]).stdout, format!("{large}\n"));
+}
+
+#[test]
+fn text_of_a_file_loses_only_the_line_break_at_its_end() {
+    let scratch = Scratch::new();
+    for (content, stored) in [
+        ("one\ntwo\n", r#""one\ntwo""#),
+        ("one\n\n", r#""one\n""#),
+        ("one\r\n", r#""one""#),
+        ("one", r#""one""#),
+        ("{\"a\":\n 1}\n", "{\"a\":\n 1}"),
+    ] {
+        std::fs::write(scratch.path().join("file"), content).unwrap();
+        scratch.run(["write", "key", "--file", "file"]).success();
+        assert_eq!(scratch.run(["read", "key", "--value"]).stdout, format!("{stored}\n"), "{content:?}");
+    }
+    // In an answer it stands on one line.
+    assert_eq!(scratch.json(["read", "key"])["value"], json!({"a": 1}));
+}
+
+#[test]
+fn what_is_no_text_is_refused_and_creates_nothing() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    let refusal = piped(&scratch, &["write", "key", "-", "--json"], b"\"\xff\xfe\"");
+    assert_eq!(refusal.refused(Code::InvalidValue)["error"], "standard input is not text in UTF-8");
+    let bytes = std::os::unix::ffi::OsStringExt::from_vec(vec![b'a', 0xff]);
+    let bytes: std::ffi::OsString = bytes;
+    for call in [["write".into(), bytes.clone(), "1".into()], ["write".into(), "key".into(), bytes.clone()]] {
+        let output = scratch.run(call);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""));
+    }
+    assert!(scratch.contents() == before);
+}
+
+#[test]
+fn the_author_is_the_one_named_or_that_of_the_session_or_cli() {
+    let scratch = Scratch::new();
+    let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
+    let session = session.as_str().unwrap();
+    let author = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = scratch.command(["write", "key", "1"].iter().chain(arguments));
+        command.envs(variable.map(|session| ("BLACKBOARD_SESSION_ID", session)));
+        Output::of(command.output().unwrap()).success();
+        scratch.json(["read", "key"])["source_agent"].clone()
+    };
+    assert_eq!(author(&[], None), "cli");
+    assert_eq!(author(&[], Some(session)), "Ivy");
+    assert_eq!(author(&["--session", session], None), "Ivy");
+    assert_eq!(author(&["--agent", "analyst"], Some(session)), "analyst");
+}
+
+#[test]
+fn a_named_call_counts_once() {
+    let scratch = Scratch::new();
+    let call = ["write", "key", "1", "--op", "first"];
+    let first = scratch.json(call);
+    scratch.json(["write", "key", "2"]);
+    let again = scratch.json(call);
+    assert_eq!(first["revision"], again["revision"]);
+    assert_eq!(scratch.run(["read", "key", "--value"]).stdout, "2\n");
+    // Without a name it counts twice.
+    let twice = ["write", "other", "1"];
+    assert_ne!(scratch.json(twice)["version"], scratch.json(twice)["version"]);
+}
+
+/// Runs the program with this on its standard input. It may stop reading when it has seen enough.
+fn piped(scratch: &Scratch, call: &[&str], input: &[u8]) -> Output {
+    let mut command = scratch.command(call);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(input);
+    Output::of(child.wait_with_output().unwrap())
+}

@@ -1,0 +1,83 @@
+//! `wait`: until a key is there.
+
+use std::time::{Duration, Instant};
+
+use super::{Entry, Scope, check_key, check_scope};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::revision::Revision;
+use crate::store::{Key, Wanted};
+
+/// How long one sleep is.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// What is waited for, and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitFor {
+    /// How long; without an end if it is not said.
+    pub timeout: Option<Duration>,
+    /// Only an entry with a greater revision: one that was written after this one.
+    pub after: Option<Revision>,
+}
+
+impl Scope<'_> {
+    /// Waits until somebody can see an entry under this key, and returns it: at once if it is there already. When the
+    /// time is over, that is a refusal of the code `timed_out`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use blackboard::Board;
+    /// use blackboard::entry::{Value, WaitFor, Write};
+    ///
+    /// let board = Board::memory();
+    /// let others = board.clone();
+    /// let other = std::thread::spawn(move || {
+    ///     others.scope("team-1").write(&Write::new("result:q4", Value::of("up 15%")?))
+    /// });
+    /// let patience = WaitFor { timeout: Some(Duration::from_secs(60)), ..WaitFor::default() };
+    /// let result = board.scope("team-1").wait("result:q4", &patience)?;
+    /// assert_eq!(result.value, Value::of("up 15%")?);
+    /// # other.join().unwrap()?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn wait(&self, key: &str, wait: &WaitFor) -> Result<Entry> {
+        self.wait_meanwhile(key, wait, || {})
+    }
+
+    /// As [`Scope::wait`], and calls `meanwhile` about four times a second while nothing is there.
+    pub fn wait_meanwhile(&self, key: &str, wait: &WaitFor, mut meanwhile: impl FnMut()) -> Result<Entry> {
+        check_scope(&self.name)?;
+        check_key(&self.name, key)?;
+        let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let row = Key::Entry(self.name.clone(), key.to_owned());
+        loop {
+            // The revision and the entry are of one moment. What is written after it makes the revision grow, and so
+            // ends the sleep or keeps it from beginning.
+            let (entry, seen) = self.board.read(&[Wanted::Row(row.clone())], |tx| {
+                let entry = tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now()));
+                Ok((entry, tx.revision()?))
+            })?;
+            if let Some(entry) = entry.filter(|entry| wait.after.is_none_or(|after| entry.revision > after)) {
+                return Ok(entry);
+            }
+            let left = until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(timed_out(key, wait));
+            }
+            if self.board.wait(seen, left.min(SLICE))? <= seen {
+                meanwhile();
+            }
+        }
+    }
+}
+
+fn timed_out(key: &str, wait: &WaitFor) -> Error {
+    let waited = match wait.timeout.unwrap_or_default() {
+        short if short.as_secs() == 0 => format!("{} ms", short.as_millis()),
+        long => crate::duration::human(long),
+    };
+    let message = match wait.after {
+        Some(after) => format!("nobody wrote {key} after revision {after} within {waited}"),
+        None => format!("nobody wrote {key} within {waited}"),
+    };
+    Refusal::new(Code::TimedOut, message).hint("wait longer, or ask who is at work: blackboard status").into()
+}

@@ -1,0 +1,395 @@
+//! [`Filter`]: which events a reader wants.
+//!
+//! Everything that a filter names has to hold; of several filters one is enough, and an event comes once. What can be
+//! told from the line of the log is asked first, so that values are read only for events that may be wanted.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::change::EntryChange;
+use super::{Event, EventType, TargetType};
+use crate::agent::Agent;
+use crate::entry::{Glob, check_pattern, check_scope, check_tag};
+use crate::error::{Error, Result};
+use crate::store::{Key, Tx};
+use crate::text::shown;
+
+/// A condition of the caller's own.
+pub type Custom = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
+
+/// Which events are wanted. What is empty does not matter; everything else has to hold.
+///
+/// ```
+/// use blackboard::event::Filter;
+///
+/// let urgent_tasks = Filter {
+///     keys: vec!["task:*".to_owned()],
+///     types: vec!["write".parse()?],
+///     tags: vec!["urgent".to_owned()],
+///     ..Filter::default()
+/// };
+/// assert!(!urgent_tasks.wants_everything());
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Filter {
+    /// Patterns of keys, as [`Glob`] has them: any of them. Only an event of one entry has a key.
+    pub keys: Vec<String>,
+    /// Names of scopes: any of them. Only an event of entries has one.
+    pub scopes: Vec<String>,
+    /// What happened: any of these.
+    pub types: Vec<EventKind>,
+    /// Who did it: any of these, each the name of an author or agent, or a session id. An event about an agent is also
+    /// one by that agent.
+    pub agents: Vec<String>,
+    /// Tags of the entry: all of them.
+    pub tags: Vec<String>,
+    /// Whatever else the caller can tell of an event. Asked last, of what everything else lets through, while nothing of
+    /// the board is held.
+    pub custom: Option<Custom>,
+}
+
+impl Filter {
+    /// Only these types.
+    pub fn of_types(types: impl IntoIterator<Item = EventType>) -> Filter {
+        Filter { types: types.into_iter().map(EventKind::Of).collect(), ..Filter::default() }
+    }
+
+    /// Only events of entries whose keys fit the pattern.
+    pub fn of_keys(pattern: &str) -> Filter {
+        Filter { keys: vec![pattern.to_owned()], ..Filter::default() }
+    }
+
+    /// Whether it leaves nothing out.
+    pub fn wants_everything(&self) -> bool {
+        let Filter { keys, scopes, types, agents, tags, custom } = self;
+        keys.is_empty()
+            && scopes.is_empty()
+            && types.is_empty()
+            && agents.is_empty()
+            && tags.is_empty()
+            && custom.is_none()
+    }
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Filter { keys, scopes, types, agents, tags, custom } = self;
+        formatter
+            .debug_struct("Filter")
+            .field("keys", keys)
+            .field("scopes", scopes)
+            .field("types", types)
+            .field("agents", agents)
+            .field("tags", tags)
+            .field("custom", &custom.is_some())
+            .finish()
+    }
+}
+
+/// What happened, as a filter names it: a type of event, or more closely what became of an entry.
+///
+/// ```
+/// use blackboard::event::{EventKind, EventType};
+///
+/// assert_eq!("entry_expired".parse::<EventKind>()?, "expire".parse()?);
+/// assert_eq!("write".parse::<EventKind>()?, EventKind::Of(EventType::EntryWritten));
+/// assert_eq!("update".parse::<EventKind>()?, EventKind::EntryUpdated);
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Every event of this type.
+    Of(EventType),
+    /// An entry was written that nobody could see before.
+    EntryCreated,
+    /// An entry was written that was there.
+    EntryUpdated,
+}
+
+/// The short names, beside those of the log.
+const SHORT_NAMES: &[(&str, EventKind)] = &[
+    ("write", EventKind::Of(EventType::EntryWritten)),
+    ("create", EventKind::EntryCreated),
+    ("update", EventKind::EntryUpdated),
+    ("delete", EventKind::Of(EventType::EntryDeleted)),
+    ("expire", EventKind::Of(EventType::EntryExpired)),
+    ("clear", EventKind::Of(EventType::EntriesCleared)),
+];
+
+impl EventKind {
+    /// The type in the log.
+    fn event_type(&self) -> &EventType {
+        match self {
+            EventKind::Of(event_type) => event_type,
+            EventKind::EntryCreated | EventKind::EntryUpdated => &EventType::EntryWritten,
+        }
+    }
+
+    fn fits(&self, event: &Event, facts: &Facts) -> bool {
+        let op = match self {
+            EventKind::Of(_) => None,
+            EventKind::EntryCreated => Some("create"),
+            EventKind::EntryUpdated => Some("update"),
+        };
+        *self.event_type() == event.event_type && op.is_none_or(|op| facts.op.as_deref() == Some(op))
+    }
+}
+
+/// Reads the name of a type in the log, or one of the short names `write`, `create`, `update`, `delete`, `expire` and
+/// `clear`.
+impl FromStr for EventKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<EventKind> {
+        let name = text.trim();
+        if let Some((_, kind)) = SHORT_NAMES.iter().find(|(short, _)| *short == name) {
+            return Ok(kind.clone());
+        }
+        match EventType::from_name(name) {
+            EventType::Other(_) => {
+                let short = SHORT_NAMES.iter().map(|(name, _)| *name);
+                let known: Vec<_> = short.chain(EventType::ALL.iter().map(EventType::as_str)).collect();
+                Err(Error::invalid(format!(
+                    "\"{}\" is not a type of event; known: {}",
+                    shown(name),
+                    known.join(", ")
+                )))
+            }
+            known => Ok(EventKind::Of(known)),
+        }
+    }
+}
+
+/// Filters that were checked and prepared: an event is wanted if one of them wants it, or if there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Filters {
+    filters: Arc<[Prepared]>,
+    /// The types that an engine has to look for; all if empty.
+    types: Vec<EventType>,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    filter: Filter,
+    keys: Vec<Glob>,
+}
+
+/// What the metadata of an event says about an entry.
+#[derive(Default)]
+struct Facts {
+    scope: Option<String>,
+    op: Option<String>,
+}
+
+/// The names of agents, each looked up once.
+pub(super) type Names = RefCell<HashMap<String, Option<String>>>;
+
+impl Filters {
+    /// Checks what the filters name.
+    pub fn new(filters: &[Filter]) -> Result<Filters> {
+        let all = filters.iter().any(|filter| filter.types.is_empty());
+        let mut types: Vec<EventType> = Vec::new();
+        for kind in filters.iter().filter(|_| !all).flat_map(|filter| &filter.types) {
+            if !types.contains(kind.event_type()) {
+                types.push(kind.event_type().clone());
+            }
+        }
+        // One that wants everything makes the others pointless.
+        let prepared = if filters.iter().any(Filter::wants_everything) {
+            Vec::new()
+        } else {
+            filters.iter().map(Prepared::new).collect::<Result<_>>()?
+        };
+        Ok(Filters { filters: prepared.into(), types })
+    }
+
+    /// Whether nothing is left out.
+    pub fn want_everything(&self) -> bool {
+        self.filters.is_empty()
+    }
+
+    /// The types that an engine has to look for; all if empty.
+    pub(super) fn types(&self) -> &[EventType] {
+        &self.types
+    }
+
+    /// Whether the types alone decide.
+    pub(super) fn want_all_of_types(&self) -> bool {
+        self.filters.iter().all(|prepared| prepared.filter.is_only_of_types())
+    }
+
+    /// The event with what it carries, if nothing speaks against it but perhaps a condition of the caller's own.
+    pub(super) fn take(&self, mut event: Event, tx: &dyn Tx, names: &Names) -> Result<Option<Found>> {
+        let facts = Facts::of(&event);
+        let possible: Vec<_> =
+            self.filters.iter().filter(|prepared| prepared.may_want(&event, &facts)).collect();
+        if possible.is_empty() {
+            return Ok(None);
+        }
+        event.entry = EntryChange::of(&event, tx)?.map(Box::new);
+        let mut conditions = Vec::new();
+        for prepared in possible {
+            if prepared.wants(&event, tx, names)? {
+                match &prepared.filter.custom {
+                    Some(custom) => conditions.push(Custom::clone(custom)),
+                    None => return Ok(Some(Found { event, conditions: Vec::new() })),
+                }
+            }
+        }
+        Ok((!conditions.is_empty()).then_some(Found { event, conditions }))
+    }
+}
+
+/// An event that is wanted if one of these conditions holds, or if there is none. They are code of the caller's: nothing
+/// of the board is held while they are asked.
+pub(super) struct Found {
+    pub(super) event: Event,
+    pub(super) conditions: Vec<Custom>,
+}
+
+impl Filter {
+    fn is_only_of_types(&self) -> bool {
+        let only_types = Filter { types: Vec::new(), ..self.clone() }.wants_everything();
+        only_types && self.types.iter().all(|kind| matches!(kind, EventKind::Of(_)))
+    }
+}
+
+impl Prepared {
+    fn new(filter: &Filter) -> Result<Prepared> {
+        filter.scopes.iter().try_for_each(|scope| check_scope(scope))?;
+        filter.tags.iter().try_for_each(|tag| check_tag(tag))?;
+        for pattern in &filter.keys {
+            // Without a scope, only the prefix is refused that no scope allows.
+            check_pattern("polymathera", pattern)?;
+            filter.scopes.iter().try_for_each(|scope| check_pattern(scope, pattern))?;
+        }
+        if filter.agents.iter().any(String::is_empty) {
+            return Err(Error::invalid("the name of an agent is empty"));
+        }
+        let keys = filter.keys.iter().map(|pattern| Glob::new(pattern)).collect();
+        Ok(Prepared { filter: filter.clone(), keys })
+    }
+
+    /// Whether the line of the log does not speak against it.
+    fn may_want(&self, event: &Event, facts: &Facts) -> bool {
+        let Filter { scopes, types, tags, .. } = &self.filter;
+        let key = event.target_id.as_deref().filter(|_| event.target_type == Some(TargetType::Entry));
+        (types.is_empty() || types.iter().any(|kind| kind.fits(event, facts)))
+            && (self.keys.is_empty() || key.is_some_and(|key| self.keys.iter().any(|glob| glob.matches(key))))
+            && (scopes.is_empty() || facts.scope.as_ref().is_some_and(|scope| scopes.contains(scope)))
+            && (tags.is_empty() || key.is_some())
+    }
+
+    /// Whether an event is wanted that the line of the log does not speak against, as far as the board can tell.
+    fn wants(&self, event: &Event, tx: &dyn Tx, names: &Names) -> Result<bool> {
+        let Filter { agents, tags, .. } = &self.filter;
+        let tags_of_entry = event.entry.as_ref().map(|change| change.tags.as_slice()).unwrap_or_default();
+        Ok(tags.iter().all(|tag| tags_of_entry.contains(tag))
+            && (agents.is_empty() || is_by(agents, event, tx, names)?))
+    }
+}
+
+/// Whether one of these did it, or is the agent that it is about.
+fn is_by(agents: &[String], event: &Event, tx: &dyn Tx, names: &Names) -> Result<bool> {
+    let author = event.entry.as_ref().map(|change| change.author.as_str());
+    if author.is_some_and(|author| agents.iter().any(|agent| agent == author)) {
+        return Ok(true);
+    }
+    let about = event.target_id.as_ref().filter(|_| event.target_type == Some(TargetType::Agent));
+    for session in [event.actor_id.as_ref(), about].into_iter().flatten() {
+        if agents.contains(session) {
+            return Ok(true);
+        }
+        // An entry has its author's name already, which need not be that of the session.
+        if author.is_none() && name_of(session, tx, names)?.is_some_and(|name| agents.contains(&name)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What the agent of a session calls itself, if it is still known.
+fn name_of(session: &str, tx: &dyn Tx, names: &Names) -> Result<Option<String>> {
+    if let Some(known) = names.borrow().get(session) {
+        return Ok(known.clone());
+    }
+    let name = tx.row::<Agent>(&Key::Agent(session.to_owned()))?.map(|agent| agent.agent_name);
+    names.borrow_mut().insert(session.to_owned(), name.clone());
+    Ok(name)
+}
+
+impl Facts {
+    fn of(event: &Event) -> Facts {
+        match event.target_type {
+            Some(TargetType::Entry) => {
+                let mut map = event.metadata.as_ref().map(crate::Metadata::to_map).unwrap_or_default();
+                let mut text = |name: &str| match map.remove(name) {
+                    Some(serde_json::Value::String(text)) => Some(text),
+                    _ => None,
+                };
+                Facts { scope: text("scope"), op: text("op") }
+            }
+            Some(TargetType::Scope) => Facts { scope: event.target_id.clone(), op: None },
+            _ => Facts::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_and_every_short_name_can_be_read() {
+        for event_type in EventType::ALL {
+            assert_eq!(event_type.as_str().parse::<EventKind>().unwrap(), EventKind::Of(event_type.clone()));
+        }
+        for (name, kind) in SHORT_NAMES {
+            assert_eq!(&format!(" {name}").parse::<EventKind>().unwrap(), kind);
+        }
+        let error = "moon_landed".parse::<EventKind>().unwrap_err();
+        assert!(error.to_string().contains("moon_landed") && error.to_string().contains("expire"), "{error}");
+    }
+
+    #[test]
+    fn engines_look_only_for_the_types_that_some_filter_names() {
+        let types = |filters: &[Filter]| Filters::new(filters).unwrap().types;
+        let written = || Filter::of_types([EventType::EntryWritten]);
+        let updated = Filter { types: vec![EventKind::EntryUpdated], ..Filter::default() };
+        let stale = Filter { tags: vec!["x".to_owned()], ..Filter::of_types([EventType::AgentStale]) };
+        assert_eq!(types(&[]), []);
+        assert_eq!(types(&[written(), updated]), [EventType::EntryWritten]);
+        assert_eq!(types(&[written(), stale]), [EventType::EntryWritten, EventType::AgentStale]);
+        assert_eq!(types(&[written(), Filter::of_keys("a")]), [], "the second one wants any type");
+    }
+
+    #[test]
+    fn a_filter_that_wants_everything_makes_the_others_pointless() {
+        assert!(Filters::new(&[]).unwrap().want_everything());
+        assert!(Filters::new(&[Filter::of_keys("a"), Filter::default()]).unwrap().want_everything());
+        assert!(!Filters::new(&[Filter::of_keys("a")]).unwrap().want_everything());
+    }
+
+    #[test]
+    fn what_can_match_nothing_is_refused() {
+        let named = |scope: &str, pattern: &str| Filter {
+            scopes: vec![scope.to_owned()],
+            ..Filter::of_keys(pattern)
+        };
+        for filter in [
+            Filter::of_keys(""),
+            Filter::of_keys("polymathera:x"),
+            named("team", "team:x"),
+            named("team-*", "x"),
+            Filter { tags: vec![String::new()], ..Filter::default() },
+            Filter { agents: vec![String::new()], ..Filter::default() },
+        ] {
+            assert!(Filters::new(std::slice::from_ref(&filter)).is_err(), "{filter:?}");
+        }
+        assert!(Filters::new(&[named("team", "other:x"), Filter::of_keys("team:x")]).is_ok());
+    }
+}

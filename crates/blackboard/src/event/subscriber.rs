@@ -1,0 +1,214 @@
+//! A subscription on a thread of its own: with a callback, or through a channel.
+//!
+//! Each has its own thread and its own place in the log, so that one that is slow or fails concerns nobody else.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::subscribe::SLICE;
+use super::{Batch, Event, StopHandle, Subscription};
+use crate::error::{Code, Error, Fault, Result};
+use crate::revision::Revision;
+
+/// How long a full channel is left alone before the next try, at most.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// A subscription whose events are handed to a callback. It ends with the value.
+#[must_use = "the subscription ends when this is dropped"]
+pub struct Subscriber {
+    stop: StopHandle,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+/// The receiving end of a subscription's channel: an iterator that waits for the next event. The subscription ends when
+/// it is dropped.
+pub struct Receiver {
+    events: mpsc::Receiver<Result<Event>>,
+    stop: StopHandle,
+    /// The last event that was taken.
+    taken: Option<Revision>,
+    /// The last event that its taker is done with.
+    done: Arc<AtomicI64>,
+}
+
+impl Subscription {
+    /// Hands each event to a callback, on a thread of its own.
+    ///
+    /// The callback also gets the errors of the subscription, and decides by what it returns: after `Ok` it goes on, after
+    /// an error it ends, and [`Subscriber::join`] says why. If it panics it ends too. Other subscriptions do not notice.
+    /// A named cursor stays before the batch in which that happened, so that the next one sees the event again.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use blackboard::{Board, event::Subscribe, work::Create};
+    ///
+    /// let board = Board::memory();
+    /// let (heard, hearing) = mpsc::channel();
+    /// let subscriber = board.subscribe(&Subscribe::default())?.on_thread(move |event| {
+    ///     heard.send(event?.summary).ok();
+    ///     Ok(())
+    /// })?;
+    /// board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
+    /// assert_eq!(hearing.recv().unwrap(), "Work item \"Design SQL schema\" created");
+    /// subscriber.stop()?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn on_thread(
+        mut self,
+        mut callback: impl FnMut(Result<Event>) -> Result<()> + Send + 'static,
+    ) -> Result<Subscriber> {
+        let stop = self.stop_handle();
+        let thread = spawn(move || self.try_for_each(&mut callback))?;
+        Ok(Subscriber { stop, thread: Some(thread) })
+    }
+
+    /// Sends the events through a channel that holds `bound` of them. If it is full the subscription waits: nothing is
+    /// dropped, the rest stays in the log.
+    ///
+    /// A named cursor moves behind a batch once the receiver was asked for what comes after it.
+    ///
+    /// ```
+    /// use blackboard::{Board, event::Subscribe, work::Create};
+    ///
+    /// let board = Board::memory();
+    /// let (mut events, stop) = board.subscribe(&Subscribe::default())?.channel(16)?;
+    /// board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
+    /// assert_eq!(events.next().unwrap()?.target_id.as_deref(), Some("design-schema"));
+    /// stop.stop();
+    /// assert!(events.next().is_none());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn channel(self, bound: usize) -> Result<(Receiver, StopHandle)> {
+        let stop = self.stop_handle();
+        let done = Arc::new(AtomicI64::new(0));
+        let (sender, events) = mpsc::sync_channel(bound.max(1));
+        let line = Line { sender, stop: stop.clone(), done: Arc::clone(&done) };
+        spawn(move || line.pass_on(self))?;
+        Ok((Receiver { events, stop: stop.clone(), taken: None, done }, stop))
+    }
+}
+
+fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    thread::Builder::new().name("blackboard subscription".to_owned()).spawn(f).map_err(|error| {
+        Fault::new(Code::Io, "no thread could be started for a subscription").because(error).into()
+    })
+}
+
+impl Subscriber {
+    /// What ends it.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Whether it has ended.
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it, and waits for that.
+    pub fn stop(self) -> Result<()> {
+        self.stop.stop();
+        self.join()
+    }
+
+    /// Waits until it ends: because somebody stopped it, or with the error that its callback returned.
+    pub fn join(mut self) -> Result<()> {
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(Fault::new(Code::Internal, "the callback of a subscription panicked").into()),
+        }
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+impl Receiver {
+    /// The next event; `None` if none came within this time, or if the subscription has ended.
+    pub fn next_within(&mut self, timeout: Duration) -> Option<Result<Event>> {
+        if let Some(taken) = self.taken {
+            self.done.store(taken.get(), Ordering::Release);
+        }
+        let answer = match self.events.recv_timeout(timeout) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        };
+        if let Ok(event) = &answer {
+            self.taken = Some(event.id);
+        }
+        Some(answer)
+    }
+}
+
+impl Iterator for Receiver {
+    type Item = Result<Event, Error>;
+
+    fn next(&mut self) -> Option<Result<Event, Error>> {
+        loop {
+            match self.next_within(SLICE) {
+                None if !self.stop.is_stopped() => {}
+                answer => return answer,
+            }
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+/// The sending end.
+struct Line {
+    sender: SyncSender<Result<Event>>,
+    stop: StopHandle,
+    done: Arc<AtomicI64>,
+}
+
+impl Line {
+    fn pass_on(self, mut subscription: Subscription) {
+        // The batches on their way, each by its last event and its end.
+        let mut sent: VecDeque<(Revision, Revision)> = VecDeque::new();
+        while !self.stop.is_stopped() {
+            let done = Revision::new(self.done.load(Ordering::Acquire));
+            let mut end = None;
+            while let Some((_, last)) = sent.pop_front_if(|(event, _)| *event <= done) {
+                end = Some(last);
+            }
+            let acknowledged = end.map_or(Ok(()), |end| subscription.acknowledge(end));
+            match acknowledged.and_then(|()| subscription.next_batch(SLICE)) {
+                Ok(Some(Batch { events, last, .. })) => {
+                    sent.extend(events.last().map(|event| (event.id, last)));
+                    for event in events {
+                        self.send(Ok(event));
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => self.send(Err(error)),
+            }
+        }
+    }
+
+    /// Sends one, as soon as there is room for it.
+    fn send(&self, mut answer: Result<Event>) {
+        let mut pause = Duration::from_micros(100);
+        while !self.stop.is_stopped() {
+            answer = match self.sender.try_send(answer) {
+                Ok(()) => return,
+                Err(TrySendError::Disconnected(_)) => return self.stop.stop(),
+                Err(TrySendError::Full(answer)) => answer,
+            };
+            thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}

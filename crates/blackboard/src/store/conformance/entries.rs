@@ -1,0 +1,459 @@
+//! Entries: a key has a value, a version that counts its writes, and a revision to compare with.
+
+use super::*;
+use crate::entry::{Compare, Operation, OperationResult};
+
+on_every_engine![
+    a_write_is_read_with_everything_about_it,
+    each_write_counts_one_version,
+    a_rewrite_keeps_who_created_it_and_replaces_the_rest,
+    a_merge_adds_to_tags_and_metadata_and_keeps_the_time_to_live,
+    what_is_merged_keeps_its_text,
+    the_author_is_who_is_named_then_the_session_then_nobody,
+    a_null_is_there_and_an_absent_key_is_not,
+    values_come_back_as_they_came,
+    many_keys_are_read_at_one_moment_without_those_that_are_missing,
+    a_batch_is_written_as_a_whole_or_not_at_all,
+    a_key_may_stand_twice_in_a_batch,
+    versions_go_on_after_a_removal,
+    only_if_nobody_can_see_it,
+    only_if_it_has_this_revision,
+    a_deletion_happens_once,
+    what_fits_a_pattern_is_cleared_with_an_event_each,
+    the_same_key_in_two_scopes_is_two_entries,
+    an_array_grows_and_a_counter_counts,
+    a_named_operation_happens_once_whatever_the_verb,
+    a_remembered_answer_says_the_same,
+];
+
+fn a_write_is_read_with_everything_about_it(fixture: &Fixture) {
+    let write = Write {
+        tags: owned(&["urgent", "finance", "urgent"]),
+        ttl: Some(Duration::from_mins(1)),
+        metadata: Some(Metadata::parse(r#"{"z": 1.0, "a": 2}"#).unwrap()),
+        ..a_write("result:q4", r#"{"b": 1, "a": [1.0]}"#)
+    };
+    let scope = fixture.scope().by(By::author("analyst"));
+    let (written, told) = fixture.told_by(|| scope.write(&write).unwrap());
+    assert_eq!(told, [EventType::EntryWritten]);
+    assert_eq!((written.version, written.created, written.fence), (1, true, None));
+    assert_eq!(written.revision, fixture.revision());
+    let expires_at = Some(fixture.now().plus(Duration::from_mins(1)));
+    assert_eq!(written.expires_at, expires_at);
+    let expected = Entry {
+        scope: "team".to_owned(),
+        key: "result:q4".to_owned(),
+        value: json(r#"{"b": 1, "a": [1.0]}"#),
+        version: 1,
+        revision: fixture.revision(),
+        created_at: fixture.now(),
+        created_by: "analyst".to_owned(),
+        updated_at: fixture.now(),
+        updated_by: "analyst".to_owned(),
+        expires_at,
+        tags: owned(&["finance", "urgent"]),
+        metadata: write.metadata.clone(),
+        session_id: None,
+        fence: None,
+    };
+    assert_eq!(fixture.entry("result:q4"), Some(expected));
+    assert_eq!(fixture.entry("result:q4").unwrap().metadata.unwrap().as_str(), r#"{"z": 1.0, "a": 2}"#);
+    let event = fixture.events().pop().unwrap();
+    assert_eq!(event.summary, "Agent \"analyst\" wrote \"result:q4\" in scope \"team\"");
+    assert_eq!((event.target_id.as_deref(), event.target_type), (Some("result:q4"), Some(TargetType::Entry)));
+    assert_eq!(metadata(&event), serde_json::json!({"op": "create", "scope": "team"}));
+}
+
+fn each_write_counts_one_version(fixture: &Fixture) {
+    for version in 1..=5 {
+        let written = fixture.write("a", &version.to_string());
+        assert_eq!((written.version, written.created), (version, version == 1));
+        assert_eq!(written.revision, fixture.revision());
+        assert_eq!(fixture.entry("a").unwrap().version, version);
+    }
+    assert_eq!(fixture.revision(), Revision::new(5), "one event each");
+    assert_eq!(metadata(&fixture.events()[4])["op"], "update");
+}
+
+fn a_rewrite_keeps_who_created_it_and_replaces_the_rest(fixture: &Fixture) {
+    let first = Write {
+        tags: owned(&["old"]),
+        ttl: Some(Duration::from_mins(10)),
+        metadata: Some(Metadata::parse(r#"{"old": true}"#).unwrap()),
+        ..a_write("a", "1")
+    };
+    fixture.scope().by(By::author("first")).write(&first).unwrap();
+    let created_at = fixture.now();
+    fixture.pass(10);
+    fixture.scope().by(By::author("second")).write(&a_write("a", "2")).unwrap();
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.created_at, entry.created_by.as_str()), (created_at, "first"));
+    assert_eq!((entry.updated_at, entry.updated_by.as_str()), (fixture.now(), "second"));
+    assert_eq!((entry.tags, entry.metadata, entry.expires_at), (vec![], None, None));
+    fixture.pass(1000);
+    assert_eq!(fixture.value("a").as_deref(), Some("2"), "the first time to live is forgotten");
+}
+
+fn a_merge_adds_to_tags_and_metadata_and_keeps_the_time_to_live(fixture: &Fixture) {
+    let first = Write {
+        tags: owned(&["b"]),
+        ttl: Some(Duration::from_secs(100)),
+        metadata: Some(Metadata::parse(r#"{"kept": 1, "changed": 1}"#).unwrap()),
+        ..a_write("a", "1")
+    };
+    fixture.scope().write(&first).unwrap();
+    let expires_at = fixture.entry("a").unwrap().expires_at;
+    fixture.pass(10);
+    let more = Write {
+        tags: owned(&["a", "b"]),
+        metadata: Some(Metadata::parse(r#"{"changed": 2, "new": 3}"#).unwrap()),
+        merge: true,
+        ..a_write("a", "2")
+    };
+    fixture.scope().write(&more).unwrap();
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.tags, entry.expires_at), (owned(&["a", "b"]), expires_at));
+    let merged: serde_json::Value = serde_json::from_str(entry.metadata.unwrap().as_str()).unwrap();
+    assert_eq!(merged, serde_json::json!({"kept": 1, "changed": 2, "new": 3}));
+    let renewed = Write { ttl: Some(Duration::from_secs(50)), ..more };
+    let written = fixture.scope().write(&renewed).unwrap();
+    assert_eq!(written.expires_at, Some(fixture.now().plus(Duration::from_secs(50))));
+    let started = Write { key: "new".to_owned(), ..renewed };
+    assert!(fixture.scope().write(&started).unwrap().created, "there is nothing to merge with");
+}
+
+fn what_is_merged_keeps_its_text(fixture: &Fixture) {
+    let with = |metadata: &str| Write {
+        metadata: Some(Metadata::parse(metadata).unwrap()),
+        merge: true,
+        ..a_write("a", "1")
+    };
+    fixture.scope().write(&with(r#"{"z": 12345678901234567890123, "y": 1.0, "x": 1}"#)).unwrap();
+    fixture.scope().write(&with(r#"{"x": [1.50,  2], "a": 0.1e1}"#)).unwrap();
+    let text = fixture.entry("a").unwrap().metadata.unwrap().as_str().to_owned();
+    for part in [r#""z":12345678901234567890123"#, r#""y":1.0"#, r#""x":[1.50,  2]"#, r#""a":0.1e1"#] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    // Half of what is allowed, twice, and names of their own.
+    let half = |name: &str| with(&format!("{{\"{name}\": \"{}\"}}", "x".repeat(40_000)));
+    fixture.scope().write(&half("first")).unwrap();
+    assert_eq!(code(fixture.scope().write(&half("second"))), Code::InvalidValue);
+}
+
+fn the_author_is_who_is_named_then_the_session_then_nobody(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for (by, author) in [
+        (By::default(), "cli"),
+        (By::session(&session), "Ivy"),
+        (By { author: Some("Oak".to_owned()), ..By::session(&session) }, "Oak"),
+    ] {
+        fixture.scope().by(by.clone()).write(&a_write("a", "1")).unwrap();
+        assert_eq!(fixture.entry("a").unwrap().updated_by, author);
+        assert_eq!(fixture.events().pop().unwrap().actor_id, by.session);
+    }
+    let nobody = fixture.scope_of("nobody");
+    assert_eq!(code(nobody.write(&a_write("a", "2"))), Code::AgentNotFound);
+    assert_eq!(code(fixture.scope().by(By::author("")).write(&a_write("a", "2"))), Code::InvalidValue);
+    assert_eq!(fixture.value("a").as_deref(), Some("1"));
+}
+
+fn a_null_is_there_and_an_absent_key_is_not(fixture: &Fixture) {
+    fixture.write("present", "null");
+    assert_eq!(fixture.scope().read("present").unwrap(), Some(Value::null()));
+    assert_eq!(fixture.scope().read("absent").unwrap(), None);
+    assert_eq!(fixture.scope().read_batch(&["present", "absent"]).unwrap().len(), 1);
+    assert!(!fixture.scope().history("present", 9).unwrap().versions[0].removed);
+    let absent = Write { if_absent: true, ..a_write("present", "1") };
+    assert_eq!(code(fixture.scope().write(&absent)), Code::AlreadyExists);
+    fixture.scope().delete("present").unwrap();
+    assert_eq!(fixture.entry("present"), None);
+}
+
+fn values_come_back_as_they_came(fixture: &Fixture) {
+    let texts = [
+        r#"{"z": 1, "a": 2, "z": 3}"#,
+        "1.0",
+        "-0",
+        "1e999",
+        "123456789012345678901234567890.000",
+        "{\n\t\"a\" :  [ 1 ,\r\n 2 ]\n}",
+        "\"caf\u{e9} \u{1f469}\u{200d}\u{1f680} \u{2028}\u{2029} \u{fffd}\"",
+        r#""\u0000 \ud83d\ude00 \/ \u00e9""#,
+        "[]",
+        "\"\"",
+        "false",
+    ];
+    for text in texts {
+        fixture.write("a", text);
+        assert_eq!(fixture.value("a").as_deref(), Some(text));
+        let history = fixture.scope().history("a", 1).unwrap();
+        assert_eq!(history.versions[0].entry.value.as_str(), text);
+        assert_eq!(
+            fixture.scope().entry_as_of("a", fixture.revision()).unwrap().unwrap().value.as_str(),
+            text
+        );
+        assert_eq!(fixture.board.export().unwrap().entries[0].value.as_str(), text);
+    }
+    // Names too: spaces and every script are characters like any other.
+    for key in
+        ["  a b  ", "\u{e9}:\u{4e2d}\u{6587}", "e\u{301}", "\u{1f469}\u{200d}\u{1f680}", "a'b\"c;--", "%_\\"]
+    {
+        fixture.write(key, "1");
+        assert_eq!(fixture.entry(key).unwrap().key, key);
+    }
+    assert_eq!(fixture.entry("\u{e9}"), None, "e and an accent are not the same key as one character");
+}
+
+fn many_keys_are_read_at_one_moment_without_those_that_are_missing(fixture: &Fixture) {
+    for key in ["b", "a", "gone"] {
+        fixture.write(key, "1");
+    }
+    fixture.scope().delete("gone").unwrap();
+    fixture.board.scope("other").write(&a_write("elsewhere", "1")).unwrap();
+    let found = fixture.scope().read_batch(&["gone", "b", "elsewhere", "a", "b", "never"]).unwrap();
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(code(fixture.scope().read_batch(&["a", ""])), Code::InvalidValue);
+}
+
+fn a_batch_is_written_as_a_whole_or_not_at_all(fixture: &Fixture) {
+    let exists = fixture.write("exists", "1");
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let leased = Write { lease: true, ..a_write("leased", "1") };
+    fixture.scope_of(&ivy).write(&leased).unwrap();
+    let before = fixture.board.export().unwrap();
+    for (bad, expected) in [
+        (a_write("not:*", "1"), Code::InvalidValue),
+        (Write { if_absent: true, ..a_write("exists", "2") }, Code::AlreadyExists),
+        (Write { if_revision: Some(exists.revision.next()), ..a_write("exists", "2") }, Code::Conflict),
+        (a_write("leased", "2"), Code::Held),
+        (Write { tags: owned(&[""]), ..a_write("b", "1") }, Code::InvalidValue),
+    ] {
+        let batch = [a_write("a", "1"), bad, a_write("z", "1")];
+        assert_eq!(code(fixture.scope_of(&oak).write_batch(&batch)), expected);
+        assert_eq!(fixture.board.export().unwrap(), before);
+    }
+    let batch = [a_write("b", "1"), a_write("a", "2")];
+    let written = fixture.scope().write_batch(&batch).unwrap();
+    let first = before.revision.next();
+    assert_eq!(written.iter().map(|written| written.revision).collect::<Vec<_>>(), [first, first.next()]);
+    let events = fixture.events_after(before.revision);
+    assert!(events.iter().all(|event| event.commit_id == first), "one commit");
+    assert_eq!(fixture.scope().write_batch(&[]).unwrap(), []);
+    assert_eq!(fixture.revision(), first.next());
+}
+
+fn a_key_may_stand_twice_in_a_batch(fixture: &Fixture) {
+    let twice = |first: &str, second: &str| [a_write("a", first), a_write("a", second)];
+    let written = fixture.scope().write_batch(&twice("1", "2")).unwrap();
+    assert_eq!(
+        written.iter().map(|written| (written.version, written.created)).collect::<Vec<_>>(),
+        [(1, true), (2, false)]
+    );
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.version, entry.revision, entry.value.as_str()), (2, Revision::new(2), "2"));
+    let history = fixture.scope().history("a", 9).unwrap();
+    let chain: Vec<_> =
+        history.versions.iter().map(|version| (version.entry.revision, version.previous)).collect();
+    assert_eq!(chain, [(Revision::new(2), Some(Revision::new(1))), (Revision::new(1), None)]);
+    // The second condition is about what the first one did.
+    let once = Write { if_absent: true, ..a_write("b", "1") };
+    assert_eq!(code(fixture.scope().write_batch(&[once.clone(), once])), Code::AlreadyExists);
+    assert_eq!(fixture.entry("b"), None);
+}
+
+fn versions_go_on_after_a_removal(fixture: &Fixture) {
+    fixture.write("a", "1");
+    fixture.write("a", "2");
+    let deleted = fixture.scope().delete("a").unwrap();
+    assert_eq!((deleted.version, deleted.revision), (2, fixture.revision()));
+    fixture.pass(5);
+    let again = fixture.scope().by(By::author("second")).write(&a_write("a", "3")).unwrap();
+    assert_eq!((again.version, again.created), (3, true));
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.created_at, entry.created_by.as_str()), (fixture.now(), "second"));
+    fixture.scope().clear("*").unwrap();
+    assert_eq!(fixture.write("a", "4").version, 4);
+    // All of it in one commit.
+    let scope = || "team".to_owned();
+    let write = |value: &str| Operation::Write { scope: scope(), write: a_write("a", value) };
+    let delete = || Operation::Delete { scope: scope(), key: "a".to_owned() };
+    let then = vec![write("5"), delete(), write("6"), delete(), write("7")];
+    fixture.board.compare(&Compare { then, ..Compare::default() }, &By::default()).unwrap();
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.version, entry.value.as_str()), (7, "7"));
+    let history = fixture.scope().history("a", 99).unwrap();
+    let versions: Vec<_> =
+        history.versions.iter().map(|version| (version.entry.version, version.removed)).collect();
+    assert_eq!(
+        versions,
+        [
+            (7, false),
+            (6, true),
+            (6, false),
+            (5, true),
+            (5, false),
+            (4, false),
+            (3, true),
+            (3, false),
+            (2, true),
+            (2, false),
+            (1, false)
+        ]
+    );
+}
+
+fn only_if_nobody_can_see_it(fixture: &Fixture) {
+    let absent = Write { if_absent: true, ..a_write("a", "1") };
+    let first = fixture.scope().by(By::author("Ivy")).write(&absent).unwrap();
+    let refused = fixture.scope().write(&absent).unwrap_err();
+    assert_eq!(refused.code(), Code::AlreadyExists);
+    assert_eq!(refused.details().unwrap()["revision"], first.revision.get());
+    assert_eq!(refused.details().unwrap()["held_by_name"], "Ivy");
+    fixture.scope().delete("a").unwrap();
+    assert!(fixture.scope().write(&absent).unwrap().created);
+}
+
+fn only_if_it_has_this_revision(fixture: &Fixture) {
+    let at = |revision| Write { if_revision: Some(revision), ..a_write("a", "1") };
+    let refused = fixture.scope().write(&at(Revision::new(7))).unwrap_err();
+    assert_eq!(refused.code(), Code::Conflict);
+    let details = refused.details().unwrap();
+    assert_eq!((&details["key"], &details["scope"]), (&"a".into(), &"team".into()));
+    assert_eq!((&details["expected"], &details["revision"]), (&7.into(), &0.into()));
+    let first = fixture.scope().write(&at(Revision::ZERO)).unwrap();
+    assert_eq!(code(fixture.scope().write(&at(Revision::ZERO))), Code::Conflict);
+    let second = fixture.scope().write(&at(first.revision)).unwrap();
+    let refused = fixture.scope().write(&at(first.revision)).unwrap_err();
+    let details = refused.details().unwrap();
+    assert_eq!((&details["key"], &details["scope"]), (&"a".into(), &"team".into()));
+    assert_eq!(details["expected"], first.revision.get());
+    assert_eq!(details["revision"], second.revision.get());
+    assert_eq!(details["updated_by"], "cli");
+    // A key that went and came back is another one, though its versions go on.
+    fixture.scope().delete("a").unwrap();
+    fixture.write("a", "1");
+    assert_eq!(code(fixture.scope().write(&at(second.revision))), Code::Conflict);
+}
+
+fn a_deletion_happens_once(fixture: &Fixture) {
+    let first = fixture.write("a", "1");
+    let second = fixture.write("a", "2");
+    assert_eq!(code(fixture.scope().delete_if_revision("a", first.revision)), Code::Conflict);
+    let (deleted, told) =
+        fixture.told_by(|| fixture.scope().delete_if_revision("a", second.revision).unwrap());
+    assert_eq!((deleted.version, told), (2, vec![EventType::EntryDeleted]));
+    assert_eq!(metadata(&fixture.events()[2]), serde_json::json!({"op": "delete", "scope": "team"}));
+    let (refused, told) = fixture.told_by(|| code(fixture.scope().delete("a")));
+    assert_eq!((refused, told.len()), (Code::EntryNotFound, 0));
+    assert_eq!(code(fixture.scope().delete_if_revision("a", second.revision)), Code::EntryNotFound);
+    assert_eq!(code(fixture.scope().delete("never")), Code::EntryNotFound);
+}
+
+fn what_fits_a_pattern_is_cleared_with_an_event_each(fixture: &Fixture) {
+    for key in ["cache:b", "cache:a:x", "cache", "result:a"] {
+        fixture.write(key, "1");
+    }
+    fixture.board.scope("other").write(&a_write("cache:b", "1")).unwrap();
+    let (cleared, told) = fixture.told_by(|| fixture.scope().clear("cache:*").unwrap());
+    assert_eq!(cleared.keys, ["cache:a:x", "cache:b"]);
+    assert_eq!(cleared.revision, fixture.revision());
+    assert_eq!(told, [EventType::EntryDeleted, EventType::EntryDeleted, EventType::EntriesCleared]);
+    let whole = fixture.events().pop().unwrap();
+    assert_eq!(metadata(&whole), serde_json::json!({"pattern": "cache:*", "count": 2}));
+    let left: Vec<_> = fixture.board.export().unwrap().entries.into_iter().map(|entry| entry.key).collect();
+    assert_eq!(left, ["cache:b", "cache", "result:a"]);
+    let (nothing, told) = fixture.told_by(|| fixture.scope().clear("cache:*").unwrap());
+    assert!(nothing.keys.is_empty() && told.is_empty());
+    assert_eq!(nothing.revision, fixture.revision());
+    assert_eq!(fixture.scope().clear("*").unwrap().keys, ["cache", "result:a"]);
+}
+
+fn the_same_key_in_two_scopes_is_two_entries(fixture: &Fixture) {
+    let other = fixture.board.scope("team:2");
+    fixture.write("a", "1");
+    other.write(&a_write("a", "2")).unwrap();
+    assert_eq!(other.entry("a").unwrap().unwrap().version, 1);
+    assert_eq!(fixture.value("a").as_deref(), Some("1"));
+    fixture.scope().delete("a").unwrap();
+    assert_eq!(other.read("a").unwrap(), Some(json("2")));
+    // A scope and a key are never joined: these are different entries too.
+    fixture.board.scope("x").write(&a_write("y:z", "1")).unwrap();
+    fixture.board.scope("x:y").write(&a_write("z", "2")).unwrap();
+    assert_eq!(fixture.board.scope("x:y").read("z").unwrap(), Some(json("2")));
+    assert_eq!(fixture.board.scope("x").clear("*").unwrap().keys, ["y:z"]);
+    assert_eq!(fixture.board.scope("x:y").read("z").unwrap(), Some(json("2")));
+}
+
+fn an_array_grows_and_a_counter_counts(fixture: &Fixture) {
+    let tagged =
+        Write { tags: owned(&["t"]), ttl: Some(Duration::from_mins(1)), ..a_write("list", "[ 1.0 ]") };
+    fixture.scope().write(&tagged).unwrap();
+    let written = fixture.scope().append("list", &json("{\"b\": 1e999}")).unwrap();
+    assert_eq!(fixture.value("list").as_deref(), Some(r#"[ 1.0,{"b": 1e999} ]"#));
+    assert_eq!((written.version, written.created), (2, false));
+    let entry = fixture.entry("list").unwrap();
+    assert_eq!((entry.tags, entry.expires_at.is_some()), (owned(&["t"]), true));
+    assert!(fixture.scope().append("new", &json("null")).unwrap().created);
+    assert_eq!(fixture.value("new").as_deref(), Some("[null]"));
+    assert_eq!(fixture.scope().increment("counter", 41).unwrap().version, 1);
+    fixture.scope().increment("counter", -1).unwrap();
+    assert_eq!(fixture.value("counter").as_deref(), Some("40"));
+    fixture.write("text", "\"a\"");
+    assert_eq!(code(fixture.scope().append("text", &json("1"))), Code::InvalidValue);
+    assert_eq!(code(fixture.scope().increment("text", 1)), Code::InvalidValue);
+    assert_eq!(code(fixture.scope().increment("new", 1)), Code::InvalidValue);
+    fixture.write("last", &i64::MAX.to_string());
+    assert_eq!(code(fixture.scope().increment("last", 1)), Code::InvalidValue);
+    assert_eq!(fixture.value("last"), Some(i64::MAX.to_string()));
+}
+
+fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
+    fn twice<T: PartialEq + std::fmt::Debug>(fixture: &Fixture, name: &str, verb: impl Fn(Scope<'_>) -> T) {
+        let by = || fixture.scope().by(By { operation: Some(name.to_owned()), ..By::default() });
+        let first = verb(by());
+        let (second, told) = fixture.told_by(|| verb(by()));
+        assert_eq!(first, second, "{name}");
+        assert!(told.is_empty(), "{name} happened twice");
+    }
+    fixture.write("other", "[]");
+    twice(fixture, "write", |scope| scope.write(&a_write("a", "1")).unwrap());
+    twice(fixture, "batch", |scope| scope.write_batch(&[a_write("b", "1"), a_write("c", "1")]).unwrap());
+    twice(fixture, "append", |scope| scope.append("list", &json("1")).unwrap());
+    twice(fixture, "increment", |scope| scope.increment("counter", 2).unwrap());
+    twice(fixture, "delete", |scope| scope.delete("a").unwrap());
+    twice(fixture, "clear", |scope| scope.clear("b").unwrap());
+    twice(fixture, "clear nothing", |scope| scope.clear("b").unwrap());
+    assert_eq!(fixture.value("list").as_deref(), Some("[1]"));
+    assert_eq!(fixture.value("counter").as_deref(), Some("2"));
+    let by = By { operation: Some("txn".to_owned()), ..By::default() };
+    let read = |key: &str| Operation::Read { scope: "team".to_owned(), key: key.to_owned() };
+    let write = Operation::Write { scope: "team".to_owned(), write: a_write("d", "null") };
+    let delete = Operation::Delete { scope: "team".to_owned(), key: "c".to_owned() };
+    let compare =
+        Compare { then: vec![write, read("d"), delete, read("c"), read("other")], ..Compare::default() };
+    let first = fixture.board.compare(&compare, &by).unwrap();
+    let (second, told) = fixture.told_by(|| fixture.board.compare(&compare, &by).unwrap());
+    assert_eq!((first, told.len()), (second, 0));
+    // The name of one verb is not taken for another.
+    let again = fixture.scope().by(By { operation: Some("write".to_owned()), ..By::default() });
+    assert_eq!(code(again.delete("d")), Code::InvalidValue);
+    // A refusal is not remembered.
+    let by = || fixture.scope().by(By { operation: Some("later".to_owned()), ..By::default() });
+    assert_eq!(code(by().delete("e")), Code::EntryNotFound);
+    fixture.write("e", "1");
+    assert_eq!(by().delete("e").unwrap().version, 1);
+}
+
+fn a_remembered_answer_says_the_same(fixture: &Fixture) {
+    fixture.write("a", "{\n  \"a\": 1\r\n}");
+    let by = By { operation: Some("look".to_owned()), ..By::default() };
+    let then = vec![Operation::Read { scope: "team".to_owned(), key: "a".to_owned() }];
+    let compare = Compare { then, ..Compare::default() };
+    let read = || match &fixture.board.compare(&compare, &by).unwrap().results[..] {
+        [OperationResult::Read(Some(entry))] => entry.clone(),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (read(), read());
+    assert!(first.value.says_the_same_as(&second.value), "an answer is remembered on one line");
+    assert_eq!(Entry { value: first.value.clone(), ..second }, first);
+}

@@ -1,0 +1,226 @@
+//! What entries may be called and how large they may be, on every path.
+
+use super::*;
+use crate::entry::{Compare, Condition, MAX_OPERATIONS, Operation, Query, Test};
+
+on_every_engine![
+    no_path_takes_a_bad_key,
+    no_path_takes_a_bad_scope,
+    no_path_writes_into_the_scopes_that_have_verbs_of_their_own,
+    no_query_takes_a_bad_pattern_or_tag,
+    limits_are_what_they_say,
+    a_commit_has_a_limited_number_of_operations,
+    nothing_lives_for_less_than_a_moment,
+];
+
+/// What each path that takes a key says to it.
+fn on_every_path(fixture: &Fixture, scope: &str, key: &str) -> Vec<(&'static str, Code)> {
+    let handle = fixture.board.scope(scope);
+    let write = a_write(key, "1");
+    let place = || (scope.to_owned(), key.to_owned());
+    let compare = |conditions, then| {
+        code(fixture.board.compare(&Compare { conditions, then, otherwise: Some(vec![]) }, &By::default()))
+    };
+    let operation = |operation| compare(vec![], vec![operation]);
+    let (s, k) = place();
+    let condition = Condition { scope: s, key: k, test: Test::Exists(true) };
+    let (s, k) = place();
+    vec![
+        ("read", code(handle.read(key))),
+        ("read batch", code(handle.read_batch(&["fine", key]))),
+        ("write", code(handle.write(&write))),
+        ("batch", code(handle.write_batch(&[a_write("fine", "1"), write.clone()]))),
+        ("delete", code(handle.delete(key))),
+        ("append", code(handle.append(key, &json("1")))),
+        ("increment", code(handle.increment(key, 1))),
+        ("history", code(handle.history(key, 1))),
+        ("as of", code(handle.entry_as_of(key, Revision::ZERO))),
+        ("condition", compare(vec![condition], vec![])),
+        ("then write", operation(Operation::Write { scope: scope.to_owned(), write: write.clone() })),
+        ("then read", operation(Operation::Read { scope: s.clone(), key: k.clone() })),
+        ("then delete", operation(Operation::Delete { scope: s, key: k })),
+        ("transaction read", code(fixture.board.transaction(|tx| tx.scope(scope).read(key)))),
+        ("transaction write", code(fixture.board.transaction(|tx| tx.scope(scope).write(&write)))),
+        ("transaction delete", code(fixture.board.transaction(|tx| tx.scope(scope).delete(key)))),
+    ]
+}
+
+fn no_path_takes_a_bad_key(fixture: &Fixture) {
+    let long = "x".repeat(1025);
+    for key in [
+        "",
+        ":a",
+        "a:",
+        "a*",
+        "a?",
+        "a[",
+        "a]",
+        "team:a",
+        "polymathera:a",
+        "a\nb",
+        "a\u{2028}b",
+        "a\0",
+        &long,
+    ] {
+        for (path, refused) in on_every_path(fixture, "team", key) {
+            assert_eq!(refused, Code::InvalidValue, "{key:?} on {path}");
+        }
+    }
+    assert_eq!(fixture.revision(), Revision::ZERO);
+}
+
+fn no_path_takes_a_bad_scope(fixture: &Fixture) {
+    let long = "x".repeat(129);
+    for scope in ["", "a*", "a?b", "[", "a\nb", "a\u{200b}", &long] {
+        for (path, refused) in on_every_path(fixture, scope, "fine") {
+            assert_eq!(refused, Code::InvalidValue, "{scope:?} on {path}");
+        }
+        let handle = fixture.board.scope(scope);
+        assert_eq!(code(handle.query(&Query::default())), Code::InvalidValue, "{scope:?}");
+        assert_eq!(code(handle.list(&Query::default())), Code::InvalidValue, "{scope:?}");
+        assert_eq!(code(handle.snapshot(&Query::default())), Code::InvalidValue, "{scope:?}");
+        assert_eq!(code(handle.clear("*")), Code::InvalidValue, "{scope:?}");
+    }
+    assert_eq!(fixture.revision(), Revision::ZERO);
+}
+
+fn no_path_writes_into_the_scopes_that_have_verbs_of_their_own(fixture: &Fixture) {
+    for scope in ["locks", "files"] {
+        for (path, refused) in on_every_path_that_writes(fixture, scope) {
+            assert_eq!(refused, Code::InvalidValue, "{path} in {scope}");
+        }
+        assert_eq!(fixture.board.scope(scope).read("a").unwrap(), None, "looking is fine");
+    }
+    assert_eq!(fixture.revision(), Revision::ZERO);
+}
+
+fn on_every_path_that_writes(fixture: &Fixture, scope: &str) -> Vec<(&'static str, Code)> {
+    let handle = fixture.board.scope(scope);
+    let write = a_write("a", "1");
+    let operation = |operation| {
+        code(fixture.board.compare(&Compare { then: vec![operation], ..Compare::default() }, &By::default()))
+    };
+    let (s, k) = (scope.to_owned(), "a".to_owned());
+    vec![
+        ("write", code(handle.write(&write))),
+        ("batch", code(handle.write_batch(std::slice::from_ref(&write)))),
+        ("delete", code(handle.delete("a"))),
+        ("clear", code(handle.clear("*"))),
+        ("append", code(handle.append("a", &json("1")))),
+        ("increment", code(handle.increment("a", 1))),
+        ("then write", operation(Operation::Write { scope: s.clone(), write: write.clone() })),
+        ("then delete", operation(Operation::Delete { scope: s, key: k })),
+        ("transaction write", code(fixture.board.transaction(|tx| tx.scope(scope).write(&write)))),
+        ("transaction delete", code(fixture.board.transaction(|tx| tx.scope(scope).delete("a")))),
+    ]
+}
+
+fn no_query_takes_a_bad_pattern_or_tag(fixture: &Fixture) {
+    let with = |pattern: Option<&str>, prefix: Option<&str>, tags: &[&str]| Query {
+        pattern: pattern.map(str::to_owned),
+        prefix: prefix.map(str::to_owned),
+        tags: owned(tags),
+        ..Query::default()
+    };
+    for query in [
+        with(Some(""), None, &[]),
+        with(Some("team:*"), None, &[]),
+        with(Some("polymathera:*"), None, &[]),
+        with(Some("a\n*"), None, &[]),
+        with(None, Some("team:"), &[]),
+        with(None, None, &[""]),
+        with(None, None, &["a\nb"]),
+        Query { after: Some("not a revision".to_owned()), ..Query::default() },
+    ] {
+        assert_eq!(code(fixture.scope().query(&query)), Code::InvalidValue, "{query:?}");
+        assert_eq!(code(fixture.board.transaction(|tx| tx.scope("team").query(&query))), Code::InvalidValue);
+    }
+    for pattern in ["", "team:*", "polymathera:*"] {
+        assert_eq!(code(fixture.scope().clear(pattern)), Code::InvalidValue, "{pattern:?}");
+    }
+    // Wildcards have no meaning in a prefix, and so nothing begins with one.
+    fixture.write("a", "1");
+    assert!(fixture.scope().query(&with(None, Some("*"), &[])).unwrap().entries.is_empty());
+}
+
+fn limits_are_what_they_say(fixture: &Fixture) {
+    let refused = |write: &Write, part: &str| {
+        let error = fixture.scope().write(write).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidValue);
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    let key = |length| a_write(&"k".repeat(length), "1");
+    fixture.scope().write(&key(1024)).unwrap();
+    assert_eq!(fixture.entry(&"k".repeat(1024)).unwrap().version, 1);
+    refused(&key(1025), "1025 bytes; 1024 are allowed");
+    refused(&a_write(&"\u{e9}".repeat(513), "1"), "1026 bytes; 1024 are allowed");
+
+    let value = |length: usize| Write::new("a", Value::of(&"v".repeat(length - 2)).unwrap());
+    fixture.scope().write(&value(1024 * 1024)).unwrap();
+    assert_eq!(fixture.value("a").unwrap().len(), 1024 * 1024);
+    refused(&value(1024 * 1024 + 1), "1048577 bytes; 1048576 are allowed");
+    let small = fixture.with_settings(|settings| settings.max_value_bytes = 4);
+    assert_eq!(code(small.scope("team").write(&a_write("a", "12345"))), Code::InvalidValue);
+    small.scope("team").write(&a_write("b", "[12]")).unwrap();
+    assert_eq!(code(small.scope("team").append("b", &json("1"))), Code::InvalidValue);
+    small.scope("team").write(&a_write("c", "9999")).unwrap();
+    assert_eq!(code(small.scope("team").increment("c", 1)), Code::InvalidValue);
+    let too_long = a_write("d", "12345");
+    assert_eq!(code(small.transaction(|tx| tx.scope("team").write(&too_long))), Code::InvalidValue);
+
+    let tags = |count: usize, length: usize| Write {
+        tags: (0..count).map(|number| format!("{number:0length$}")).collect(),
+        ..a_write("a", "1")
+    };
+    fixture.scope().write(&tags(64, 128)).unwrap();
+    assert_eq!(fixture.entry("a").unwrap().tags.len(), 64);
+    refused(&tags(65, 3), "65 tags; 64 are allowed");
+    refused(&tags(1, 129), "129 bytes; 128 are allowed");
+    refused(
+        &Write { tags: owned(&["one more"]), merge: true, ..a_write("a", "1") },
+        "65 tags; 64 are allowed",
+    );
+
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    fixture.write("deep", &deep(128));
+    assert_eq!(fixture.value("deep").unwrap(), deep(128));
+    let error = Value::parse(&deep(129), usize::MAX).unwrap_err();
+    assert!(error.to_string().contains("128 are allowed"), "{error}");
+    fixture.write("list", "[]");
+    assert_eq!(code(fixture.scope().append("list", &json(&deep(128)))), Code::InvalidValue);
+}
+
+fn a_commit_has_a_limited_number_of_operations(fixture: &Fixture) {
+    let batch = |count: usize| (0..count).map(|number| a_write(&number.to_string(), "1")).collect::<Vec<_>>();
+    let refused = fixture.scope().write_batch(&batch(MAX_OPERATIONS + 1)).unwrap_err();
+    assert_eq!(refused.to_string(), "10001 operations are too many for one commit; 10000 are allowed");
+    fixture.scope().write_batch(&batch(MAX_OPERATIONS)).unwrap();
+    assert_eq!(fixture.revision(), Revision::new(10_000));
+    let last = a_write("one more", "1");
+    let refused = fixture.board.transaction(|tx| {
+        let mut scope = tx.scope("team");
+        batch(MAX_OPERATIONS).iter().try_for_each(|write| scope.write(write))?;
+        scope.write(&last)
+    });
+    assert_eq!(code(refused), Code::InvalidValue);
+    assert_eq!(fixture.revision(), Revision::new(10_000));
+    fixture.scope().write(&last).unwrap();
+    assert_eq!(code(fixture.scope().clear("*")), Code::InvalidValue);
+    assert_eq!(fixture.scope().clear("[0-9]*").unwrap().keys.len(), 10_000);
+    let read = || Operation::Read { scope: "team".to_owned(), key: "a".to_owned() };
+    let then = std::iter::repeat_with(read).take(MAX_OPERATIONS + 1).collect();
+    let compare = Compare { then, ..Compare::default() };
+    assert_eq!(code(fixture.board.compare(&compare, &By::default())), Code::InvalidValue);
+}
+
+fn nothing_lives_for_less_than_a_moment(fixture: &Fixture) {
+    for ttl in [Duration::ZERO, Duration::from_nanos(1), Duration::from_micros(999)] {
+        let write = Write { ttl: Some(ttl), ..a_write("a", "1") };
+        assert_eq!(code(fixture.scope().write(&write)), Code::InvalidValue, "{ttl:?}");
+    }
+    let write = Write { ttl: Some(Duration::from_millis(1)), ..a_write("a", "1") };
+    fixture.scope().write(&write).unwrap();
+    assert_eq!(fixture.value("a").as_deref(), Some("1"));
+    fixture.scope().write(&Write { ttl: Some(Duration::MAX), ..a_write("a", "2") }).unwrap();
+    assert_eq!(fixture.value("a").as_deref(), Some("2"), "for as long as there are dates");
+}

@@ -1,0 +1,171 @@
+//! Fences: whoever lost a claim or a lock in between changes nothing, on any path.
+
+use super::*;
+use crate::entry::{Compare, Draft, Fence, LOCKS, Operation, Told};
+
+on_every_engine![
+    a_fence_that_holds_lets_every_path_through,
+    a_fence_of_a_claim_that_was_lost_is_refused_on_every_path,
+    a_fence_of_a_lock_that_was_lost_is_refused_on_every_path,
+    a_fence_of_a_lock_that_expired_is_refused,
+    every_fence_that_is_named_has_to_hold,
+    a_fence_of_finished_work_is_refused,
+];
+
+/// Takes a lock as the verb of locks does: an entry with a lease in their scope.
+fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
+    let write = Write { lease: true, ttl, ..a_write(name, "null") };
+    let written = fixture.board.commit("lock", &[], |tx| {
+        let mut draft = Draft::new(&fixture.board, tx, &By::session(session))?;
+        let written = draft.write(LOCKS, &write, Told::AsEntry)?;
+        Ok((draft.finish()?, written))
+    });
+    written.unwrap().fence.unwrap()
+}
+
+fn unlock(fixture: &Fixture, name: &str, session: &str) {
+    let unlocked = fixture.board.commit("unlock", &[], |tx| {
+        let mut draft = Draft::new(&fixture.board, tx, &By::session(session))?;
+        let deleted = draft.delete(LOCKS, name, Told::AsEntry)?;
+        Ok((draft.finish()?, deleted))
+    });
+    assert!(unlocked.unwrap().is_some());
+}
+
+/// What every path that changes something says to these fences.
+fn on_every_path(fixture: &Fixture, fences: &[Fence]) -> Vec<(&'static str, Result<()>)> {
+    fixture.scope().write_batch(&[a_write("a", "[]"), a_write("n", "1"), a_write("gone", "1")]).unwrap();
+    let by = By { fences: fences.to_vec(), ..By::default() };
+    let scope = fixture.scope().by(by.clone());
+    let board = &fixture.board;
+    let then = |operation| board.compare(&Compare { then: vec![operation], ..Compare::default() }, &by);
+    let (s, k) = ("team".to_owned(), "then".to_owned());
+    let write = a_write("then", "1");
+    vec![
+        ("write", scope.write(&a_write("a", "[1]")).map(drop)),
+        ("batch", scope.write_batch(&[a_write("b", "1"), a_write("c", "1")]).map(drop)),
+        ("append", scope.append("a", &json("1")).map(drop)),
+        ("increment", scope.increment("n", 1).map(drop)),
+        ("delete", scope.delete("gone").map(drop)),
+        ("clear", scope.clear("n").map(drop)),
+        ("clear nothing", scope.clear("nothing").map(drop)),
+        ("then write", then(Operation::Write { scope: s.clone(), write: write.clone() }).map(drop)),
+        ("then delete", then(Operation::Delete { scope: s.clone(), key: k.clone() }).map(drop)),
+        ("then read", then(Operation::Read { scope: s, key: k }).map(drop)),
+        (
+            "transaction",
+            board.transaction(|tx| {
+                tx.by(by.clone());
+                tx.scope("team").write(&write)
+            }),
+        ),
+        (
+            "transaction that reads",
+            board.transaction(|tx| {
+                tx.by(by.clone());
+                tx.scope("team").read("a").map(drop)
+            }),
+        ),
+    ]
+}
+
+fn all_are_stale(fixture: &Fixture, fence: &Fence, current: Option<Revision>) {
+    let told_before = fixture.revision();
+    let refusals = on_every_path(fixture, std::slice::from_ref(fence));
+    for (path, outcome) in refusals {
+        let Err(refused) = outcome else { panic!("{path} was not refused") };
+        assert_eq!(refused.code(), Code::StaleFence, "{path}: {refused}");
+        assert_eq!(
+            refused.details().unwrap()["fence"],
+            serde_json::json!(current.map(Revision::get)),
+            "{path}"
+        );
+        assert!(refused.to_string().contains(&fence.to_string()), "{path}: {refused}");
+    }
+    assert_eq!(fixture.revision().since(told_before), 3, "only what the test itself wrote");
+    fixture.scope().clear("*").unwrap();
+}
+
+fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("x");
+    let claim = Fence::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
+    let deploy = Fence::Lock { name: "deploy".to_owned(), fence: lock(fixture, "deploy", &ivy, None) };
+    for fences in [vec![claim.clone()], vec![deploy.clone()], vec![claim, deploy], vec![]] {
+        for (path, outcome) in on_every_path(fixture, &fences) {
+            assert!(outcome.is_ok(), "{path} with {fences:?}: {outcome:?}");
+        }
+    }
+}
+
+fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.item("x");
+    let fence = |fence| Fence::Work { id: "x".to_owned(), fence };
+    let first = fixture.claim("x", &ivy).item.fence.unwrap();
+    all_are_stale(fixture, &Fence::Work { id: "y".to_owned(), fence: first }, None);
+    all_are_stale(fixture, &fence(first.next()), Some(first));
+    fixture.release("x", &ivy);
+    all_are_stale(fixture, &fence(first), None);
+    let second = fixture.claim("x", &oak).item.fence.unwrap();
+    all_are_stale(fixture, &fence(first), Some(second));
+    fixture.release("x", &oak);
+    // The same session again: it may not know what happened in between.
+    let third = fixture.claim("x", &ivy).item.fence.unwrap();
+    all_are_stale(fixture, &fence(first), Some(third));
+    fixture.pass(301);
+    fixture.sweep();
+    all_are_stale(fixture, &fence(third), None);
+}
+
+fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let fence = |fence| Fence::Lock { name: "deploy".to_owned(), fence };
+    let first = lock(fixture, "deploy", &ivy, None);
+    all_are_stale(fixture, &Fence::Lock { name: "other".to_owned(), fence: first }, None);
+    all_are_stale(fixture, &fence(first.next()), Some(first));
+    unlock(fixture, "deploy", &ivy);
+    all_are_stale(fixture, &fence(first), None);
+    let second = lock(fixture, "deploy", &oak, None);
+    all_are_stale(fixture, &fence(first), Some(second));
+    fixture.pass(301);
+    fixture.sweep();
+    all_are_stale(fixture, &fence(second), None);
+    fixture.beat(&oak);
+    let third = lock(fixture, "deploy", &oak, None);
+    all_are_stale(fixture, &fence(second), Some(third));
+    fixture.board.agents().deregister(&oak).unwrap();
+    all_are_stale(fixture, &fence(third), None);
+}
+
+fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let first = lock(fixture, "deploy", &ivy, Some(Duration::from_secs(10)));
+    let fence = Fence::Lock { name: "deploy".to_owned(), fence: first };
+    fixture.pass(9);
+    let by = By { fences: vec![fence.clone()], ..By::default() };
+    fixture.scope().by(by).write(&a_write("z", "1")).unwrap();
+    fixture.pass(1);
+    all_are_stale(fixture, &fence, None);
+}
+
+fn every_fence_that_is_named_has_to_hold(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("x");
+    let claim = Fence::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
+    let deploy = Fence::Lock { name: "deploy".to_owned(), fence: lock(fixture, "deploy", &ivy, None) };
+    unlock(fixture, "deploy", &ivy);
+    for fences in [[claim.clone(), deploy.clone()], [deploy, claim]] {
+        for (path, outcome) in on_every_path(fixture, &fences) {
+            assert_eq!(code(outcome), Code::StaleFence, "{path}");
+        }
+    }
+}
+
+fn a_fence_of_finished_work_is_refused(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("x");
+    let fence = fixture.claim("x", &ivy).item.fence.unwrap();
+    fixture.complete("x", &ivy);
+    all_are_stale(fixture, &Fence::Work { id: "x".to_owned(), fence }, None);
+}

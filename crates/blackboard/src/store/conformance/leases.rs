@@ -1,0 +1,256 @@
+//! Leases: what hangs on a session is changed by nobody else, and goes with it in the same commit.
+
+use super::*;
+use crate::entry::{Compare, Lease, Operation};
+
+on_every_engine![
+    a_lease_needs_a_live_session,
+    whoever_holds_it_may_change_it_and_keeps_it,
+    nobody_else_changes_it_on_any_path,
+    a_lease_may_be_taken_over_what_is_there,
+    a_session_that_ends_takes_its_leases_along,
+    a_sweep_frees_the_leases_of_the_dead,
+    who_comes_back_is_told_what_it_lost,
+    who_comes_back_can_take_it_again_with_another_fence,
+    a_lease_that_expired_holds_up_nobody,
+    a_lease_that_expired_before_its_session_ended_was_not_released,
+    a_dry_run_says_which_leases_would_go,
+    since_when_is_when_its_session_took_it,
+];
+
+fn leased(key: &str, value: &str) -> Write {
+    Write { lease: true, ..a_write(key, value) }
+}
+
+fn lease(key: &str) -> Lease {
+    Lease { scope: "team".to_owned(), key: key.to_owned() }
+}
+
+fn a_lease_needs_a_live_session(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    assert_eq!(code(fixture.scope().write(&leased("a", "1"))), Code::NoSession);
+    assert_eq!(code(fixture.scope().by(By::author("Ivy")).write(&leased("a", "1"))), Code::NoSession);
+    fixture.board.agents().deregister(&oak).unwrap();
+    assert_eq!(code(fixture.scope_of(&oak).write(&leased("a", "1"))), Code::SessionEnded);
+    fixture.pass(301);
+    fixture.sweep();
+    assert_eq!(code(fixture.scope_of(&ivy).write(&leased("a", "1"))), Code::SessionStale);
+    assert_eq!(fixture.entry("a"), None);
+    fixture.beat(&ivy);
+    let written = fixture.scope_of(&ivy).write(&leased("a", "1")).unwrap();
+    assert_eq!(written.fence, Some(written.revision));
+}
+
+fn whoever_holds_it_may_change_it_and_keeps_it(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let scope = fixture.scope_of(&ivy);
+    let fence = scope.write(&leased("a", "[]")).unwrap().fence;
+    // Also without saying again that it is a lease.
+    assert_eq!(scope.write(&a_write("a", "[1]")).unwrap().fence, fence);
+    assert_eq!(scope.write(&leased("a", "[1]")).unwrap().fence, fence);
+    assert_eq!(scope.append("a", &json("2")).unwrap().fence, fence);
+    fixture
+        .board
+        .transaction(|tx| {
+            tx.by(By::session(&ivy));
+            tx.scope("team").write(&a_write("a", "[3]"))
+        })
+        .unwrap();
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.session_id.as_deref(), entry.fence), (Some(ivy.as_str()), fence));
+    assert_eq!((entry.version, entry.value.as_str()), (5, "[3]"));
+    scope.delete("a").unwrap();
+    fixture.write("a", "1");
+    assert_eq!(fixture.entry("a").unwrap().session_id, None, "a deletion gives it up");
+}
+
+fn nobody_else_changes_it_on_any_path(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let held = fixture.scope_of(&ivy).write(&leased("a", "[1]")).unwrap();
+    let before = fixture.board.export().unwrap();
+    let others = [By::default(), By::author("Ivy"), By::session(&oak)];
+    for by in &others {
+        let scope = fixture.scope().by(by.clone());
+        let board = &fixture.board;
+        let in_transaction = |f: &dyn Fn(&mut crate::entry::TransactionScope<'_, '_>) -> Result<()>| {
+            board.transaction(|tx| {
+                tx.by(by.clone());
+                f(&mut tx.scope("team"))
+            })
+        };
+        let then = |operation| board.compare(&Compare { then: vec![operation], ..Compare::default() }, by);
+        let (s, k) = ("team".to_owned(), "a".to_owned());
+        let write = a_write("a", "2");
+        let refusals = [
+            ("write", scope.write(&write).err()),
+            ("if absent", scope.write(&Write { if_absent: true, ..write.clone() }).err()),
+            ("if revision", scope.write(&Write { if_revision: Some(held.revision), ..write.clone() }).err()),
+            ("merge", scope.write(&Write { merge: true, ..write.clone() }).err()),
+            ("batch", scope.write_batch(&[a_write("b", "1"), write.clone()]).err()),
+            ("delete", scope.delete("a").err()),
+            ("delete if revision", scope.delete_if_revision("a", held.revision).err()),
+            ("clear", scope.clear("*").err()),
+            ("append", scope.append("a", &json("1")).err()),
+            ("increment", scope.increment("a", 1).err().filter(|error| error.code() == Code::Held)),
+            ("then write", then(Operation::Write { scope: s.clone(), write: write.clone() }).err()),
+            ("then delete", then(Operation::Delete { scope: s, key: k }).err()),
+            ("transaction write", in_transaction(&|scope| scope.write(&write)).err()),
+            ("transaction delete", in_transaction(&|scope| scope.delete("a").map(drop)).err()),
+        ];
+        for (path, refusal) in refusals {
+            let Some(refusal) = refusal else { panic!("{path} was not refused to {by:?}") };
+            assert_eq!(refusal.code(), Code::Held, "{path}: {refusal}");
+            let details = refusal.details().unwrap();
+            assert_eq!(details["held_by"], ivy.as_str(), "{path}");
+            assert_eq!(details["held_by_name"], "Ivy", "{path}");
+            assert_eq!(details["fence"], held.fence.unwrap().get(), "{path}");
+            assert!(refusal.to_string().contains("held by Ivy"), "{path}: {refusal}");
+        }
+    }
+    assert_eq!(code(fixture.scope_of(&oak).write(&leased("a", "2"))), Code::Held);
+    assert_eq!(fixture.board.export().unwrap().entries, before.entries);
+    assert_eq!(fixture.revision(), before.revision);
+    assert_eq!(fixture.value("a").as_deref(), Some("[1]"), "anybody may look");
+}
+
+fn a_lease_may_be_taken_over_what_is_there(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.write("a", "1");
+    let taken = fixture.scope_of(&ivy).write(&leased("a", "2")).unwrap();
+    assert_eq!((taken.created, taken.version), (false, 2));
+    assert_eq!(taken.fence, Some(taken.revision));
+    assert_eq!(code(fixture.scope_of(&oak).delete("a")), Code::Held);
+}
+
+fn a_session_that_ends_takes_its_leases_along(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.item_that_is("x", Status::Claimed, &ivy);
+    let scope = fixture.scope_of(&ivy);
+    scope.write_batch(&[leased("b", "1"), leased("a", "2"), a_write("stays", "3")]).unwrap();
+    fixture.scope_of(&oak).write(&leased("of oak", "4")).unwrap();
+    let before = fixture.revision();
+    let (ended, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert_eq!(ended.leases, [lease("a"), lease("b")]);
+    assert_eq!(told.iter().filter(|told| **told == EventType::EntryDeleted).count(), 2);
+    let events = fixture.events_after(before);
+    assert!(events.iter().all(|event| event.commit_id == before.next()), "one commit");
+    let released = events.iter().find(|event| event.target_id.as_deref() == Some("a")).unwrap();
+    assert_eq!(released.summary, "\"a\" in scope \"team\" of agent \"Ivy\" removed (session ended)");
+    assert_eq!(metadata(released), serde_json::json!({"op": "release", "scope": "team"}));
+    assert_eq!(released.actor_id.as_deref(), Some(ivy.as_str()));
+    let left: Vec<_> = fixture.board.export().unwrap().entries.into_iter().map(|entry| entry.key).collect();
+    assert_eq!(left, ["of oak", "stays"]);
+    let removal = &fixture.scope().history("a", 9).unwrap().versions[0];
+    assert!(removal.removed && removal.entry.version == 1);
+    assert_eq!(fixture.write("a", "5").version, 2, "versions go on");
+    let (again, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert!(again.already_ended && again.leases.is_empty() && told.is_empty());
+}
+
+fn a_sweep_frees_the_leases_of_the_dead(fixture: &Fixture) {
+    let ivy = fixture.session_of_process("Ivy", 10);
+    fixture.item_that_is("x", Status::Claimed, &ivy);
+    fixture.scope_of(&ivy).write_batch(&[leased("a", "1"), leased("b", "1")]).unwrap();
+    fixture.processes.end(10);
+    fixture.pass(301);
+    let before = fixture.revision();
+    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    assert_eq!(swept.stale_agents[0].released_leases, [lease("a"), lease("b")]);
+    assert_eq!(
+        told,
+        [
+            EventType::AgentStale,
+            EventType::StaleLocksReleased,
+            EventType::EntryDeleted,
+            EventType::EntryDeleted
+        ]
+    );
+    let events = fixture.events_after(before);
+    assert!(events.iter().all(|event| event.commit_id == before.next()), "one commit");
+    assert_eq!(events[2].summary, "\"a\" in scope \"team\" of agent \"Ivy\" removed (marked stale)");
+    assert_eq!(events[2].actor_id, None, "it is not the dead who did that");
+    assert_eq!(fixture.entry("a"), None);
+    let (_, told) = fixture.told_by(|| fixture.sweep());
+    assert!(told.is_empty());
+}
+
+fn who_comes_back_is_told_what_it_lost(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item_that_is("x", Status::Claimed, &ivy);
+    fixture.scope_of(&ivy).write_batch(&[leased("a", "1"), a_write("stays", "1")]).unwrap();
+    fixture.pass(301);
+    fixture.sweep();
+    let beat = fixture.beat(&ivy);
+    assert!(beat.recovered);
+    assert_eq!((beat.lost, beat.lost_leases), (owned(&["x"]), vec![lease("a")]));
+    let beat = fixture.beat(&ivy);
+    assert!(beat.lost.is_empty() && beat.lost_leases.is_empty(), "once");
+}
+
+fn who_comes_back_can_take_it_again_with_another_fence(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let first = fixture.scope_of(&ivy).write(&leased("a", "1")).unwrap();
+    fixture.pass(301);
+    fixture.sweep();
+    fixture.beat(&ivy);
+    let second = fixture.scope_of(&ivy).write(&leased("a", "1")).unwrap();
+    assert_eq!((second.version, second.created), (2, true));
+    assert!(second.fence > first.fence);
+}
+
+fn a_lease_that_expired_holds_up_nobody(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let short = Write { ttl: Some(Duration::from_secs(5)), ..leased("a", "1") };
+    fixture.scope_of(&ivy).write(&short).unwrap();
+    assert_eq!(code(fixture.scope_of(&oak).write(&short)), Code::Held);
+    fixture.pass(5);
+    let (written, told) = fixture.told_by(|| fixture.scope_of(&oak).write(&short).unwrap());
+    assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
+    assert_eq!(written.fence, Some(written.revision));
+    assert_eq!(fixture.entry("a").unwrap().session_id, Some(oak));
+    assert_eq!(code(fixture.scope_of(&ivy).write(&short)), Code::Held);
+    assert!(fixture.board.agents().deregister(&ivy).unwrap().leases.is_empty());
+}
+
+fn a_lease_that_expired_before_its_session_ended_was_not_released(fixture: &Fixture) {
+    let short = |key: &str| Write { ttl: Some(Duration::from_secs(5)), ..leased(key, "1") };
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.scope_of(&ivy).write_batch(&[short("a"), leased("b", "1")]).unwrap();
+    fixture.scope_of(&oak).write_batch(&[short("c"), leased("d", "1")]).unwrap();
+    fixture.pass(5);
+    let (ended, told) = fixture.told_by(|| fixture.board.agents().deregister(&ivy).unwrap());
+    assert_eq!(ended.leases, [lease("b")]);
+    let of_entries = |told: Vec<EventType>| {
+        told.into_iter().filter(|told| told.as_str().starts_with("entry")).collect::<Vec<_>>()
+    };
+    assert_eq!(of_entries(told), [EventType::EntryExpired, EventType::EntryDeleted]);
+    fixture.pass(300);
+    let (swept, told) = fixture.told_by(|| fixture.sweep());
+    assert_eq!(swept.stale_agents[0].released_leases, [lease("d")]);
+    assert_eq!(of_entries(told), [EventType::EntryExpired, EventType::EntryDeleted]);
+    assert_eq!(fixture.beat(&oak).lost_leases, [lease("d")]);
+    assert!(fixture.board.export().unwrap().entries.is_empty());
+}
+
+fn a_dry_run_says_which_leases_would_go(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.scope_of(&ivy).write(&leased("a", "1")).unwrap();
+    fixture.pass(301);
+    let before = fixture.board.export().unwrap();
+    let dry = fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(dry.stale_agents[0].released_leases, [lease("a")]);
+    assert_eq!(fixture.board.export().unwrap(), before);
+    assert_eq!(fixture.sweep(), dry);
+}
+
+fn since_when_is_when_its_session_took_it(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.write("a", "1");
+    fixture.pass(10);
+    fixture.scope_of(&ivy).write(&leased("a", "2")).unwrap();
+    let taken = fixture.now();
+    fixture.pass(10);
+    fixture.scope_of(&ivy).write(&a_write("a", "3")).unwrap();
+    let refused = fixture.scope_of(&oak).delete("a").unwrap_err();
+    assert_eq!(refused.details().unwrap()["since"], taken.to_string());
+}

@@ -1,0 +1,596 @@
+//! Transactions: what was read is still so when what was written is applied, or nothing happens.
+//!
+//! Interleavings are forced: somebody else commits from inside the closure.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::entry::{Compare, Condition, Operation, OperationResult, Order, Query, Test, Transaction};
+
+on_every_engine![
+    a_transaction_counts,
+    an_error_leaves_nothing_and_no_event,
+    a_conflict_names_the_key_and_both_revisions,
+    of_two_that_get_in_each_others_way_one_commits,
+    a_phantom_is_a_conflict_wherever_the_query_looks,
+    what_does_not_concern_it_is_no_conflict,
+    a_transaction_that_only_reads_sees_one_moment,
+    an_error_counts_only_if_what_was_seen_was_true,
+    concurrent_increments_all_count,
+    no_lock_is_held_while_the_closure_runs,
+    a_transaction_sees_what_it_did_itself,
+    a_transaction_finds_what_it_did_itself,
+    what_it_wrote_blindly_counts_as_read_once_it_looks,
+    a_key_may_be_changed_more_than_once,
+    many_scopes_change_at_one_moment,
+    a_conflict_goes_away_when_it_runs_again,
+    a_condition_that_does_not_hold_is_not_tried_again,
+    the_author_of_a_transaction_is_seen_inside_too,
+    what_expires_in_between_is_a_conflict,
+    a_comparison_does_one_thing_or_the_other,
+    a_comparison_tests_what_it_says,
+    a_failed_comparison_names_the_key_and_what_is_there,
+];
+
+fn write(tx: &mut Transaction<'_>, key: &str, value: &str) -> Result<()> {
+    tx.scope("team").write(&a_write(key, value))
+}
+
+fn read(tx: &mut Transaction<'_>, key: &str) -> Result<Option<String>> {
+    Ok(tx.scope("team").read(key)?.map(|value| value.as_str().to_owned()))
+}
+
+fn count_up(tx: &mut Transaction<'_>) -> Result<u64> {
+    let mut scope = tx.scope("team");
+    let count = scope.read("counter")?.map_or(Ok(0), |value| value.to::<u64>())? + 1;
+    scope.write(&Write::new("counter", Value::of(&count)?))?;
+    Ok(count)
+}
+
+fn a_transaction_counts(fixture: &Fixture) {
+    for expected in 1..=3 {
+        assert_eq!(fixture.board.transaction(count_up).unwrap(), expected);
+    }
+    let entry = fixture.entry("counter").unwrap();
+    assert_eq!((entry.version, entry.value.as_str()), (3, "3"));
+    assert_eq!(fixture.revision(), Revision::new(3));
+}
+
+fn an_error_leaves_nothing_and_no_event(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let before = fixture.board.export().unwrap();
+    let refused: Result<()> = fixture.board.transaction(|tx| {
+        write(tx, "a", "2")?;
+        write(tx, "b", "1")?;
+        tx.scope("other").write(&a_write("c", "1"))?;
+        assert!(tx.scope("team").delete("a")?);
+        Err(crate::Error::invalid("I changed my mind"))
+    });
+    assert_eq!(refused.unwrap_err().to_string(), "I changed my mind");
+    assert_eq!(fixture.board.export().unwrap(), before);
+    assert!(fixture.scope().history("b", 9).unwrap().versions.is_empty());
+}
+
+fn a_conflict_names_the_key_and_both_revisions(fixture: &Fixture) {
+    let first = fixture.write("a", "1");
+    let second = Cell::new(Revision::ZERO);
+    let refused = fixture
+        .board
+        .try_transaction(|tx| {
+            read(tx, "a")?;
+            second.set(fixture.write("a", "\"theirs\"").revision);
+            write(tx, "a", "\"mine\"")
+        })
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::Conflict);
+    let details = refused.details().unwrap();
+    assert_eq!((&details["scope"], &details["key"]), (&"team".into(), &"a".into()));
+    assert_eq!(details["expected"], first.revision.get());
+    assert_eq!(details["revision"], second.get().get());
+    assert!(refused.hint().is_some());
+    assert_eq!(fixture.value("a").as_deref(), Some("\"theirs\""));
+}
+
+/// What somebody does to the board from inside a transaction.
+type Meddling = fn(&Fixture);
+type Closure = fn(&mut Transaction<'_>, &dyn Fn()) -> Result<()>;
+
+fn of_two_that_get_in_each_others_way_one_commits(fixture: &Fixture) {
+    let update: Meddling = |fixture| drop(fixture.write("a", "\"theirs\""));
+    let create: Meddling = |fixture| drop(fixture.write("new", "\"theirs\""));
+    let delete: Meddling = |fixture| drop(fixture.scope().delete("a").unwrap());
+    let recreate: Meddling = |fixture| {
+        fixture.scope().delete("a").unwrap();
+        fixture.write("a", "1");
+    };
+    let update_mine: Closure = |tx, meddle| {
+        read(tx, "a")?;
+        meddle();
+        write(tx, "a", "\"mine\"")
+    };
+    let delete_mine: Closure = |tx, meddle| {
+        assert!(tx.scope("team").delete("a")?);
+        meddle();
+        Ok(())
+    };
+    let create_mine: Closure = |tx, meddle| {
+        assert_eq!(read(tx, "new")?, None);
+        meddle();
+        write(tx, "new", "\"mine\"")
+    };
+    let skew_mine: Closure = |tx, meddle| {
+        // Each reads both and writes the other one.
+        read(tx, "a")?;
+        read(tx, "b")?;
+        meddle();
+        write(tx, "b", "\"mine\"")
+    };
+    for (name, mine, theirs) in [
+        ("update/update", update_mine, update),
+        ("update/delete", update_mine, delete),
+        ("update/delete and create", update_mine, recreate),
+        ("delete/update", delete_mine, update),
+        ("delete/delete", delete_mine, delete),
+        ("delete/delete and create", delete_mine, recreate),
+        ("create/create", create_mine, create),
+        ("write skew", skew_mine, update),
+    ] {
+        fixture.scope().clear("*").unwrap();
+        fixture.write("a", "1");
+        fixture.write("b", "1");
+        let after = Cell::new(None);
+        let outcome = fixture.board.try_transaction(|tx| {
+            mine(tx, &|| {
+                theirs(fixture);
+                after.set(Some(fixture.board.export().unwrap()));
+            })
+        });
+        assert_eq!(code(outcome), Code::Conflict, "{name}");
+        assert_eq!(Some(fixture.board.export().unwrap()), after.take(), "{name}: only theirs happened");
+    }
+}
+
+fn a_phantom_is_a_conflict_wherever_the_query_looks(fixture: &Fixture) {
+    let reset = || {
+        fixture.scope().clear("*").unwrap();
+        let tagged = |key: &str| Write { tags: owned(&["t"]), ..a_write(key, "1") };
+        fixture.scope().write_batch(&[tagged("task:a"), tagged("task:b"), a_write("x", "1")]).unwrap();
+    };
+    let enter: Meddling = |fixture| {
+        drop(fixture.scope().write(&Write { tags: owned(&["t"]), ..a_write("task:0", "1") }).unwrap());
+    };
+    let leave: Meddling = |fixture| drop(fixture.scope().delete("task:b").unwrap());
+    let change: Meddling = |fixture| {
+        drop(fixture.scope().write(&Write { tags: owned(&["t"]), ..a_write("task:b", "2") }).unwrap());
+    };
+    let lose_its_tag: Meddling = |fixture| drop(fixture.write("task:a", "1"));
+    let gain_the_tag: Meddling = |fixture| {
+        drop(fixture.scope().write(&Write { tags: owned(&["t"]), ..a_write("task:c", "1") }).unwrap());
+    };
+    let queries = [
+        Query { prefix: Some("task:".to_owned()), ..Query::default() },
+        Query { pattern: Some("task:?".to_owned()), order: Order::Key, ..Query::default() },
+        Query { tags: owned(&["t"]), ..Query::default() },
+        Query { pattern: Some("*".to_owned()), author: Some("cli".to_owned()), ..Query::default() },
+        Query { limit: Some(1), prefix: Some("task:".to_owned()), ..Query::default() },
+        Query { updated_since: Some(fixture.now()), ..Query::default() },
+    ];
+    for query in &queries {
+        for (name, meddle) in [
+            ("enters", enter),
+            ("leaves", leave),
+            ("changes", change),
+            ("loses its tag", lose_its_tag),
+            ("gains the tag", gain_the_tag),
+        ] {
+            reset();
+            let outcome = fixture.board.try_transaction(|tx| {
+                let found = tx.scope("team").query(query)?.len();
+                meddle(fixture);
+                write(tx, "sum", &found.to_string())
+            });
+            let refused = outcome.unwrap_err();
+            assert_eq!(refused.code(), Code::Conflict, "{name}: {query:?}");
+            assert!(
+                refused.details().unwrap()["key"].as_str().unwrap().starts_with("task:"),
+                "{name}: {query:?}"
+            );
+            assert_eq!(fixture.entry("sum"), None);
+        }
+    }
+}
+
+fn what_does_not_concern_it_is_no_conflict(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let mine: Meddling = |fixture| drop(fixture.write("other", "1"));
+    let elsewhere: Meddling = |fixture| drop(fixture.board.scope("other").write(&a_write("a", "1")).unwrap());
+    let registers: Meddling = |fixture| drop(fixture.session("Somebody"));
+    for meddle in [mine, elsewhere, registers] {
+        fixture
+            .board
+            .try_transaction(|tx| {
+                read(tx, "a")?;
+                assert!(
+                    tx.scope("team")
+                        .query(&Query { prefix: Some("b".to_owned()), ..Query::default() })?
+                        .is_empty()
+                );
+                meddle(fixture);
+                write(tx, "a", "2")
+            })
+            .unwrap();
+    }
+    // A write that depends on nothing has nothing to conflict with.
+    fixture
+        .board
+        .try_transaction(|tx| {
+            write(tx, "a", "\"mine\"")?;
+            fixture.write("a", "\"theirs\"");
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(fixture.value("a").as_deref(), Some("\"mine\""));
+}
+
+fn a_transaction_that_only_reads_sees_one_moment(fixture: &Fixture) {
+    fixture.scope().write_batch(&[a_write("a", "1"), a_write("b", "1")]).unwrap();
+    let move_both = |value: &str| {
+        fixture.scope().write_batch(&[a_write("a", value), a_write("b", value)]).unwrap();
+    };
+    let runs = Cell::new(0);
+    let (a, b) = fixture
+        .board
+        .transaction(|tx| {
+            runs.set(runs.get() + 1);
+            let a = read(tx, "a")?;
+            if runs.get() == 1 {
+                move_both("2");
+            }
+            Ok((a, read(tx, "b")?))
+        })
+        .unwrap();
+    assert_eq!((a.as_deref(), b.as_deref(), runs.get()), (Some("2"), Some("2"), 2));
+    // Within one run a key is what it was at first.
+    let refused = fixture.board.try_transaction(|tx| {
+        let first = read(tx, "a")?;
+        move_both("3");
+        assert_eq!(read(tx, "a")?, first);
+        Ok(())
+    });
+    assert_eq!(code(refused), Code::Conflict);
+}
+
+fn an_error_counts_only_if_what_was_seen_was_true(fixture: &Fixture) {
+    let runs = Cell::new(0);
+    let found = fixture.board.transaction(|tx| {
+        runs.set(runs.get() + 1);
+        let found = read(tx, "a")?;
+        if runs.get() == 1 {
+            fixture.write("a", "1");
+        }
+        found.ok_or_else(|| crate::Error::invalid("it is not there"))
+    });
+    assert_eq!((found.unwrap().as_str(), runs.get()), ("1", 2));
+}
+
+fn concurrent_increments_all_count(fixture: &Fixture) {
+    let board = &fixture.board;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    board.transaction(count_up).unwrap();
+                    board.scope("team").increment("blind", 1).unwrap();
+                    board.scope("team").append("list", &Value::null()).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fixture.value("counter").as_deref(), Some("100"));
+    assert_eq!(fixture.value("blind").as_deref(), Some("100"));
+    assert_eq!(fixture.scope().read("list").unwrap().unwrap().to::<Vec<()>>().unwrap().len(), 100);
+    assert_eq!(fixture.revision(), Revision::new(300), "one event each, and none for what was lost");
+}
+
+fn no_lock_is_held_while_the_closure_runs(fixture: &Fixture) {
+    let board = &fixture.board;
+    board
+        .transaction(|tx| {
+            read(tx, "a")?;
+            write(tx, "a", "1")?;
+            // This would never come back if the closure kept others from writing.
+            std::thread::scope(|scope| {
+                scope.spawn(|| board.scope("team").increment("b", 1).unwrap()).join().unwrap();
+            });
+            assert_eq!(board.scope("team").read("a")?, None, "nothing is visible yet");
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(fixture.value("a").as_deref(), Some("1"));
+    assert_eq!(fixture.value("b").as_deref(), Some("1"));
+}
+
+fn a_transaction_sees_what_it_did_itself(fixture: &Fixture) {
+    fixture.write("a", "1");
+    fixture
+        .board
+        .transaction(|tx| {
+            write(tx, "a", "2")?;
+            assert_eq!(read(tx, "a")?.as_deref(), Some("2"));
+            let entry = tx.scope("team").entry("a")?.unwrap();
+            assert_eq!((entry.version, entry.revision), (2, Revision::ZERO));
+            assert!(tx.scope("team").delete("a")?);
+            assert_eq!(read(tx, "a")?, None);
+            assert!(!tx.scope("team").delete("a")?);
+            write(tx, "a", "3")
+        })
+        .unwrap();
+    let entry = fixture.entry("a").unwrap();
+    assert_eq!((entry.version, entry.value.as_str()), (3, "3"));
+}
+
+fn a_transaction_finds_what_it_did_itself(fixture: &Fixture) {
+    for key in ["a", "b", "c"] {
+        fixture.write(key, "1");
+    }
+    fixture
+        .board
+        .transaction(|tx| {
+            let mut scope = tx.scope("team");
+            scope.delete("a")?;
+            scope.write(&Write { tags: owned(&["t"]), ..a_write("d", "1") })?;
+            scope.write(&Write { tags: owned(&["t"]), ..a_write("b", "2") })?;
+            let mut keys = |query: &Query| -> Result<Vec<String>> {
+                Ok(scope.query(query)?.into_iter().map(|entry| entry.key).collect())
+            };
+            let by_key = Query { order: Order::Key, ..Query::default() };
+            assert_eq!(keys(&by_key)?, ["b", "c", "d"]);
+            assert_eq!(
+                keys(&Query { after: Some("b".to_owned()), limit: Some(1), ..by_key.clone() })?,
+                ["c"]
+            );
+            assert_eq!(keys(&Query { offset: 1, ..by_key.clone() })?, ["c", "d"]);
+            assert_eq!(keys(&Query { tags: owned(&["t"]), ..by_key.clone() })?, ["b", "d"]);
+            assert_eq!(
+                keys(&Query::default())?.last().map(String::as_str),
+                Some("c"),
+                "its own are the newest"
+            );
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// A version number, who created it, and merged tags tell what was there before: then it has to have been there.
+fn what_it_wrote_blindly_counts_as_read_once_it_looks(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let refused = fixture.board.try_transaction(|tx| {
+        write(tx, "a", "2")?;
+        let version = tx.scope("team").entry("a")?.unwrap().version;
+        fixture.write("a", "3");
+        write(tx, "seen", &version.to_string())
+    });
+    assert_eq!(code(refused), Code::Conflict);
+    let refused = fixture.board.try_transaction(|tx| {
+        write(tx, "a", "2")?;
+        let found = tx.scope("team").query(&Query { prefix: Some("a".to_owned()), ..Query::default() })?;
+        fixture.write("a", "3");
+        write(tx, "seen", &found[0].version.to_string())
+    });
+    assert_eq!(code(refused), Code::Conflict);
+    assert_eq!(fixture.entry("seen"), None);
+    // The value alone is its own.
+    fixture
+        .board
+        .try_transaction(|tx| {
+            write(tx, "a", "4")?;
+            assert_eq!(read(tx, "a")?.as_deref(), Some("4"));
+            fixture.write("a", "5");
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(fixture.value("a").as_deref(), Some("4"));
+}
+
+fn a_key_may_be_changed_more_than_once(fixture: &Fixture) {
+    let ((), told) = fixture.told_by(|| {
+        fixture
+            .board
+            .transaction(|tx| {
+                write(tx, "a", "1")?;
+                write(tx, "a", "2")?;
+                tx.scope("team").delete("a")?;
+                write(tx, "b", "1")?;
+                tx.scope("team").delete("b").map(drop)
+            })
+            .unwrap();
+    });
+    let names: Vec<_> = told.iter().map(EventType::as_str).collect();
+    let (written, deleted) = ("entry_written", "entry_deleted");
+    assert_eq!(names, [written, written, deleted, written, deleted]);
+    assert!(fixture.board.export().unwrap().entries.is_empty());
+    assert_eq!(fixture.scope().history("a", 9).unwrap().versions.len(), 3);
+    assert_eq!(fixture.write("a", "3").version, 3);
+}
+
+fn many_scopes_change_at_one_moment(fixture: &Fixture) {
+    fixture
+        .board
+        .transaction(|tx| {
+            for scope in ["one", "two", "three"] {
+                tx.scope(scope).write(&a_write("a", "1"))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(fixture.events().iter().all(|event| event.commit_id == Revision::new(1)));
+    assert_eq!(fixture.board.export().unwrap().entries.len(), 3);
+}
+
+fn a_conflict_goes_away_when_it_runs_again(fixture: &Fixture) {
+    let runs = Cell::new(0);
+    let count = fixture
+        .board
+        .transaction(|tx| {
+            runs.set(runs.get() + 1);
+            let count = count_up(tx)?;
+            if runs.get() <= 3 {
+                fixture.scope().increment("counter", 10)?;
+            }
+            Ok(count)
+        })
+        .unwrap();
+    assert_eq!((count, runs.get()), (31, 4));
+}
+
+fn a_condition_that_does_not_hold_is_not_tried_again(fixture: &Fixture) {
+    let first = fixture.write("a", "1");
+    fixture.write("a", "2");
+    let runs = Cell::new(0);
+    let stale = Write { if_revision: Some(first.revision), ..a_write("a", "3") };
+    let refused = fixture.board.transaction(|tx| {
+        runs.set(runs.get() + 1);
+        tx.scope("team").write(&stale)
+    });
+    assert_eq!((code(refused), runs.get()), (Code::Conflict, 1));
+    let refused = fixture.board.transaction(|tx| {
+        runs.set(runs.get() + 1);
+        read(tx, "a")?;
+        fixture.scope().write(&stale).map(drop)
+    });
+    assert_eq!((code(refused), runs.get()), (Code::Conflict, 2), "the closure's own error is its answer");
+    let absent = Write { if_absent: true, ..a_write("a", "3") };
+    let refused = fixture.board.transaction(|tx| tx.scope("team").write(&absent));
+    assert_eq!(code(refused), Code::AlreadyExists);
+    assert_eq!(fixture.value("a").as_deref(), Some("2"));
+}
+
+fn the_author_of_a_transaction_is_seen_inside_too(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for (by, author) in [(By::default(), "cli"), (By::session(&session), "Ivy"), (By::author("Oak"), "Oak")] {
+        fixture
+            .board
+            .transaction(|tx| {
+                tx.by(by.clone());
+                let mut scope = tx.scope("team");
+                scope.write(&a_write(author, "1"))?;
+                let entry = scope.entry(author)?.unwrap();
+                assert_eq!((entry.updated_by.as_str(), entry.created_by.as_str()), (author, author));
+                let mine = Query { author: Some(author.to_owned()), ..Query::default() };
+                assert_eq!(scope.query(&mine)?.len(), 1);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(fixture.entry(author).unwrap().updated_by, author);
+    }
+}
+
+fn what_expires_in_between_is_a_conflict(fixture: &Fixture) {
+    let short = Write { ttl: Some(Duration::from_secs(5)), ..a_write("a", "1") };
+    fixture.scope().write(&short).unwrap();
+    let refused = fixture.board.try_transaction(|tx| {
+        read(tx, "a")?;
+        fixture.pass(5);
+        write(tx, "b", "1")
+    });
+    assert_eq!(code(refused), Code::Conflict);
+    // Whether somebody swept it makes no difference: nobody could see it before.
+    fixture
+        .board
+        .try_transaction(|tx| {
+            assert_eq!(read(tx, "a")?, None);
+            assert_eq!(fixture.sweep().entries_expired, 1);
+            write(tx, "b", "1")
+        })
+        .unwrap();
+}
+
+fn condition(key: &str, test: Test) -> Condition {
+    Condition { scope: "team".to_owned(), key: key.to_owned(), test }
+}
+
+fn a_comparison_does_one_thing_or_the_other(fixture: &Fixture) {
+    let scope = || "team".to_owned();
+    let compare = Compare {
+        conditions: vec![condition("leader", Test::Exists(false))],
+        then: vec![
+            Operation::Write { scope: scope(), write: a_write("leader", "1") },
+            Operation::Read { scope: scope(), key: "leader".to_owned() },
+        ],
+        otherwise: Some(vec![
+            Operation::Delete { scope: scope(), key: "leader".to_owned() },
+            Operation::Delete { scope: scope(), key: "nothing".to_owned() },
+            Operation::Read { scope: scope(), key: "leader".to_owned() },
+        ]),
+    };
+    let first = fixture.board.compare(&compare, &By::author("Ivy")).unwrap();
+    assert!(first.succeeded);
+    assert_eq!(first.revision, Revision::new(1));
+    let [OperationResult::Write(written), OperationResult::Read(Some(entry))] = &first.results[..] else {
+        panic!("{first:?}");
+    };
+    assert_eq!((written.revision, entry.revision), (first.revision, first.revision));
+    assert_eq!(Some(entry), fixture.entry("leader").as_ref());
+    let second = fixture.board.compare(&compare, &By::default()).unwrap();
+    assert!(!second.succeeded);
+    assert_eq!(second.revision, Revision::new(2));
+    let [OperationResult::Delete(Some(deleted)), OperationResult::Delete(None), OperationResult::Read(None)] =
+        &second.results[..]
+    else {
+        panic!("{second:?}");
+    };
+    assert_eq!(deleted.revision, Revision::new(2));
+    let nothing = Compare { then: vec![], ..compare };
+    let third = fixture.board.compare(&nothing, &By::default()).unwrap();
+    assert_eq!((third.succeeded, third.revision, third.results.len()), (true, Revision::new(2), 0));
+}
+
+fn a_comparison_tests_what_it_says(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let written = fixture.write("a", r#"{"a": [1.0, 2]}"#);
+    for (key, test, expected) in [
+        ("a", Test::Exists(true), true),
+        ("a", Test::Exists(false), false),
+        ("b", Test::Exists(true), false),
+        ("b", Test::Exists(false), true),
+        ("a", Test::Revision(written.revision), true),
+        ("a", Test::Revision(Revision::new(1)), false),
+        ("a", Test::Revision(Revision::ZERO), false),
+        ("b", Test::Revision(Revision::ZERO), true),
+        ("a", Test::Version(2), true),
+        ("a", Test::Version(1), false),
+        ("b", Test::Version(0), true),
+        ("a", Test::Value(json(r#"{"a":[1.0,2]}"#)), true),
+        ("a", Test::Value(json(r#"{"a":[1,2]}"#)), false),
+        ("b", Test::Value(Value::null()), false),
+    ] {
+        let compare = Compare {
+            conditions: vec![condition("a", Test::Exists(true)), condition(key, test.clone())],
+            otherwise: Some(vec![]),
+            ..Compare::default()
+        };
+        let compared = fixture.board.compare(&compare, &By::default()).unwrap();
+        assert_eq!(compared.succeeded, expected, "{key} {test:?}");
+    }
+}
+
+fn a_failed_comparison_names_the_key_and_what_is_there(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let written = fixture.write("a", "2");
+    for test in
+        [Test::Exists(false), Test::Revision(Revision::new(1)), Test::Version(1), Test::Value(json("1"))]
+    {
+        let compare = Compare {
+            conditions: vec![condition("a", test.clone())],
+            then: vec![Operation::Write { scope: "team".to_owned(), write: a_write("a", "3") }],
+            otherwise: None,
+        };
+        let refused = fixture.board.compare(&compare, &By::default()).unwrap_err();
+        assert_eq!(refused.code(), Code::Conflict, "{test:?}");
+        let details = refused.details().unwrap();
+        assert_eq!((&details["scope"], &details["key"]), (&"team".into(), &"a".into()));
+        assert_eq!(details["revision"], written.revision.get());
+        assert_eq!(details["version"], 2);
+    }
+    assert_eq!(fixture.value("a").as_deref(), Some("2"));
+}

@@ -1,0 +1,322 @@
+//! What many processes do to entries at once could have been done by one after the other.
+//!
+//! Processes read, write, compare-and-swap, delete, count up and move amounts between keys, and note each call before it
+//! and each answer after it. Some are killed in the middle: what they were doing has happened, or it has not. A checker
+//! looks for an order in which every answer is right. One run has a planted fault, which has to be found.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use blackboard::entry::{Entry, Value, Write};
+use blackboard::{Board, Code, Result};
+use porcupine_rs::{CheckResult, Model, Operation, check_operations_timeout};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+/// What a process of its own is told: where to work, which one it is, and what to do.
+const DIRECTORY: &str = "BLACKBOARD_TEST_DIRECTORY";
+const CLIENT: &str = "BLACKBOARD_TEST_CLIENT";
+const JOB: &str = "BLACKBOARD_TEST_JOB";
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+
+/// What a client asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Call {
+    Read(usize),
+    Write(usize, i64),
+    /// Only if the key has this version, by its revision; 0 if it is not there.
+    Swap(usize, u64, i64),
+    Delete(usize),
+    Increment(usize, i64),
+    /// From one key to another, in a transaction.
+    Move(usize, usize, i64),
+}
+
+/// What it was told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Answer {
+    Found(Option<(i64, u64)>),
+    Written(u64),
+    Refused,
+    Moved(Option<i64>, Option<i64>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    at: i64,
+    call: Option<Call>,
+    answer: Option<Answer>,
+}
+
+/// Each key: its value if it is there, and the last version that it had.
+type State = [(Option<i64>, u64); 3];
+
+#[derive(Clone)]
+struct Entries;
+
+impl Model for Entries {
+    type State = State;
+    type Op = (Call, Option<Answer>);
+    type Metadata = ();
+
+    fn init() -> State {
+        State::default()
+    }
+
+    /// Whether the answer fits the state; without an answer anything fits that could have happened.
+    fn step(state: &State, (call, answer): &(Call, Option<Answer>)) -> (bool, State) {
+        let mut next = *state;
+        let put = |next: &mut State, key: usize, value: i64| {
+            next[key] = (Some(value), next[key].1 + 1);
+            Answer::Written(next[key].1)
+        };
+        let expected = match *call {
+            Call::Read(key) => Answer::Found(state[key].0.map(|value| (value, state[key].1))),
+            Call::Write(key, value) => put(&mut next, key, value),
+            Call::Swap(key, version, value) => {
+                let (current, last) = state[key];
+                let holds = if current.is_some() { last == version } else { version == 0 };
+                if holds { put(&mut next, key, value) } else { Answer::Refused }
+            }
+            Call::Delete(key) => match state[key] {
+                (Some(_), version) => {
+                    next[key].0 = None;
+                    Answer::Written(version)
+                }
+                _ => Answer::Refused,
+            },
+            Call::Increment(key, by) => put(&mut next, key, state[key].0.unwrap_or(0) + by),
+            Call::Move(from, to, amount) => {
+                let seen = Answer::Moved(state[from].0, state[to].0);
+                put(&mut next, from, state[from].0.unwrap_or(0) - amount);
+                put(&mut next, to, state[to].0.unwrap_or(0) + amount);
+                seen
+            }
+        };
+        (answer.as_ref().is_none_or(|answer| *answer == expected), next)
+    }
+}
+
+struct Scratch(TempDir);
+
+impl Scratch {
+    fn new() -> Scratch {
+        let scratch = Scratch(tempfile::tempdir().unwrap());
+        drop(scratch.board());
+        scratch
+    }
+
+    fn board(&self) -> Board {
+        board_in(self.0.path())
+    }
+
+    /// A process that does a job on this board.
+    fn client(&self, number: usize, job: &str) -> Child {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "works_as_a_process_of_its_own", "--ignored"])
+            .env(DIRECTORY, self.0.path())
+            .env(CLIENT, number.to_string())
+            .env(JOB, job)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    /// What every client noted. A call without an answer may still happen at the end of all time.
+    fn history(&self) -> Vec<Operation<Entries>> {
+        let mut history = Vec::new();
+        for client in 0.. {
+            let Ok(notes) = fs::read_to_string(notes_of(self.0.path(), client)) else { break };
+            let mut open: Option<(i64, Call)> = None;
+            let mut finish = |open: &mut Option<(i64, Call)>, return_time, answer: Option<Answer>| {
+                if let Some((call_time, call)) = open.take() {
+                    let client_id = u32::try_from(client).ok();
+                    let op = (call, answer);
+                    history.push(Operation { client_id, call_time, return_time, op, metadata: None });
+                }
+            };
+            for line in notes.lines() {
+                // A process that was killed may have left half a line, and nothing behind it.
+                let Ok(note) = serde_json::from_str::<Note>(line) else { break };
+                match note.call {
+                    Some(call) => open = Some((note.at, call)),
+                    None => finish(&mut open, note.at, note.answer),
+                }
+            }
+            finish(&mut open, i64::MAX, None);
+        }
+        history
+    }
+}
+
+fn board_in(directory: &Path) -> Board {
+    Board::open(&directory.join("local.db")).unwrap()
+}
+
+fn notes_of(directory: &Path, client: usize) -> PathBuf {
+    directory.join(format!("client-{client}.jsonl"))
+}
+
+/// Nanoseconds of the clock that all processes of this machine share.
+fn moment() -> i64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+#[test]
+#[ignore = "the process that other tests start; without their environment it does nothing"]
+fn works_as_a_process_of_its_own() {
+    let (Some(directory), Ok(job)) = (std::env::var_os(DIRECTORY), std::env::var(JOB)) else { return };
+    let directory = PathBuf::from(directory);
+    let client: usize = std::env::var(CLIENT).unwrap().parse().unwrap();
+    match job.as_str() {
+        "count" => count_up(&board_in(&directory)),
+        job => note_everything(&directory, client, job == "faulty"),
+    }
+}
+
+/// How often each process counts up.
+const COUNTS: i64 = 500;
+
+fn count_up(board: &Board) {
+    for _ in 0..COUNTS {
+        board
+            .transaction(|tx| {
+                let mut scope = tx.scope("default");
+                let count = scope.read("counter")?.map_or(Ok(0), |value| value.to::<i64>())?;
+                scope.write(&Write::new("counter", Value::of(&(count + 1))?))
+            })
+            .unwrap();
+    }
+}
+
+/// How many calls each client makes.
+const CALLS: usize = 150;
+
+fn note_everything(directory: &Path, client: usize, faulty: bool) {
+    let board = board_in(directory);
+    let mut notes =
+        OpenOptions::new().create_new(true).append(true).open(notes_of(directory, client)).unwrap();
+    let mut note = |note: Note| {
+        let line = serde_json::to_string(&note).unwrap() + "\n";
+        notes.write_all(line.as_bytes()).unwrap();
+    };
+    let mut random = 88_172_645_463_325_252_u64.wrapping_add(client as u64 * 7_919);
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random % below as u64).unwrap()
+    };
+    // What this client saw last of each key: what it compares with.
+    let mut seen: [Option<Entry>; 3] = Default::default();
+    for number in 0..CALLS {
+        let (key, value) = (next(3), i64::try_from(client * CALLS + number).unwrap());
+        let call = match next(6) {
+            0 => Call::Read(key),
+            1 => Call::Write(key, value),
+            2 => Call::Swap(key, seen[key].as_ref().map_or(0, |entry| entry.version), value),
+            3 => Call::Delete(key),
+            4 => Call::Increment(key, 1),
+            _ => Call::Move(key, (key + 1) % 3, 5),
+        };
+        note(Note { at: moment(), call: Some(call.clone()), answer: None });
+        let answer = run(&board, &call, &mut seen, faulty).unwrap();
+        note(Note { at: moment(), call: None, answer: Some(answer) });
+    }
+}
+
+fn run(board: &Board, call: &Call, seen: &mut [Option<Entry>; 3], faulty: bool) -> Result<Answer> {
+    let scope = board.scope("default");
+    let written = |version| Ok(Answer::Written(version));
+    let refused = |error: blackboard::Error| match error.code() {
+        Code::Conflict | Code::EntryNotFound => Ok(Answer::Refused),
+        _ => Err(error),
+    };
+    match *call {
+        Call::Read(key) => {
+            seen[key] = scope.entry(KEYS[key])?;
+            Ok(Answer::Found(match &seen[key] {
+                Some(entry) => Some((entry.value.to()?, entry.version)),
+                None => None,
+            }))
+        }
+        Call::Write(key, value) => written(scope.write(&Write::new(KEYS[key], Value::of(&value)?))?.version),
+        Call::Swap(key, _, value) => {
+            let expected = seen[key].as_ref().map_or(blackboard::Revision::ZERO, |entry| entry.revision);
+            let write = Write { if_revision: Some(expected), ..Write::new(KEYS[key], Value::of(&value)?) };
+            scope.write(&write).map_or_else(refused, |done| written(done.version))
+        }
+        Call::Delete(key) => scope.delete(KEYS[key]).map_or_else(refused, |done| written(done.version)),
+        // What everybody does who has no `increment`: somebody may write in between.
+        Call::Increment(key, by) if faulty => {
+            let count = scope.read(KEYS[key])?.map_or(Ok(0), |value| value.to::<i64>())?;
+            std::thread::sleep(Duration::from_micros(200));
+            written(scope.write(&Write::new(KEYS[key], Value::of(&(count + by))?))?.version)
+        }
+        Call::Increment(key, by) => written(scope.increment(KEYS[key], by)?.version),
+        Call::Move(from, to, amount) => board.transaction(|tx| {
+            let mut scope = tx.scope("default");
+            let mut amounts = [None; 2];
+            for (amount, key) in amounts.iter_mut().zip([from, to]) {
+                *amount = scope.read(KEYS[key])?.map(|value| value.to::<i64>()).transpose()?;
+            }
+            let changes = [(from, amounts[0].unwrap_or(0) - amount), (to, amounts[1].unwrap_or(0) + amount)];
+            for (key, value) in changes {
+                scope.write(&Write::new(KEYS[key], Value::of(&value)?))?;
+            }
+            Ok(Answer::Moved(amounts[0], amounts[1]))
+        }),
+    }
+}
+
+fn judged(history: &[Operation<Entries>]) -> CheckResult {
+    check_operations_timeout::<Entries>(history, Duration::from_mins(2))
+}
+
+#[test]
+fn there_is_an_order_in_which_every_answer_is_right_though_clients_are_killed() {
+    let scratch = Scratch::new();
+    let mut clients: Vec<_> = (0..8).map(|number| scratch.client(number, "honest")).collect();
+    for client in &mut clients[..4] {
+        std::thread::sleep(Duration::from_millis(40));
+        // SIGKILL, wherever it is.
+        client.kill().unwrap();
+    }
+    for client in &mut clients {
+        client.wait().unwrap();
+    }
+    let history = scratch.history();
+    let calls = history.len();
+    assert!((4 * CALLS..8 * CALLS).contains(&calls), "{calls} calls: nobody was killed in the middle");
+    assert_eq!(judged(&history), CheckResult::Ok);
+}
+
+#[test]
+fn a_planted_fault_is_found() {
+    let scratch = Scratch::new();
+    let mut clients: Vec<_> = (0..8).map(|number| scratch.client(number, "faulty")).collect();
+    for client in &mut clients {
+        assert!(client.wait().unwrap().success());
+    }
+    assert_eq!(judged(&scratch.history()), CheckResult::Illegal);
+}
+
+#[test]
+fn sixteen_processes_count_by_transactions_and_none_is_lost() {
+    let scratch = Scratch::new();
+    let mut clients: Vec<_> = (0..16).map(|number| scratch.client(number, "count")).collect();
+    for client in &mut clients {
+        assert!(client.wait().unwrap().success());
+    }
+    let counter = scratch.board().scope("default").entry("counter").unwrap().unwrap();
+    assert_eq!(counter.value, Value::of(&(16 * COUNTS)).unwrap());
+    assert_eq!(counter.version, 16 * u64::try_from(COUNTS).unwrap());
+}
