@@ -31,8 +31,14 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     if help.contains("--session <ID>") || help.contains("--parent <SESSION>") {
         codes.extend([Code::AgentNotFound, Code::AmbiguousSession]);
     }
-    codes.extend(match command {
-        "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded][..],
+    codes.extend(own_codes(command));
+    codes
+}
+
+/// What only this command, or few others, can end with.
+fn own_codes(command: &str) -> &'static [Code] {
+    match command {
+        "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded],
         "agent heartbeat" => &[Code::NoSession, Code::SessionEnded, Code::WorkNotFound, Code::SecretLooking],
         "agent show" | "agent deregister" | "work list" => &[Code::NoSession],
         "work create" => {
@@ -110,8 +116,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
         "file release" => &[Code::NoSession, Code::SessionStale],
         "file check" => &[Code::NoSession, Code::Held],
         _ => &[],
-    });
-    codes
+    }
 }
 
 /// Commands that never wait for the lock.
