@@ -268,7 +268,7 @@ pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option
         .detail("version", found.version)
         .detail("updated_by", found.updated_by.clone())
         .detail("updated_at", found.updated_at.to_string()),
-        None => Refusal::new(Code::Conflict, format!("{key} is gone; revision {expected} was expected")),
+        None => Refusal::new(Code::Conflict, format!("there is no {key}; revision {expected} was expected")),
     };
     refusal
         .hint("read it again, and decide anew")

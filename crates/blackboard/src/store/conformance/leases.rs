@@ -23,7 +23,7 @@ fn leased(key: &str, value: &str) -> Write {
 }
 
 fn lease(key: &str) -> Lease {
-    Lease { scope: "team".to_owned(), key: key.to_owned() }
+    Lease { scope: "team".to_owned(), key: key.to_owned(), pattern: None }
 }
 
 fn a_lease_needs_a_live_session(fixture: &Fixture) {
