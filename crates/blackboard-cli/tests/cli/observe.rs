@@ -1,5 +1,7 @@
+use serde_json::{Value, json};
+
 use crate::scratch::Scratch;
-use crate::shapes::{EVENT, is_list};
+use crate::shapes::{EVENT, has_fields, is_list};
 use crate::transcript;
 
 #[test]
@@ -52,11 +54,123 @@ fn looking_closer_does_not_move_the_cursor() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     append_events(&scratch, 10);
-    for more in
-        [&["--peek"][..], &["--filter", "work_created"], &["--since", "1h"], &["--filter", "agent_stale"]]
-    {
+    for more in [
+        &["--peek"][..],
+        &["--filter", "work_created"],
+        &["--since", "1h"],
+        &["--filter", "agent_stale"],
+        &["--after", "1"],
+        &["--key", "*"],
+        &["--scope", "team"],
+        &["--agent", "Ivy"],
+        &["--tag", "urgent"],
+    ] {
         scratch.json(["observe", "--session", "ivy"].iter().chain(more));
+        // Whoever follows until nothing is left does not either.
+        let follow = ["observe", "--session", "ivy", "--follow", "--timeout", "0s"];
+        scratch.run(follow.iter().chain(more)).success();
     }
     assert_eq!(scratch.json(["observe", "--session", "ivy", "--limit", "3"])["count"], 3);
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 7);
+}
+
+/// The events that a follower has printed.
+fn lines(output: &str) -> Vec<Value> {
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn ids(output: &str) -> Vec<i64> {
+    lines(output).iter().map(|event| event["id"].as_i64().unwrap()).collect()
+}
+
+#[test]
+fn programs_that_follow_get_one_event_a_line_with_what_happened_to_entries() {
+    let scratch = Scratch::new();
+    for value in [r#"{"b": 1.0,\n"a": 2}"#, "null"] {
+        scratch.json(["write", "config", &value.replace("\\n", "\n"), "--agent", "Oak"]);
+    }
+    scratch.json(["delete", "config", "--agent", "Elm"]);
+    let followed =
+        scratch.run(["observe", "--follow", "--after", "0", "--limit", "3", "--json"]).success().stdout;
+    let events = lines(&followed);
+    events.iter().for_each(|event| has_fields(event, EVENT));
+    let told: Vec<_> = events.iter().map(|event| event["entry"].clone()).collect();
+    let fields = ["scope", "key", "value", "version", "author", "tags", "metadata", "expires_at"];
+    has_fields(&told[0], &fields);
+    assert_eq!(told[0].get("old_value"), None, "there was none");
+    assert_eq!(told[1]["old_value"], told[0]["value"]);
+    assert_eq!(told[1].get("value"), Some(&Value::Null), "a null that was written");
+    assert_eq!((told[2].get("value"), told[2].get("old_value")), (None, Some(&Value::Null)));
+    assert_eq!(told[2]["author"], "Elm");
+    assert!(followed.contains(r#""value":{"b": 1.0, "a": 2}"#), "as it came, on one line: {followed}");
+}
+
+#[test]
+fn a_session_that_follows_goes_on_where_it_last_looked_and_moves_its_cursor() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    append_events(&scratch, 3);
+    let follow = ["observe", "--session", "ivy", "--follow", "--timeout", "0s", "--json"];
+    assert_eq!(ids(&scratch.run(follow).success().stdout), [2, 3, 4]);
+    assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 0);
+    append_events(&scratch, 2);
+    assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 2);
+    assert_eq!(scratch.run(follow).success().stdout, "");
+}
+
+#[test]
+fn a_named_cursor_goes_on_by_itself_also_with_filters() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "before", "1"]);
+    let follow =
+        ["observe", "--follow", "--cursor", "mirror", "--key", "task:*", "--timeout", "0s", "--json"];
+    assert_eq!(scratch.run(follow).success().stdout, "", "a new one starts now");
+    for key in ["task:1", "other", "task:2"] {
+        scratch.json(["write", key, "1"]);
+    }
+    assert_eq!(ids(&scratch.run(follow).success().stdout), [2, 4]);
+    assert_eq!(scratch.run(follow).success().stdout, "");
+}
+
+#[test]
+fn a_follower_is_told_once_what_was_pruned_and_goes_on() {
+    let scratch = Scratch::new();
+    for value in ["1", "2", "3"] {
+        scratch.json(["write", "config", value]);
+    }
+    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    database.execute("DELETE FROM events WHERE id <= 2", []).unwrap();
+    let follow = ["observe", "--follow", "--after", "0", "--timeout", "0s"];
+    let told = lines(&scratch.run(follow.iter().chain(&["--json"])).success().stdout);
+    assert_eq!(told.len(), 2);
+    assert_eq!(
+        (&told[0]["ok"], &told[0]["code"], &told[0]["floor"]),
+        (&json!(false), &json!("compacted"), &json!(2))
+    );
+    assert_eq!(told[1]["id"], 3);
+    let text = scratch.run(follow).success().stdout;
+    assert!(text.starts_with("Older events have been pruned;") && text.lines().count() == 2, "{text}");
+}
+
+#[test]
+fn a_follower_ends_quietly_when_its_reader_is_gone_even_if_nothing_happens() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "config", "1"]);
+    for flag in ["", "--json"] {
+        let line = format!("blackboard observe --follow --after 0 {flag} | head -n 1");
+        let output = crate::scratch::Output::of(scratch.shell(&line).output().unwrap()).success();
+        assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (1, ""));
+    }
+}
+
+#[test]
+fn a_follower_sees_what_expires_although_nobody_else_does_anything() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "short", "\"soon gone\"", "--ttl", "300ms"]);
+    let follow = ["observe", "--follow", "--after", "1", "--limit", "1", "--filter", "expire", "--json"];
+    let events = lines(&scratch.run(follow).success().stdout);
+    assert_eq!(
+        (&events[0]["event_type"], &events[0]["entry"]["old_value"]),
+        (&json!("entry_expired"), &json!("soon gone"))
+    );
 }

@@ -16,6 +16,7 @@ mod disk_full;
 mod durability;
 mod fencing;
 mod first_use;
+mod followers;
 mod liveness;
 mod machine;
 mod mutations;

@@ -15,6 +15,8 @@ const READERS: &[&[&str]] = &[
     &["agent", "show", "SESSION"],
     &["observe", "--session", "SESSION"],
     &["observe", "--since", "1h"],
+    &["observe", "--session", "SESSION", "--follow", "--timeout", "0s"],
+    &["observe", "--follow", "--after", "0", "--timeout", "0s"],
     &["status"],
     &["work", "list"],
     &["work", "status", "item-0"],

@@ -71,7 +71,10 @@ impl Scope<'_> {
 }
 
 fn timed_out(key: &str, wait: &WaitFor) -> Error {
-    let waited = crate::duration::human(wait.timeout.unwrap_or_default());
+    let waited = match wait.timeout.unwrap_or_default() {
+        short if short.as_secs() == 0 => format!("{} ms", short.as_millis()),
+        long => crate::duration::human(long),
+    };
     let message = match wait.after {
         Some(after) => format!("nobody wrote {key} after revision {after} within {waited}"),
         None => format!("nobody wrote {key} within {waited}"),

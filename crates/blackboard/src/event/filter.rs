@@ -224,10 +224,6 @@ impl Filters {
 
     /// The event with what it carries, if nothing speaks against it but perhaps a condition of the caller's own.
     pub(super) fn take(&self, mut event: Event, tx: &dyn Tx, names: &Names) -> Result<Option<Found>> {
-        if self.want_everything() {
-            event.entry = EntryChange::of(&event, tx)?.map(Box::new);
-            return Ok(Some(Found { event, conditions: Vec::new() }));
-        }
         let facts = Facts::of(&event);
         let possible: Vec<_> =
             self.filters.iter().filter(|prepared| prepared.may_want(&event, &facts)).collect();
@@ -248,19 +244,11 @@ impl Filters {
     }
 }
 
-/// An event that is wanted if one of these conditions holds, or if there is none.
+/// An event that is wanted if one of these conditions holds, or if there is none. They are code of the caller's: nothing
+/// of the board is held while they are asked.
 pub(super) struct Found {
     pub(super) event: Event,
-    conditions: Vec<Custom>,
-}
-
-impl Found {
-    /// Asks the conditions, which are code of the caller's: nothing of the board is held meanwhile.
-    pub(super) fn decide(self) -> Option<Event> {
-        let Found { event, conditions } = self;
-        let wanted = conditions.is_empty() || conditions.iter().any(|condition| condition(&event));
-        wanted.then_some(event)
-    }
+    pub(super) conditions: Vec<Custom>,
 }
 
 impl Filter {

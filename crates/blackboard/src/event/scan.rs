@@ -1,7 +1,8 @@
 //! Reading the log for somebody: whole commits, of them the events that are wanted, with what they carry.
 
-use super::filter::{Filters, Found, Names};
-use super::{Event, EventType};
+use super::Event;
+use super::change::EntryChange;
+use super::filter::{Custom, Filters, Found, Names};
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Page, Tx};
@@ -14,7 +15,9 @@ const LOOKED_AT: usize = 1000;
 
 /// What was found.
 pub(super) struct Scanned {
-    found: Vec<Found>,
+    events: Vec<Event>,
+    /// Of which events, by their place, the caller's own conditions have to be asked.
+    undecided: Vec<(usize, Vec<Custom>)>,
     /// How far it was read: the last event that was looked at, wanted or not; none if there is nothing to look at.
     pub(super) last: Option<Revision>,
     /// Whether that was all, up to the end that was asked for.
@@ -24,7 +27,16 @@ pub(super) struct Scanned {
 impl Scanned {
     /// The events that are wanted. Runs code of the caller's, so it comes after the read.
     pub(super) fn events(self) -> Vec<Event> {
-        self.found.into_iter().filter_map(Found::decide).collect()
+        let Scanned { events, undecided, .. } = self;
+        if undecided.is_empty() {
+            return events;
+        }
+        let mut conditions = undecided.into_iter().peekable();
+        let is_wanted = |(place, event): &(usize, Event)| match conditions.next_if(|(at, _)| at == place) {
+            Some((_, own)) => own.iter().any(|condition| condition(event)),
+            None => true,
+        };
+        events.into_iter().enumerate().filter(is_wanted).map(|(_, event)| event).collect()
     }
 }
 
@@ -38,24 +50,73 @@ pub(super) fn scan(
 ) -> Result<Scanned> {
     let by_type = filters.want_all_of_types();
     let looked_at = if by_type { limit } else { limit.max(LOOKED_AT) };
-    let types: &[EventType] = filters.types();
-    let lines = tx.events(&Page { after, until, types, limit: looked_at })?;
+    let page = Page { after, until, types: filters.types(), limit: looked_at };
+    let lines = tx.events(&page)?;
     let complete = lines.len() < looked_at;
+    if by_type { with_entries(tx, lines, complete) } else { wanted(tx, lines, complete, filters, limit) }
+}
+
+/// All of these lines, with what they carry. Most of a log has nothing to carry, and is not touched.
+fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<Scanned> {
+    let mut room = Room::default();
+    let mut fit = 0;
+    for event in &mut events {
+        if !room.is_for(event, false) {
+            break;
+        }
+        event.entry = EntryChange::of(event, tx)?.map(Box::new);
+        room.take(event);
+        fit += 1;
+    }
+    let complete = complete && fit == events.len();
+    events.truncate(fit);
+    Ok(Scanned { last: events.last().map(|event| event.id), events, undecided: Vec::new(), complete })
+}
+
+/// Those of these lines that the filters want, with what they carry.
+fn wanted(
+    tx: &dyn Tx,
+    lines: Vec<Event>,
+    complete: bool,
+    filters: &Filters,
+    limit: usize,
+) -> Result<Scanned> {
     let names = Names::default();
-    let mut scanned = Scanned { found: Vec::new(), last: None, complete };
-    let (mut bytes, mut commit) = (0, None);
+    let mut room = Room::default();
+    let mut scanned = Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete };
     for line in lines {
-        let full = scanned.found.len() >= limit || bytes >= ENOUGH_BYTES;
-        if full && commit != Some(line.commit_id) {
+        if !room.is_for(&line, scanned.events.len() >= limit) {
             scanned.complete = false;
             break;
         }
-        commit = Some(line.commit_id);
         scanned.last = Some(line.id);
-        if let Some(found) = filters.take(line, tx, &names)? {
-            bytes += found.event.entry.as_ref().map_or(0, |change| change.bytes());
-            scanned.found.push(found);
+        room.commit = Some(line.commit_id);
+        if let Some(Found { event, conditions }) = filters.take(line, tx, &names)? {
+            room.take(&event);
+            if !conditions.is_empty() {
+                scanned.undecided.push((scanned.events.len(), conditions));
+            }
+            scanned.events.push(event);
         }
     }
     Ok(scanned)
+}
+
+/// How large a batch has become.
+#[derive(Default)]
+struct Room {
+    bytes: usize,
+    commit: Option<Revision>,
+}
+
+impl Room {
+    /// Whether an event has room: a commit that was begun is read to its end.
+    fn is_for(&self, event: &Event, full: bool) -> bool {
+        (!full && self.bytes < ENOUGH_BYTES) || self.commit == Some(event.commit_id)
+    }
+
+    fn take(&mut self, event: &Event) {
+        self.commit = Some(event.commit_id);
+        self.bytes += event.entry.as_ref().map_or(0, |change| change.bytes());
+    }
 }

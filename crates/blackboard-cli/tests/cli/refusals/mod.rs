@@ -24,7 +24,6 @@ use crate::scratch::{Output, commands};
 const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::DiskFull, "needs a file system without room, which `cargo xtask torture` makes"),
     (Code::Internal, "would be a bug of this program"),
-    (Code::TimedOut, "no command waits for anything yet but the lock"),
 ];
 
 /// The words in which a lower layer would speak, and those of a crash.

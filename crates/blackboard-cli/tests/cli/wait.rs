@@ -1,0 +1,53 @@
+use std::process::Stdio;
+
+use blackboard::Code;
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::{ENTRY, has_fields};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("wait");
+}
+
+#[test]
+fn programs_get_the_entry_itself_as_read_gives_it() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "result:q4", r#"{"b": 1.0, "a": 2}"#, "--tag", "finance"]);
+    let waited = scratch.run(["wait", "result:q4", "--json"]).success();
+    has_fields(&waited.json(), ENTRY);
+    assert_eq!(waited.stdout, scratch.run(["read", "result:q4", "--json"]).success().stdout);
+    assert_eq!(scratch.run(["wait", "result:q4", "--value"]).success().stdout, "{\"b\": 1.0, \"a\": 2}\n");
+}
+
+#[test]
+fn whoever_waits_first_gets_what_is_written_later_on_a_board_that_did_not_exist() {
+    let scratch = Scratch::new();
+    let mut wait = scratch.command(["wait", "signal:ready", "--scope", "team", "--value"]);
+    let waiting = wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Other keys and other scopes are of no interest.
+    scratch.json(["write", "signal:ready", "0"]);
+    scratch.json(["write", "other", "0", "--scope", "team"]);
+    scratch.json(["write", "signal:ready", "1", "--scope", "team"]);
+    let output = Output::of(waiting.wait_with_output().unwrap()).success();
+    assert_eq!(output.stdout, "1\n");
+}
+
+#[test]
+fn only_a_write_after_the_given_revision_counts() {
+    let scratch = Scratch::new();
+    let first = scratch.json(["write", "config", "1"])["revision"].to_string();
+    let again = ["wait", "config", "--after", &first, "--timeout", "10ms", "--json"];
+    scratch.run(again).refused(Code::TimedOut);
+    scratch.json(["write", "config", "2"]);
+    assert_eq!(scratch.run(again).success().json()["value"], 2);
+}
+
+#[test]
+fn an_entry_whose_time_is_over_is_not_there() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "short", "1", "--ttl", "1ms"]);
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    scratch.run(["wait", "short", "--timeout", "10ms", "--json"]).refused(Code::TimedOut);
+}

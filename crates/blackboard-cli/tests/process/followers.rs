@@ -1,0 +1,297 @@
+//! A follower misses nothing: killed and started again, stuck, in a crowd, or not woken.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use blackboard::Settings;
+use blackboard::entry::{By, Value as EntryValue, Write};
+use serde_json::Value;
+
+use crate::crowd::{at_once, end_of, kill, wait_until};
+use crate::scale::{Chance, progress, size};
+use crate::test_board::TestBoard;
+
+/// How many write at the same time.
+const WRITERS: usize = 20;
+
+/// The most events that one batch of a follower has, as long as commits are small.
+const BATCH: usize = 1000;
+
+/// The most bytes that the write-ahead log may have.
+const WAL_LIMIT: u64 = 2 * 1024 * 1024;
+
+/// Who has waited longer than this was not woken, but woke by itself.
+const NOT_WOKEN: Duration = Duration::from_millis(200);
+
+fn follow(board: &TestBoard, arguments: &[&str]) -> Child {
+    let call = ["observe", "--follow", "--json"].iter().chain(arguments);
+    board.command(call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn id_of(line: &str) -> i64 {
+    let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    event["id"].as_i64().unwrap_or_else(|| panic!("no event: {line}"))
+}
+
+fn written(board: &blackboard::Board, key: &str, number: usize) -> i64 {
+    let write = Write::new(key, EntryValue::of(&number).unwrap());
+    board.scope("default").by(By::author("Oak")).write(&write).unwrap().revision.get()
+}
+
+fn cursor(board: &TestBoard) -> i64 {
+    board.number("SELECT coalesce(max(revision), 0) FROM cursors WHERE owner = '' AND reader = 'mirror'")
+}
+
+fn newest(board: &TestBoard) -> i64 {
+    board.number("SELECT coalesce(max(id), 0) FROM events")
+}
+
+/// The last event that was pruned.
+fn floor(board: &TestBoard) -> i64 {
+    board.number("SELECT min(id) FROM events") - 1
+}
+
+/// Each of many writes so often: through the library, and now and then by the program.
+fn write_much(board: &TestBoard, each: usize) {
+    at_once(WRITERS, |writer| {
+        let library = board.library();
+        let key = format!("task:{writer}");
+        for number in 0..each {
+            if number % 50 == 49 {
+                board.run(["write", &key, "0"]).success();
+            } else {
+                written(&library, &key, number);
+            }
+        }
+    });
+}
+
+/// Removes the beginning of the log again and again, as retention does, as long as the follower is not far behind.
+fn prune(board: &TestBoard, done: &AtomicBool) {
+    // About 2,000 events of those that are written here are kept.
+    let few = Settings { max_log_bytes: 200_000, ..Settings::default() };
+    let library = board.library().with_settings(few);
+    while !done.load(Ordering::Relaxed) {
+        if cursor(board) > newest(board) - 300 {
+            board.tamper("DELETE FROM marks WHERE name = 'prune'");
+            // Somebody else may be writing.
+            let _ = library.prune();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Follows, is killed now and then and started again, to the end of the log once nobody writes any more. Returns what
+/// each life has printed.
+fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
+    let mut chance = Chance::new(7);
+    let mut lives = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let follower = follow(board, &["--cursor", "mirror"]);
+        let (pid, lifetime) = (follower.id(), Duration::from_millis(50 + chance.below(250) as u64));
+        let killer = thread::spawn(move || {
+            thread::sleep(lifetime);
+            kill(pid);
+        });
+        let ended = end_of(follower);
+        killer.join().unwrap();
+        assert_eq!(ended.stderr, "");
+        lives.push(whole_lines(&ended.stdout));
+    }
+    let rest = board.run(["observe", "--follow", "--json", "--cursor", "mirror", "--timeout", "0s"]);
+    lives.push(whole_lines(&rest.success().stdout));
+    lives
+}
+
+/// What was printed, without a line that was cut off.
+fn whole_lines(text: &str) -> Vec<String> {
+    let end = text.rfind('\n').map_or(0, |end| end + 1);
+    text[..end].lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_seen_every_event() {
+    let each = size(200, 1_000);
+    let board = TestBoard::new();
+    written(&board.library(), "first", 0);
+    // A new cursor starts now; this is before everything that follows.
+    board.run(["observe", "--follow", "--cursor", "mirror", "--timeout", "0s"]).success();
+    let start = cursor(&board);
+    let (written, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let lives = thread::scope(|scope| {
+        scope.spawn(|| prune(&board, &done));
+        let following = scope.spawn(|| lives(&board, &written));
+        write_much(&board, each);
+        // The follower catches up, and what it has seen goes.
+        wait_until("the log is pruned", || (floor(&board) > start).then_some(()));
+        write_much(&board, each);
+        written.store(true, Ordering::Relaxed);
+        let lives = following.join().unwrap();
+        done.store(true, Ordering::Relaxed);
+        lives
+    });
+
+    let mut seen: BTreeMap<i64, String> = BTreeMap::new();
+    let (mut last, mut repeated, mut most_repeated) = (start, 0, 0);
+    for life in &lives {
+        let mut repeated_now = 0;
+        let mut previous = None;
+        for line in life {
+            let id = id_of(line);
+            assert!(previous.is_none_or(|previous| id == previous + 1), "not in order: {previous:?} {line}");
+            previous = Some(id);
+            assert!(id <= last + 1, "something is missing between {last} and {line}");
+            if id <= last {
+                repeated_now += 1;
+                assert_eq!(seen.get(&id), Some(line), "what comes again is the same");
+            } else {
+                seen.insert(id, line.clone());
+                last = id;
+            }
+        }
+        assert!(repeated_now <= BATCH, "{repeated_now} events came again, more than a batch");
+        repeated += repeated_now;
+        most_repeated = most_repeated.max(repeated_now);
+    }
+    let floor = floor(&board);
+    println!(
+        "followers: {} events in {} lives, {repeated} came again, {most_repeated} at most; {floor} were pruned",
+        seen.len(),
+        lives.len()
+    );
+    assert_eq!(last, newest(&board), "everything was seen");
+    assert_eq!(i64::try_from(seen.len()).unwrap(), last - start);
+    assert!(last - start >= i64::try_from(2 * WRITERS * each).unwrap());
+    assert!(lives.len() > 3, "it was killed");
+    board.assert_sound();
+}
+
+#[test]
+fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_small() {
+    let seconds = size(2, 60) as u64;
+    let board = TestBoard::new();
+    let library = board.library();
+    written(&library, "first", 0);
+    let mut stuck = follow(&board, &["--cursor", "mirror", "--after", "1"]);
+    wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
+    let text = "x".repeat(500);
+    let (began, mut number, mut largest) = (Instant::now(), 0, 0);
+    // Nobody reads what it prints: a pipe holds 64 KiB, and that is soon full.
+    while began.elapsed() < Duration::from_secs(seconds) || number < 1_000 {
+        let write = Write::new(&format!("task:{}", number % 100), EntryValue::of(&text).unwrap());
+        library.scope("default").write(&write).unwrap();
+        number += 1;
+        if number % 10 == 0 {
+            largest = largest.max(std::fs::symlink_metadata(board.beside("-wal")).map_or(0, |wal| wal.len()));
+        }
+        if number % 50 == 0 {
+            board.run(["write", "by-the-program", "1"]).success();
+        }
+    }
+    let end = newest(&board);
+    assert!(cursor(&board) < end - 500, "it is stuck at {} of {end}", cursor(&board));
+    println!("followers: {number} writes while one was stuck, the log had {largest} bytes at most");
+    assert!(largest <= WAL_LIMIT, "{largest} bytes");
+    let mut lines = BufReader::new(stuck.stdout.take().unwrap());
+    for expected in 2..=end {
+        assert_eq!(id_of(&next_line(&mut lines)), expected);
+    }
+    kill(stuck.id());
+    stuck.wait().unwrap();
+    board.assert_sound();
+}
+
+fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    assert!(lines.read_line(&mut line).unwrap() > 0, "the follower has ended");
+    line
+}
+
+#[test]
+fn of_many_writes_just_before_and_after_a_wait_none_is_slept_through() {
+    let rounds = size(30, 1_000);
+    let board = TestBoard::new();
+    let library = board.library();
+    written(&library, "first", 0);
+    let mut chance = Chance::new(3);
+    let mut lifetime = Duration::from_millis(20);
+    for round in 0..rounds {
+        let key = format!("result:{round}");
+        let began = Instant::now();
+        let waiting = board.start(["wait", &key, "--value"]);
+        // At any moment from before it has begun until it sleeps.
+        thread::sleep(lifetime * u32::try_from(chance.below(150)).unwrap() / 100);
+        written(&library, &key, round);
+        let ended = end_of(waiting);
+        assert_eq!((ended.status.code(), ended.stdout), (Some(0), format!("{round}\n")), "{}", ended.stderr);
+        lifetime = began.elapsed().min(Duration::from_millis(100));
+        progress("followers, waits", round + 1, rounds);
+    }
+}
+
+#[test]
+fn a_follower_is_woken_by_every_write() {
+    let rounds = size(500, 10_000);
+    let board = TestBoard::new();
+    let library = board.library();
+    written(&library, "first", 0);
+    let mut follower = follow(&board, &["--after", "1"]);
+    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    written(&library, "task", 0);
+    assert_eq!(id_of(&next_line(&mut lines)), 2);
+    let mut not_woken = 0;
+    for round in 0..rounds {
+        let began = Instant::now();
+        let id = written(&library, "task", round);
+        assert_eq!(id_of(&next_line(&mut lines)), id);
+        not_woken += usize::from(began.elapsed() > NOT_WOKEN);
+        // So that the next write comes before, while and after it falls asleep again.
+        thread::sleep(Duration::from_micros((round % 500) as u64));
+        progress("followers, writes", round + 1, rounds);
+    }
+    println!("followers: {not_woken} of {rounds} writes were not heard at once");
+    // A machine that has much else to do wakes late.
+    assert!(not_woken <= rounds / 20, "{not_woken} of {rounds} writes woke nobody");
+    kill(follower.id());
+    follower.wait().unwrap();
+}
+
+#[test]
+fn two_hundred_followers_at_once_all_start_and_all_hear_of_it() {
+    const FOLLOWERS: usize = 200;
+    let board = TestBoard::new();
+    let library = board.library();
+    written(&library, "first", 0);
+    let following: Vec<_> =
+        (0..FOLLOWERS).map(|_| follow(&board, &["--after", "1", "--limit", "1"])).collect();
+    let id = written(&library, "task", 1);
+    for follower in following {
+        let ended = end_of(follower);
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""));
+        assert_eq!(id_of(ended.stdout.trim_end()), id);
+    }
+}
+
+#[test]
+fn what_a_writer_commits_that_dies_before_it_wakes_anybody_is_heard_all_the_same() {
+    let board = TestBoard::new();
+    written(&board.library(), "first", 0);
+    let mut follower = follow(&board, &["--after", "0"]);
+    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    assert_eq!(id_of(&next_line(&mut lines)), 1);
+    for id in 2..=5 {
+        // A commit as the program makes it, by somebody who is gone before the wake-up.
+        board.tamper(
+            "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
+             SELECT id + 1, timestamp, 'work_created', 'x', 'work_item', summary, id + 1
+             FROM events ORDER BY id DESC LIMIT 1",
+        );
+        assert_eq!(id_of(&next_line(&mut lines)), id);
+    }
+    kill(follower.id());
+    follower.wait().unwrap();
+}
