@@ -228,11 +228,11 @@ fn shows_what_was_in_it(version: u32) {
 
     let since = Since::Cursor { session: ivy.to_owned(), reader: "observe".to_owned() };
     let observation = board.events().observe(&since, &[]).unwrap();
-    let last = Revision::new(if version == 1 { 21 } else { 32 });
-    assert_eq!((observation.after, observation.until), (Revision::new(7), last));
+    let until = Revision::new(if version == 1 { 21 } else { 32 });
+    assert_eq!((observation.after, observation.until), (Revision::new(7), until));
     let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;
-    assert_eq!(events.last().unwrap().id, last);
-    assert_eq!(events.len(), usize::try_from(last.get()).unwrap());
+    assert_eq!(events.last().unwrap().id, until);
+    assert_eq!(events.len(), usize::try_from(until.get()).unwrap());
     assert_eq!(events[0].summary, "Project \"PAI Collab\" registered");
     let newest = "Released 1 work item(s) from stale agent \"Lost\": Title of dropped";
     assert_eq!(events[20].summary, newest);
@@ -243,7 +243,7 @@ fn shows_what_was_in_it(version: u32) {
     let fence = item.item.fence;
     let completed =
         board.work().complete(&Complete { fence, ..Complete::of("gh:owner/pai#78", ivy) }).unwrap();
-    assert_eq!(completed.item.revision, last.next());
+    assert_eq!(completed.item.revision, until.next());
     if version >= 2 {
         shows_the_entries_that_were_in_it(&board);
     }
