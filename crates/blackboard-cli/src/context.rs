@@ -24,6 +24,7 @@ use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, Config};
 use crate::environment::Environment;
 use crate::location::{self, Target};
+use crate::output::entry::counted_leases;
 use crate::output::{Screen, Tone, escape};
 
 /// What a command knows beside its own arguments.
@@ -189,6 +190,11 @@ impl Context {
         }
     }
 
+    /// The tree of files that the call is made in.
+    pub fn tree(&self) -> Result<location::Tree> {
+        location::tree(&self.request())
+    }
+
     /// The long-lived process behind whoever calls: as it says itself, or the nearest agent among the ancestors.
     pub fn agent_pid(&self, given: Option<u32>) -> Result<Option<u32>> {
         if given.is_some() {
@@ -311,7 +317,7 @@ impl Context {
         let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
         let leases = match leases {
             0 => String::new(),
-            count => format!(" and {count} lock(s), reservation(s) or leased entries"),
+            count => format!(" and {}", counted_leases(count)),
         };
         self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
     }

@@ -50,6 +50,11 @@ impl<'a> Answer<'a> {
         Answer { out, timestamp }
     }
 
+    /// When it is given.
+    pub fn timestamp(&self) -> Timestamp {
+        self.timestamp
+    }
+
     /// `{ok, …fields, timestamp}`; `fields` serializes as a struct or a map without these two.
     pub fn object<T: Serialize + ?Sized>(&mut self, fields: &T) -> output::Result {
         self.raw(&Object { ok: true, fields, timestamp: self.timestamp })

@@ -102,6 +102,11 @@ fn report(error: &Error, program: Option<&mut Stdout<'_>>) -> ExitCode {
     ExitCode::from(error.code().exit_code())
 }
 
+/// Says on stderr what went wrong with something that has an exit code of its own.
+pub fn complain(error: &Error) {
+    let _ = explain(error, &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH));
+}
+
 /// What happened, why, what to do.
 fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
     let styles = screen.styles();

@@ -14,6 +14,7 @@
 )]
 
 mod args;
+mod child;
 #[cfg(test)]
 mod cli_docs;
 mod commands;

@@ -93,7 +93,10 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// Parses a fence.
 pub fn fence(text: &str) -> Result<Revision, String> {
-    let number = text.trim().parse().map_err(|_| "a fence is the number that `work claim` printed")?;
+    let number = text
+        .trim()
+        .parse()
+        .map_err(|_| "a fence is the number that `work claim` or `lock acquire` printed")?;
     Ok(Revision::new(number))
 }
 

@@ -9,7 +9,9 @@ mod command;
 mod completions;
 mod entry;
 mod export;
+mod file;
 mod init;
+mod lock;
 mod observe;
 mod private;
 mod project;
@@ -50,6 +52,14 @@ pub const COMMANDS: &[Command] = &[
     command::<entry::increment::Increment>("increment", Group::Entries),
     command::<entry::txn::Txn>("txn", Group::Entries),
     command::<entry::clear::Clear>("clear", Group::Entries),
+    command::<lock::acquire::Acquire>("lock acquire", Group::Entries),
+    command::<lock::release::Release>("lock release", Group::Entries),
+    command::<lock::list::List>("lock list", Group::Entries),
+    command::<lock::run::Run>("lock run", Group::Entries),
+    command::<file::reserve::Reserve>("file reserve", Group::Entries),
+    command::<file::release::Release>("file release", Group::Entries),
+    command::<file::list::List>("file list", Group::Entries),
+    command::<file::check::Check>("file check", Group::Entries),
     command::<init::Init>("init", Group::SetUp),
     command::<project::register::Register>("project register", Group::SetUp),
     command::<project::list::List>("project list", Group::SetUp),
@@ -77,6 +87,8 @@ pub const ALIASES: &[Alias] = &[
 /// What the first words of longer commands mean.
 pub const NOUNS: &[Noun] = &[
     Noun { path: "agent", about: "Who is here" },
+    Noun { path: "file", about: "Who works on which files" },
+    Noun { path: "lock", about: "What one session holds at a time" },
     Noun { path: "project", about: "Where work happens" },
     Noun { path: "tasks", about: "Work items, by another name" },
     Noun { path: "work", about: "What there is to do, and who does it" },

@@ -8,6 +8,7 @@
 //! so that all worktrees share one board.
 
 mod repository;
+mod tree;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Refusal, Result};
 
+pub(crate) use self::tree::Tree;
 use crate::config::{self, CONFIG_FILE, Database};
 use crate::environment::Environment;
 
@@ -112,6 +114,22 @@ pub(crate) fn new_project_directory(request: &Request) -> PathBuf {
         Some(repository) => repository.main.join(name),
         None => request.current_dir.join(name),
     }
+}
+
+/// The tree of files around the working directory: the worktree, or outside a repository the directory that has a
+/// board, or else the working directory itself.
+pub(crate) fn tree(request: &Request) -> Result<Tree> {
+    let current_dir = request.current_dir.clone();
+    if let Some(repository) = repository::containing(&current_dir, ceiling(request).as_deref()) {
+        return Tree::new(repository.root, &repository.main, current_dir);
+    }
+    let home_config = home(request).map(|home| home.join(CONFIG_FILE));
+    let name = config::database(home_config.as_deref()).project_directory;
+    // What is odd about a directory on the way is said where the board is looked for.
+    let project = find_project(request, &name, &mut Vec::new());
+    let root = project.and_then(|directory| directory.parent().map(Path::to_owned));
+    let root = root.unwrap_or_else(|| current_dir.clone());
+    Tree::new(root.clone(), &root, current_dir)
 }
 
 fn user_home(request: &Request) -> Option<PathBuf> {

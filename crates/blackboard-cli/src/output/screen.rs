@@ -38,6 +38,11 @@ impl<'a> Screen<'a> {
         self.styles
     }
 
+    /// How many columns there are; `None` where nothing has to fit.
+    pub fn width(&self) -> Option<u16> {
+        self.width
+    }
+
     /// When the answer is given; relative times count from it.
     pub fn now(&self) -> Timestamp {
         self.now

@@ -5,6 +5,7 @@ use std::time::Duration;
 use blackboard::sweep::{StaleAgent, Swept};
 use serde::Serialize;
 
+use super::entry::counted_leases;
 use super::{Result, Screen, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -51,10 +52,11 @@ impl Render for SweptBoard {
         screen.line(format_args!("  {release}: {released} work {items} from stale agents"))?;
         let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
         if leases > 0 {
-            screen.line(format_args!("  {release}: {leases} locks, reservations and leased entries"))?;
+            screen.line(format_args!("  {release}: {}", counted_leases(leases)))?;
         }
         if *entries_expired > 0 {
-            screen.line(format_args!("  Expired: {entries_expired} entries"))?;
+            let entries = if *entries_expired == 1 { "entry" } else { "entries" };
+            screen.line(format_args!("  Expired: {entries_expired} {entries}"))?;
         }
         if !self.dry_run {
             screen.line(format_args!(

@@ -29,6 +29,8 @@ fn programs_learn_how_a_key_went() {
     let removed: Vec<_> = items.iter().filter(|item| item.get("value").is_none()).collect();
     assert!(removed.iter().all(|item| item["summary"].is_string()) && removed.len() == 3, "{history}");
     assert_eq!((&items[5]["value"], &items[5]["source_agent"]), (&1.into(), &"analyst".into()));
+    let authors: Vec<_> = items.iter().map(|item| item["source_agent"].as_str()).collect();
+    assert_eq!(authors, [Some("Ivy"), Some("Ivy"), None, Some("cli"), Some("cli"), Some("analyst")]);
     assert_eq!(history["compacted"], false);
     assert_eq!(scratch.json(["history", "key", "--limit", "2"])["count"], 2);
 }

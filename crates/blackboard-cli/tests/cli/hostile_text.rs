@@ -9,7 +9,7 @@ use crate::refusals::CALLS;
 use crate::scratch::{Output, Scratch};
 
 /// What tries to be more than text. Each carries a row that must never stand at the beginning of a line.
-const HOSTILE: &[&str] = &[
+pub const HOSTILE: &[&str] = &[
     "\u{1b}[2J\u{1b}[31mred\u{1b}[0m",
     "\u{1b}]0;title\u{7}\u{1b}]8;;https://evil.example\u{1b}\\link",
     "first\nFORGED row\r\nFORGED row",
@@ -26,7 +26,7 @@ const HOSTILE: &[&str] = &[
 
 /// A text without NUL, which no argument can have, that means nothing to a terminal.
 #[track_caller]
-fn is_harmless(shown: &str, context: &str) {
+pub fn is_harmless(shown: &str, context: &str) {
     let harmful = |character: char| {
         (character.is_control() && character != '\n')
             || matches!(character,
@@ -271,11 +271,12 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
 #[test]
 fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
     let scratch = Scratch::new();
-    for name in ["BLACKBOARD_SESSION_ID", "BLACKBOARD_PID"] {
-        let mut command = scratch.command(["agent", "register", "--name", "x"]);
-        if name == "BLACKBOARD_SESSION_ID" {
-            command = scratch.command(["agent", "heartbeat"]);
-        }
+    for (name, call) in [
+        ("BLACKBOARD_SESSION_ID", &["agent", "heartbeat"][..]),
+        ("BLACKBOARD_PID", &["agent", "register", "--name", "x"]),
+        ("BLACKBOARD_SCOPE", &["list"]),
+    ] {
+        let mut command = scratch.command(call);
         let output = Output::of(command.env(name, OsStr::from_bytes(b"\xff")).output().unwrap());
         assert_eq!(output.code, 2, "{output:?}");
     }
@@ -308,6 +309,12 @@ fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
         &["work", "create", "new", "--title", "x", "--metadata", &metadata],
         &["work", "claim", "new", "--title", &token, "--session", "ivy"],
         &["work", "block", "item", "--blocked-by", "x", "--reason", &token],
+        &["write", "key", &token],
+        &["write", "key", &metadata],
+        &["write", "key", "1", "--metadata", &metadata],
+        &["write", "key", "1", "--tag", &token],
+        &["write", "key", "1", "--agent", &token],
+        &["append", "key", &token],
     ] {
         let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::SecretLooking);
         assert!(refusal["hint"].as_str().unwrap().contains("--allow-secret-looking"), "{refusal}");

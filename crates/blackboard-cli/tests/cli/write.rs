@@ -61,6 +61,26 @@ fn a_value_is_json_if_it_is_json_and_else_a_string() {
 }
 
 #[test]
+fn a_misspelt_option_does_not_become_the_value() {
+    let scratch = Scratch::new();
+    for call in [
+        &["write", "key", "--fle=new.json"][..],
+        &["write", "key", "--strng"],
+        &["write", "key", "1", "--tll", "5"],
+        &["append", "key", "--fle=new.json"],
+    ] {
+        let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::Usage);
+        assert!(refusal["error"].as_str().unwrap().contains("--"), "{refusal}");
+    }
+    // An option in the place of the value is an option.
+    scratch.run(["write", "key", "--json"]).refused(Code::Usage);
+    scratch.run(["write", "key", "--ttl", "5", "-3"]).success();
+    scratch.run(["write", "key", "--strng", "--string"]).success();
+    assert_eq!(scratch.run(["read", "key", "--value"]).stdout, "\"--strng\"\n");
+    scratch.run(["write", "--", "key", "--- a line ---"]).success();
+}
+
+#[test]
 fn a_large_value_comes_through_a_pipe_and_a_larger_one_is_refused_without_reading_it_all() {
     let scratch = Scratch::new();
     let largest = format!("\"{}\"", "x".repeat(1024 * 1024 - 2));

@@ -18,6 +18,8 @@ const CALLS: &[&[&str]] = &[
     &["agent", "register", "--name", "Oak"],
     &["sweep", "--threshold", "0"],
     &["export"],
+    &["query", "--limit", "1000"],
+    &["write", "fact", "2"],
 ];
 
 /// Codes that say what is wrong with a file.
@@ -43,6 +45,10 @@ fn originals() -> [Original; 2] {
     board.items(60);
     for call in ["claim", "release", "claim", "complete"] {
         board.json(&["work", call, "item-1", "--session", &session]);
+    }
+    for index in 0..20 {
+        let (key, value) = (format!("key:{index}"), format!("[\"{}\"]", "value ".repeat(40)));
+        board.json(&["write", &key, &value, "--tag", "x", "--metadata", "{\"a\": 1}", "--ttl", "1h"]);
     }
     board.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
     let read = || Original {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Files, PathPattern, Reservation, Standing, check_place, every_reservation};
 use crate::agent::Agent;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::store::{Key, Tx, Wanted};
 
 /// How many paths one call may ask about.
@@ -109,6 +109,47 @@ impl Files<'_> {
             }
             Ok(Checked { free: paths.iter().all(|path| path.free), paths })
         })
+    }
+}
+
+impl Checked {
+    /// Refuses if somebody else has reserved one of the files, and says who.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register, file::{Check, Reserve}};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.files().reserve(&Reserve::of("/home/ivy/project", &["src/**"], &ivy))?;
+    /// let checked = board.files().check(&Check::of("/home/ivy/project", &["src/lib.rs"], None))?;
+    /// assert_eq!(checked.must_be_free().unwrap_err().code(), Code::Held);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn must_be_free(self) -> Result<Checked> {
+        let taken = self.paths.iter().find_map(|path| Some((path, path.reserved_by.first()?)));
+        let Some((path, Reserver { reservation, current_work })) = taken else { return Ok(self) };
+        let Reservation { agent_name: name, since, .. } = reservation;
+        let note = reservation.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+        let more = match self.paths.iter().filter(|path| !path.free).count() {
+            1 => String::new(),
+            count => format!(", and {} more of these paths are reserved", count - 1),
+        };
+        let mut refusal = Refusal::new(
+            Code::Held,
+            format!("{} is reserved by {name} since {since}{note}{more}", path.path),
+        )
+        .hint("work on something else meanwhile, or see who holds what: blackboard file list")
+        .held_by(reservation.session_id.clone(), name.clone(), Some(*since))
+        .detail("path", path.path.clone())
+        .detail("pattern", reservation.pattern.clone())
+        .detail("mode", reservation.mode.as_str())
+        .detail("note", reservation.note.clone())
+        .detail("current_work", current_work.clone())
+        .detail("expires_at", reservation.expires_at.map(|expires| expires.to_string()))
+        .detail("fence", reservation.fence.get());
+        if let Ok(paths) = serde_json::to_value(&self.paths) {
+            refusal = refusal.detail("paths", paths);
+        }
+        Err(refusal.into())
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Lock, Locks, Stored, key_of};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::duration::human;
 use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, held};
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
 
@@ -26,6 +26,8 @@ pub struct Acquire {
     pub ttl: Option<Duration>,
     /// What for.
     pub note: Option<String>,
+    /// Only if the session itself does not hold it either: so that those who share a session keep each other out.
+    pub anew: bool,
 }
 
 impl Acquire {
@@ -84,12 +86,13 @@ impl Locks<'_> {
             let agent = existing_agent(tx, &acquire.session)?;
             let mut draft = Draft::new(self.board, tx, &by)?;
             let current = draft.entry(LOCKS, &acquire.name)?;
-            match decide(&agent, current)? {
+            match decide(&agent, current, acquire.anew)? {
                 Verdict::Keeps(entry) => {
                     let kept = Acquired { lock: Lock::of(&entry), acquired: false, already_held: true };
                     Ok((draft.finish()?, kept))
                 }
                 Verdict::Refused(entry) => Err(held(tx, &entry)?),
+                Verdict::RefusedByItself(entry) => Err(held_by_itself(&agent, &entry)),
                 Verdict::Takes => {
                     let value = Value::of(&Stored { holder: agent.agent_name.clone(), note: note.clone() })?;
                     let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
@@ -131,6 +134,32 @@ impl Locks<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn acquire_waiting(&self, acquire: &Acquire, timeout: Duration) -> Result<Acquired> {
+        // Nothing but a `false` here ends the wait without an answer.
+        let taken = self.acquire_waiting_while(acquire, timeout, || true)?;
+        taken.ok_or_else(|| Fault::new(Code::Internal, "a wait ended without a reason").into())
+    }
+
+    /// As [`Locks::acquire_waiting`], as long as `go_on` says so; it is asked about once a second, and `None` is the
+    /// answer if it did not.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # use blackboard::{Board, agent::Register, lock::Acquire};
+    ///
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// let wish = Acquire::of("deploy", &oak);
+    /// assert_eq!(board.locks().acquire_waiting_while(&wish, Duration::from_secs(60), || false)?, None);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn acquire_waiting_while(
+        &self,
+        acquire: &Acquire,
+        timeout: Duration,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<Option<Acquired>> {
         let began = Instant::now();
         let settings = self.board.settings();
         let heartbeat = settings.heartbeat_interval.min(settings.stale_threshold / 5);
@@ -139,12 +168,15 @@ impl Locks<'_> {
         let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;
         match self.acquire(acquire) {
             Err(error) if error.code() == Code::Held => {}
-            done => return done,
+            done => return done.map(Some),
         }
         loop {
             let left = timeout.saturating_sub(began.elapsed());
             if left.is_zero() {
-                return self.acquire(acquire).map_err(|error| in_vain(error, timeout));
+                return self.acquire(acquire).map(Some).map_err(|error| in_vain(error, timeout));
+            }
+            if !go_on() {
+                return Ok(None);
             }
             seen = self.board.wait(seen, left.min(TICK.saturating_sub(ticked.elapsed())))?;
             if ticked.elapsed() >= TICK {
@@ -159,7 +191,7 @@ impl Locks<'_> {
             if self.is_free_for(acquire)? {
                 match self.acquire(acquire) {
                     Err(error) if error.code() == Code::Held => {}
-                    done => return done,
+                    done => return done.map(Some),
                 }
             }
         }
@@ -169,7 +201,8 @@ impl Locks<'_> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
         self.board.read(&[Wanted::Row(key.clone())], |tx| {
             let lock = tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now()));
-            Ok(lock.is_none_or(|lock| lock.session_id.as_deref() == Some(&*acquire.session)))
+            let is_own = |lock: Entry| lock.session_id.as_deref() == Some(&*acquire.session);
+            Ok(lock.is_none_or(|lock| !acquire.anew && is_own(lock)))
         })
     }
 
@@ -194,16 +227,30 @@ enum Verdict {
     Keeps(Entry),
     /// Somebody else has it.
     Refused(Entry),
+    /// It has it already, and that is not enough.
+    RefusedByItself(Entry),
 }
 
 /// Whether this session gets a lock that is free, or held as this entry says.
-fn decide(agent: &Agent, current: Option<Entry>) -> Result<Verdict> {
+fn decide(agent: &Agent, current: Option<Entry>, anew: bool) -> Result<Verdict> {
     agent.must_be_live()?;
-    Ok(match current {
-        None => Verdict::Takes,
-        Some(entry) if entry.session_id.as_ref() == Some(&agent.session_id) => Verdict::Keeps(entry),
-        Some(entry) => Verdict::Refused(entry),
+    let Some(entry) = current else { return Ok(Verdict::Takes) };
+    let is_own = entry.session_id.as_ref() == Some(&agent.session_id);
+    Ok(match (is_own, anew) {
+        (true, false) => Verdict::Keeps(entry),
+        (true, true) => Verdict::RefusedByItself(entry),
+        (false, _) => Verdict::Refused(entry),
     })
+}
+
+fn held_by_itself(agent: &Agent, entry: &Entry) -> Error {
+    let Lock { name, fence, since, .. } = Lock::of(entry);
+    let message = format!("lock {name} is held by this session already, since {since}");
+    Refusal::new(Code::Held, message)
+        .hint(format!("if nobody in this session uses it any more: blackboard lock release {name}"))
+        .held_by(agent.session_id.clone(), agent.agent_name.clone(), Some(since))
+        .detail("fence", fence.get())
+        .into()
 }
 
 /// What the refusal becomes for whoever was ready to wait.
@@ -229,27 +276,31 @@ mod tests {
     #[test]
     fn who_gets_a_lock_depends_on_both() {
         use AgentStatus::{Active, Completed, Idle, Stale};
-        for (agent, holder, expected) in [
-            (Active, None, Ok("takes")),
-            (Idle, None, Ok("takes")),
-            (Active, Some("me"), Ok("keeps")),
-            (Active, Some("other"), Ok("refused")),
-            (Stale, None, Err(Code::SessionStale)),
-            (Stale, Some("me"), Err(Code::SessionStale)),
-            (Completed, None, Err(Code::SessionEnded)),
-            (Completed, Some("other"), Err(Code::SessionEnded)),
+        for (agent, holder, anew, expected) in [
+            (Active, None, false, Ok("takes")),
+            (Active, None, true, Ok("takes")),
+            (Idle, None, false, Ok("takes")),
+            (Active, Some("me"), false, Ok("keeps")),
+            (Active, Some("me"), true, Ok("refused by itself")),
+            (Active, Some("other"), false, Ok("refused")),
+            (Active, Some("other"), true, Ok("refused")),
+            (Stale, None, false, Err(Code::SessionStale)),
+            (Stale, Some("me"), false, Err(Code::SessionStale)),
+            (Completed, None, false, Err(Code::SessionEnded)),
+            (Completed, Some("other"), true, Err(Code::SessionEnded)),
         ] {
             let me = Agent { status: agent, ..an_agent("me") };
             let current = holder
                 .map(|holder| Entry { session_id: Some(holder.to_owned()), ..an_entry(LOCKS, "deploy") });
-            let outcome = decide(&me, current)
+            let outcome = decide(&me, current, anew)
                 .map(|verdict| match verdict {
                     Verdict::Takes => "takes",
                     Verdict::Keeps(_) => "keeps",
                     Verdict::Refused(_) => "refused",
+                    Verdict::RefusedByItself(_) => "refused by itself",
                 })
                 .map_err(|error| error.code());
-            assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}");
+            assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}, anew {anew}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use blackboard::Revision;
 use blackboard::agent::Agent;
+use blackboard::entry::Entry;
 use blackboard::event::Event;
 use blackboard::export::Exported;
 use blackboard::work::{Status, WorkItem};
@@ -20,15 +21,19 @@ pub fn check(step: &Step, before: &Exported, after: &Exported) -> Result<(), Str
         return Err("the revision went back".to_owned());
     }
     if matches!(step, Step::Prune) {
-        return if after.revision == before.revision {
+        return if after.revision == before.revision && after.entries == before.entries {
             Ok(())
         } else {
-            Err("retention has an event".to_owned())
+            Err("retention has an event, or changed an entry".to_owned())
         };
     }
     changes_are_told("agent", &agents(before), &agents(after), before.revision)?;
     changes_are_told("project", &projects(before), &projects(after), before.revision)?;
     changes_are_told("work item", &items(before), &items(after), before.revision)?;
+    changes_are_told("entry", &entries(before), &entries(after), before.revision)?;
+    if after.entries.len() < before.entries.len() && before.revision == after.revision {
+        return Err("entries went without an event".to_owned());
+    }
     if before.work_dependencies != after.work_dependencies && before.revision == after.revision {
         return Err("dependencies changed without an event".to_owned());
     }
@@ -139,4 +144,12 @@ fn projects(board: &Exported) -> Rows<String> {
 fn items(board: &Exported) -> Rows<WorkItem> {
     let told = |item: &WorkItem| WorkItem { revision: Revision::ZERO, ..item.clone() };
     board.work_items.iter().map(|item| (item.item_id.clone(), (told(item), item.revision))).collect()
+}
+
+fn entries(board: &Exported) -> Rows<Entry> {
+    board
+        .entries
+        .iter()
+        .map(|entry| (format!("{}\n{}", entry.scope, entry.key), (entry.clone(), entry.revision)))
+        .collect()
 }

@@ -9,6 +9,8 @@
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod entries;
+mod entry_invariants;
 mod invariants;
 mod step;
 mod world;
@@ -43,11 +45,23 @@ fn agree(steps: &[Step]) -> Result<(), TestCaseError> {
         if let Err(broken) = invariants::check(step, &before, &after) {
             return Err(TestCaseError::fail(format!("step {number}, {step:?}: {broken}")));
         }
+        let holds = entry_invariants::check_leases(&after);
+        prop_assert_eq!(holds, Ok(()), "step {}, {:?}", number, step);
+        if matches!(step, Step::Prune) {
+            let holds = entry_invariants::check_entries(&*memory.store, &memory.board, &memory.log());
+            prop_assert_eq!(holds, Ok(()), "step {}, retention", number);
+        }
         before = after;
     }
+    let log = memory.log();
     for (name, other) in &others {
         prop_assert_eq!(&other.board.export().unwrap(), &before, "the board on {}", name);
-        prop_assert_eq!(other.log(), memory.log(), "the log on {}", name);
+        prop_assert_eq!(&other.log(), &log, "the log on {}", name);
+        let holds = entry_invariants::check_entries(&*other.store, &other.board, &log);
+        prop_assert_eq!(holds, Ok(()), "the entries on {}", name);
+        if let Some(file) = other.file() {
+            prop_assert_eq!(entry_invariants::check_tables(&file, &before.entries), Ok(()));
+        }
     }
-    invariants::check_log(&memory.log()).map_err(TestCaseError::fail)
+    invariants::check_log(&log).map_err(TestCaseError::fail)
 }

@@ -4,6 +4,8 @@ use blackboard::agent::AgentStatus;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::entries::{EntryStep, entry_step};
+
 #[derive(Clone, Debug)]
 pub enum Step {
     Register {
@@ -93,6 +95,7 @@ pub enum Step {
         who: u8,
         item: u8,
     },
+    Entry(EntryStep),
     Fate(Fate),
 }
 
@@ -121,6 +124,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         4 => projects(),
         6 => sweeping(),
         5 => looking(),
+        30 => entry_step().prop_map(Step::Entry),
         8 => fate().prop_map(Step::Fate),
     ]
 }

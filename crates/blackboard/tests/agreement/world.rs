@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use blackboard::agent::{AgentFilter, AgentStatus, Beat, Register};
 use blackboard::clock::{Clock, FixedClock};
+use blackboard::entry;
 use blackboard::event::{Event, Since};
 use blackboard::id::{CountingIds, session_of_hint};
 use blackboard::process::FakeProcesses;
@@ -18,15 +19,17 @@ use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Release, Statu
 use blackboard::{Board, Result, Revision};
 use tempfile::TempDir;
 
+use crate::entries::Taking;
 use crate::step::{Fate, Fence, Step};
 
 pub struct World {
     pub board: Board,
+    pub store: Arc<dyn Store>,
     clock: Arc<FixedClock>,
     processes: Arc<FakeProcesses>,
     /// The last fence that each item was claimed under.
     fences: HashMap<u8, Revision>,
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
 }
 
 impl World {
@@ -50,10 +53,15 @@ impl World {
         let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
         let processes = Arc::new(FakeProcesses::default());
         let (store, directory) = engine(clock.clone());
-        let board = Board::on(store, clock.clone())
+        let board = Board::on(store.clone(), clock.clone())
             .with_processes(processes.clone())
             .with_ids(Arc::new(CountingIds::default()));
-        World { board, clock, processes, fences: HashMap::new(), _directory: directory }
+        World { board, store, clock, processes, fences: HashMap::new(), directory }
+    }
+
+    /// The file of an engine that has one.
+    pub fn file(&self) -> Option<std::path::PathBuf> {
+        self.directory.as_ref().map(|directory| directory.path().join("local.db"))
     }
 
     /// The whole log.
@@ -161,6 +169,7 @@ impl World {
                 self.observe(&session(*who), &format!("reader{reader}"), *limit)
             }
             Step::Look { who, item: id } => self.look(*who, *id),
+            Step::Entry(step) => Taking { board: &board, fence: &|id| self.claim_of(id) }.take(step),
             Step::Fate(fate) => {
                 self.befall(fate);
                 Ok(String::new())
@@ -188,6 +197,11 @@ impl World {
             Fence::Last => self.fences.get(&id).copied(),
             Fence::Number(number) => Some(Revision::new(*number)),
         }
+    }
+
+    /// The last claim of an item, as proof that it is held.
+    fn claim_of(&self, id: u8) -> Option<entry::Fence> {
+        self.fences.get(&id).map(|&fence| entry::Fence::Work { id: item(id), fence })
     }
 
     /// Reads one batch, and moves the cursor after it.
@@ -243,7 +257,7 @@ fn hint(who: u8) -> String {
     format!("terminal-{who}")
 }
 
-fn session(who: u8) -> String {
+pub fn session(who: u8) -> String {
     session_of_hint(&hint(who))
 }
 

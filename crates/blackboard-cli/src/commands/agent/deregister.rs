@@ -9,7 +9,8 @@ use crate::output::agent::DeregisteredAgent;
 
 /// End a session, and release what it holds
 ///
-/// Its claims are released and its delegates in the same process end with it, all in one step.
+/// Its claims, locks, file reservations and leased entries are released, and its delegates in the same process end with
+/// it, all in one step.
 ///
 /// Examples:
 ///   blackboard agent deregister

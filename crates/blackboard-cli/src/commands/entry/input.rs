@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use blackboard::entry::Value;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
-/// How much more than a value may be read: white space around it is not counted.
+use crate::output::shortened;
+
+/// How much more than is allowed is read: white space around a value is not counted.
 const SLACK: usize = 64 * 1024;
 
 /// A value, as an argument or from somewhere else.
@@ -31,9 +33,17 @@ impl Given {
     /// The value, if one was given to `command`.
     pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
         let text = match (self.value, self.file) {
+            (Some(text), _) if !self.string && looks_like_an_option(&text) => {
+                return Err(Refusal::new(
+                    Code::Usage,
+                    format!("{command} has no option {}", shortened(&text, 100)),
+                )
+                .hint("if it is the value, add --string")
+                .into());
+            }
             (Some(text), _) if text != "-" => text,
-            (Some(_), _) => read_text(Path::new("-"), max_bytes.saturating_add(SLACK))?,
-            (None, Some(file)) => read_text(&file, max_bytes.saturating_add(SLACK))?,
+            (Some(_), _) => read_text(Path::new("-"), max_bytes)?,
+            (None, Some(file)) => read_text(&file, max_bytes)?,
             (None, None) => {
                 return Err(Refusal::new(Code::Usage, format!("{command} requires KEY and VALUE"))
                     .hint("VALUE may be - for standard input, and --file F takes it from a file")
@@ -49,7 +59,12 @@ impl Given {
     }
 }
 
-/// The text of a file, or of standard input for `-`, without the line break at its end: nearly every program writes one,
+/// A misspelt option must not become the value of a key. A single dash is different: numbers begin with it.
+fn looks_like_an_option(text: &str) -> bool {
+    text.strip_prefix("--").is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()))
+}
+
+/// The text of a file, or of standard input for `-`, of about `max_bytes` at most, without the line break at its end: nearly every program writes one,
 /// and nearly nobody means it.
 pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     let (name, read) = if file.as_os_str() == OsStr::new("-") {
@@ -59,8 +74,9 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
         (file.display().to_string(), read)
     };
     let bytes = read.map_err(|error| Fault::new(Code::Io, format!("{name} can't be read")).because(error))?;
-    if bytes.len() > max_bytes {
-        return Err(Refusal::new(Code::InvalidValue, format!("{name} has more than {max_bytes} bytes"))
+    if bytes.len() > max_bytes.saturating_add(SLACK) {
+        let message = format!("{name} has more than the {max_bytes} bytes that are allowed");
+        return Err(Refusal::new(Code::InvalidValue, message)
             .hint("store its path instead, or split it over several keys")
             .detail("allowed_bytes", max_bytes)
             .into());
@@ -77,9 +93,9 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     Ok(text)
 }
 
-/// One byte more than is allowed, at most.
+/// No more than what tells that it is too much.
 fn read_at_most(source: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    source.take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
+    source.take((max_bytes.saturating_add(SLACK)) as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

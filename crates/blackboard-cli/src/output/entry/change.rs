@@ -140,7 +140,8 @@ impl Render for ComparedEntries {
             }
             OperationResult::Delete(None) => screen.line(format_args!("  Deleted: nothing was there")),
             OperationResult::Read(Some(Entry { scope, key, value, .. })) => {
-                screen.line(format_args!("  Read: {} = {}", named(scope, key), glimpse(value)))
+                let value = glimpse(value, screen);
+                screen.line(format_args!("  Read: {} = {value}", named(scope, key)))
             }
             OperationResult::Read(None) => screen.line(format_args!("  Read: null")),
         })

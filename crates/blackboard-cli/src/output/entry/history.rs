@@ -76,7 +76,7 @@ impl Change {
             version: entry.version,
             what: self.what(),
             timestamp: self.timestamp(),
-            source_agent: (!removed).then_some(&entry.updated_by),
+            source_agent: self.author(),
             summary: self.removal.as_ref().map(|event| event.summary.as_str()),
             value: (!removed).then_some(&entry.value),
             expires_at: entry.expires_at,
@@ -84,6 +84,11 @@ impl Change {
             metadata: entry.metadata.as_ref(),
             previous: *previous,
         }
+    }
+
+    /// Who did it. Nobody removes what expires.
+    fn author(&self) -> Option<&str> {
+        (self.what() != "expired").then_some(&self.version.entry.updated_by)
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
@@ -115,17 +120,14 @@ impl Render for KeyHistory {
         let now = screen.now();
         for change in &self.changes {
             let entry = &change.version.entry;
-            let told = match &change.removal {
-                Some(event) => Some(format!("({})", event.summary)),
-                None => (!change.version.removed).then(|| glimpse(&entry.value)),
-            };
+            let value = (!change.version.removed).then(|| glimpse(&entry.value, screen));
             table.row([
                 Cell::new(entry.revision.to_string()),
                 Cell::new(entry.version.to_string()),
                 Cell::new(change.what()),
                 Cell::optional(change.timestamp().map(|moment| time::age(now.since(moment)))),
-                Cell::optional((!change.version.removed).then_some(&entry.updated_by)),
-                Cell::optional(told),
+                Cell::optional(change.author()),
+                Cell::optional(value),
             ]);
         }
         screen.table(&table)?;

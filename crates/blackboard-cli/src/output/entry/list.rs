@@ -71,7 +71,7 @@ impl Render for EntryList {
         for entry in &self.entries {
             table.row([
                 Cell::new(&entry.key),
-                Cell::new(glimpse(&entry.value)),
+                Cell::new(glimpse(&entry.value, screen)),
                 Cell::new(entry.version.to_string()),
                 Cell::new(entry.revision.to_string()),
                 Cell::new(&entry.updated_by),

@@ -8,6 +8,7 @@ mod history;
 mod list;
 mod read;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use blackboard::clock::Timestamp;
@@ -19,24 +20,34 @@ pub use self::change::{
 pub use self::history::{Change, KeyHistory};
 pub use self::list::{EntryList, KeyList, WholeScope};
 pub use self::read::{BareValue, Missing, ReadEntry};
-use super::{harmless_json, shortened};
+use super::{Screen, harmless_json, shortened};
 
-/// How much of a value a row shows.
-const SHOWN: usize = 60;
+/// How much of a value a row shows, depending on the room for the whole row.
+const SHOWN: RangeInclusive<usize> = 24..=60;
 
-/// The beginning of a value, for a row.
-fn glimpse(value: &Value) -> String {
-    harmless_json(&shortened(value.as_str(), SHOWN)).into_owned()
+/// The beginning of a value, for a row on this screen.
+fn glimpse(value: &Value, screen: &Screen<'_>) -> String {
+    let room = screen.width().map_or(*SHOWN.end(), |width| usize::from(width) / 3);
+    let shown = room.clamp(*SHOWN.start(), *SHOWN.end());
+    harmless_json(&shortened(value.as_str(), shown)).into_owned()
 }
 
 /// What hung on a session, as people call it.
 pub fn leased(lease: &Lease) -> String {
-    let Lease { scope, key } = lease;
+    let Lease { scope, key, pattern } = lease;
     match scope.as_str() {
         LOCKS => format!("lock {key}"),
-        FILES => format!("file reservation {key}"),
+        FILES => format!("file reservation {}", pattern.as_ref().unwrap_or(key)),
         DEFAULT_SCOPE => format!("entry {key}"),
         scope => format!("entry {key} in scope {scope}"),
+    }
+}
+
+/// How many such things, in words.
+pub fn counted_leases(count: usize) -> String {
+    match count {
+        1 => "1 lock, reservation or leased entry".to_owned(),
+        _ => format!("{count} locks, reservations or leased entries"),
     }
 }
 

@@ -33,7 +33,10 @@ impl Render for ReadEntry {
             ("Scope", unusual(&entry.scope)),
             ("Value", Some(harmless_json(entry.value.as_str()).into_owned())),
             ("Source", Some(entry.updated_by.clone())),
-            ("Timestamp", Some(format!("{} ({})", entry.updated_at, time::ago(now.since(entry.updated_at))))),
+            (
+                "Timestamp",
+                Some(format!("{} ({} ago)", entry.updated_at, time::length(now.since(entry.updated_at)))),
+            ),
             ("TTL", ttl),
             ("Version", Some(entry.version.to_string())),
             ("Revision", Some(entry.revision.to_string())),

@@ -15,9 +15,33 @@ fn programs_get_what_was_recorded() {
     let first = scratch.json(beat);
     is_object(
         &first,
-        &["session_id", "agent_name", "status", "last_seen_at", "progress", "recovered", "lost"],
+        &[
+            "session_id",
+            "agent_name",
+            "status",
+            "last_seen_at",
+            "progress",
+            "recovered",
+            "lost",
+            "lost_leases",
+        ],
     );
     assert_eq!(scratch.json(beat)["revision"], first["revision"], "one operation counts once");
     let told = scratch.json(["observe", "--since", "1h", "--filter", "heartbeat_received"]);
     assert_eq!(told["count"], 1);
+}
+
+#[test]
+fn programs_learn_what_a_stale_session_lost() {
+    let scratch = Scratch::new();
+    let dead = crate::scratch::dead_process().to_string();
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", &dead]);
+    scratch.json(["work", "claim", "item", "--title", "Item", "--session", "oak"]);
+    scratch.json(["write", "signal:oak", "1", "--lease", "--session", "oak"]);
+    let swept = scratch.json(["sweep", "--threshold", "0"]);
+    let lease = serde_json::json!([{"scope": "default", "key": "signal:oak"}]);
+    assert_eq!(swept["staleAgents"][0]["releasedLeases"], lease);
+    let beat = scratch.json(["agent", "heartbeat", "--session", "oak"]);
+    assert_eq!((&beat["lost"], &beat["lost_leases"]), (&serde_json::json!(["item"]), &lease));
+    assert_eq!(scratch.json(["list"]), serde_json::json!([]));
 }

@@ -8,6 +8,7 @@ use crate::lock::{Acquire, Acquired, Lock, Release};
 on_every_engine![
     a_lock_goes_to_one_session_with_its_fence,
     a_lock_taken_again_says_since_when,
+    those_who_share_a_session_can_keep_each_other_out,
     losers_are_told_who_has_it,
     only_a_live_session_takes_a_lock,
     a_lock_is_given_back_once,
@@ -90,6 +91,22 @@ fn a_lock_taken_again_says_since_when(fixture: &Fixture) {
     assert_eq!(again.lock, first.lock, "its time to live included");
     acquire(fixture, "another", &ivy);
     assert_eq!(holders(fixture), [("another".to_owned(), ivy.clone()), ("deploy".to_owned(), ivy)]);
+}
+
+fn those_who_share_a_session_can_keep_each_other_out(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let wish = Acquire { anew: true, ..Acquire::of("deploy", &ivy) };
+    let fence = fixture.board.locks().acquire(&wish).unwrap().lock.fence;
+    let refused = fixture.board.locks().acquire(&wish).unwrap_err();
+    assert_eq!((refused.code(), &refused.details().unwrap()["fence"]), (Code::Held, &fence.get().into()));
+    assert!(refused.to_string().contains("by this session already"), "{refused}");
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| fixture.board.locks().acquire_waiting(&wish, LONG).unwrap());
+        let release = Release { fence: Some(fence), ..Release::of("deploy", &ivy) };
+        assert!(fixture.board.locks().release(&release).unwrap().released);
+        let next = next.join().unwrap();
+        assert!(next.acquired && next.lock.fence > fence);
+    });
 }
 
 fn losers_are_told_who_has_it(fixture: &Fixture) {

@@ -96,6 +96,56 @@ fn a_row_that_moves_into_a_bounded_range_makes_a_commit_run_again() {
 }
 
 #[test]
+fn an_entry_that_enters_leaves_or_changes_among_heads_makes_a_commit_run_again() {
+    let tagged = |key: &str, tag: &str| Write { tags: owned(&[tag]), ..a_write(key, "1") };
+    let runs = |range: Range, limit: usize, meddle: &dyn Fn(&Fixture)| {
+        let fixture = Fixture::memory();
+        fixture.scope().write_batch(&[tagged("k:b", "t"), tagged("k:c", "t"), tagged("z", "u")]).unwrap();
+        let count = Cell::new(0);
+        fixture
+            .commit(|tx| {
+                count.set(count.get() + 1);
+                tx.heads(&range, limit)?;
+                if count.get() == 1 {
+                    meddle(&fixture);
+                }
+                Ok(Changes { events: vec![an_event()], ..Changes::new() })
+            })
+            .unwrap();
+        count.get()
+    };
+    let nothing = |_: &Fixture| {};
+    let enter = |fixture: &Fixture| drop(fixture.scope().write(&tagged("k:a", "t")).unwrap());
+    let leave = |fixture: &Fixture| drop(fixture.scope().delete("k:b").unwrap());
+    let change = |fixture: &Fixture| drop(fixture.scope().write(&tagged("k:b", "t")).unwrap());
+    let gain_the_tag = |fixture: &Fixture| drop(fixture.scope().write(&tagged("z", "t")).unwrap());
+    for range in [
+        Range::entries("team", ""),
+        Range::entries("team", "k:"),
+        Range::entries_tagged("team", "t", ""),
+        Range::entries_tagged("team", "t", "k:"),
+        Range::newest_entries("team", None),
+    ] {
+        assert_eq!(runs(range.clone(), usize::MAX, &nothing), 1, "{range:?}");
+        for limit in [1, usize::MAX] {
+            assert_eq!(runs(range.clone(), limit, &enter), 2, "a phantom entered {range:?}, limit {limit}");
+            assert_eq!(runs(range.clone(), limit, &leave), 2, "something left {range:?}, limit {limit}");
+        }
+        assert_eq!(runs(range.clone(), usize::MAX, &change), 2, "something changed in {range:?}");
+    }
+    assert_eq!(runs(Range::entries_tagged("team", "t", ""), usize::MAX, &gain_the_tag), 2);
+    assert_eq!(runs(Range::newest_entries("team", None), 1, &change), 2, "what was old came to the front");
+    assert_eq!(
+        runs(Range::entries("other", ""), usize::MAX, &enter),
+        1,
+        "another scope concerns nobody here"
+    );
+    let write_and_forget =
+        |fixture: &Fixture| drop(fixture.board.scope("other").write(&tagged("k:a", "t")).unwrap());
+    assert_eq!(runs(Range::entries("team", ""), usize::MAX, &write_and_forget), 1);
+}
+
+#[test]
 fn what_was_only_hinted_at_makes_nobody_run_again() {
     let hint = |tx: &dyn Tx| tx.hint(&Range::work_items(), 10).map(drop);
     let count = |tx: &dyn Tx| tx.count(&Range::work_items()).map(drop);

@@ -10,6 +10,9 @@ on_every_engine![
     a_hint_is_the_beginning_of_a_range,
     rows_leave_a_range_when_they_change_and_when_they_go,
     no_id_sorts_behind_a_range,
+    entries_stand_in_every_index_that_concerns_them,
+    heads_say_what_entries_say,
+    entries_change_their_places,
 ];
 
 fn keys(fixture: &Fixture, range: &Range) -> Vec<Key> {
@@ -189,4 +192,118 @@ fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
 fn no_id_sorts_behind_a_range(fixture: &Fixture) {
     fixture.put(&[an_item("\u{10ffff} last").into(), an_item("first").into()]);
     assert_eq!(names(fixture, &Range::work_items()), ["first", "\u{10ffff} last"]);
+}
+
+/// Entries with tags, leases and times, in more than one scope; their revisions are 1 to 6.
+fn fill_with_entries(fixture: &Fixture) {
+    let (first, second) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let write = |scope: &str, by: Option<&str>, key: &str, tags: &[&str], seconds: Option<u64>| {
+        let write = Write {
+            tags: owned(tags),
+            ttl: seconds.map(Duration::from_secs),
+            lease: by.is_some(),
+            ..a_write(key, "1")
+        };
+        let by = by.map(By::session).unwrap_or_default();
+        fixture.board.scope(scope).by(by).write(&write).unwrap();
+    };
+    write("t", Some(&second), "b", &["x", "y"], Some(20));
+    write("t", None, "a:2", &["x"], None);
+    write("t", Some(&first), "a:1", &[], Some(10));
+    write("t u", Some(&first), "a", &["x"], Some(10));
+    write("s", Some(&first), "z", &["x"], Some(30));
+    write("t", None, "c", &["x z"], Some(10));
+    write("t", None, "a", &[], None);
+}
+
+fn entries_stand_in_every_index_that_concerns_them(fixture: &Fixture) {
+    fill_with_entries(fixture);
+    let session = |name: &str| {
+        let agents = fixture.board.export().unwrap().agents;
+        agents.into_iter().find(|agent| agent.agent_name == name).unwrap().session_id
+    };
+    let moment = |seconds| fixture.now().plus(Duration::from_secs(seconds));
+    let just_before = fixture.now().plus(Duration::from_millis(9_999));
+    for (range, expected) in [
+        (Range::all_entries(), &["s/z", "t/a", "t/a:1", "t/a:2", "t/b", "t/c", "t u/a"][..]),
+        (Range::entries("t", ""), &["t/a", "t/a:1", "t/a:2", "t/b", "t/c"]),
+        (Range::entries("t", "a"), &["t/a", "t/a:1", "t/a:2"]),
+        (Range::entries("t", "a:"), &["t/a:1", "t/a:2"]),
+        (Range::entries("t", "a:").after("a:1"), &["t/a:2"]),
+        (Range::entries("t", "a").after("a"), &["t/a:1", "t/a:2"]),
+        (Range::entries("t", "a").after("z"), &[]),
+        (Range::entries("t", "").after("A"), &["t/a", "t/a:1", "t/a:2", "t/b", "t/c"]),
+        (Range::entries("nothing", ""), &[]),
+        (Range::newest_entries("t", None), &["t/a", "t/c", "t/a:1", "t/a:2", "t/b"]),
+        (Range::newest_entries("t", Some(Revision::new(8))), &["t/a:1", "t/a:2", "t/b"]),
+        (Range::newest_entries("t", Some(Revision::new(1))), &[]),
+        (Range::entries_tagged("t", "x", ""), &["t/a:2", "t/b"]),
+        (Range::entries_tagged("t", "x", "a"), &["t/a:2"]),
+        (Range::entries_tagged("t", "x", "").after("a:2"), &["t/b"]),
+        (Range::entries_tagged("t", "x z", ""), &["t/c"]),
+        (Range::entries_tagged("t u", "x", ""), &["t u/a"]),
+        (Range::entries_tagged("t", "z", ""), &[]),
+        (Range::entries_expired_at(just_before), &[]),
+        (Range::entries_expired_at(moment(10)), &["t/a:1", "t/c", "t u/a"]),
+        (Range::entries_expired_at(moment(25)), &["t/a:1", "t/c", "t u/a", "t/b"]),
+        (Range::leased_by(&session("Ivy")), &["s/z", "t/a:1", "t u/a"]),
+        (Range::leased_by(&session("Oak")), &["t/b"]),
+        (Range::leased_by("nobody"), &[]),
+    ] {
+        assert_eq!(names(fixture, &range), expected, "{range:?}");
+        let any = fixture.board.read(&[], |tx| tx.any(&range)).unwrap();
+        assert_eq!(any, !expected.is_empty(), "{range:?}");
+    }
+}
+
+fn heads_say_what_entries_say(fixture: &Fixture) {
+    fill_with_entries(fixture);
+    let agents = fixture.board.export().unwrap().agents;
+    for range in [
+        Range::entries("t", ""),
+        Range::entries("t", "a:").after("a:1"),
+        Range::newest_entries("t", None),
+        Range::newest_entries("t", Some(Revision::new(7))),
+        Range::entries_tagged("t", "x", ""),
+        Range::entries_tagged("t", "x", "a"),
+        Range::entries_expired_at(fixture.now().plus(Duration::from_secs(15))),
+        Range::leased_by(&agents[0].session_id),
+    ] {
+        let rows = fixture.board.read(&[], |tx| tx.rows::<Entry>(&range)).unwrap();
+        assert!(!rows.is_empty(), "{range:?}");
+        for limit in [0, 1, 2, usize::MAX] {
+            let heads = fixture.board.read(&[], |tx| tx.heads(&range, limit)).unwrap();
+            let heads: Vec<_> =
+                heads.into_iter().map(|head| (head.key, head.revision, head.expires_at)).collect();
+            let expected = rows.iter().take(limit);
+            let expected: Vec<_> =
+                expected.map(|entry| (entry.key.clone(), entry.revision, entry.expires_at)).collect();
+            assert_eq!(heads, expected, "{range:?}, limit {limit}");
+        }
+    }
+}
+
+fn entries_change_their_places(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let write =
+        Write { tags: owned(&["x"]), ttl: Some(Duration::from_secs(10)), lease: true, ..a_write("a", "1") };
+    fixture.scope_of(&session).write(&write).unwrap();
+    fixture.write("b", "1");
+    let later = fixture.now().plus(Duration::from_hours(1));
+    let places = || {
+        [
+            Range::entries_tagged("team", "x", ""),
+            Range::entries_tagged("team", "y", ""),
+            Range::entries_expired_at(later),
+            Range::leased_by(&session),
+            Range::newest_entries("team", None),
+        ]
+        .map(|range| names(fixture, &range).join(" "))
+    };
+    assert_eq!(places(), ["team/a", "", "team/a", "team/a", "team/b team/a"]);
+    let changed = Write { tags: owned(&["y"]), ..a_write("a", "2") };
+    fixture.scope_of(&session).write(&changed).unwrap();
+    assert_eq!(places(), ["", "team/a", "", "team/a", "team/a team/b"]);
+    fixture.scope_of(&session).delete("a").unwrap();
+    assert_eq!(places(), ["", "", "", "", "team/b"]);
 }

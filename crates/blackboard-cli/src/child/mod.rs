@@ -1,0 +1,58 @@
+//! Runs another program in the place of this one: what asks this program to end goes on to the other one, something
+//! can be done in between while it runs, and how it ended becomes an exit code.
+
+#[cfg(unix)]
+mod unix;
+
+#[cfg(not(unix))]
+mod elsewhere;
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+#[cfg(not(unix))]
+pub use self::elsewhere::Signals;
+#[cfg(unix)]
+pub use self::unix::Signals;
+
+/// How long a program is waited for before it is looked at again, should nobody tell of its end.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The exit code of a program that could not be started, as shells give it.
+pub fn exit_code_of_failure(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+/// The exit code of a program, as shells give it: 128 and the number of the signal that ended it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
+    // What does not fit is a failure of its own kind.
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal_of(_status: ExitStatus) -> Option<i32> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn an_end_becomes_the_exit_code_that_shells_give_it() {
+        for (raw, expected) in [(0, 0), (3 << 8, 3), (255 << 8, 255), (9, 137), (15, 143)] {
+            assert_eq!(exit_code(ExitStatus::from_raw(raw)), expected, "{raw}");
+        }
+        assert_eq!(exit_code_of_failure(&io::ErrorKind::NotFound.into()), 127);
+        assert_eq!(exit_code_of_failure(&io::ErrorKind::PermissionDenied.into()), 126);
+    }
+}

@@ -1,0 +1,25 @@
+//! `blackboard file list`
+
+use blackboard::Result;
+use blackboard::file::FileFilter;
+
+use crate::commands::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::file::FileList;
+
+/// Show who has reserved which files
+///
+/// Examples:
+///   blackboard file list
+///   blackboard file list --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {}
+
+impl Run for List {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.reading()?;
+        Ok(Outcome::new(FileList(board.files().list(&FileFilter::default())?)))
+    }
+}

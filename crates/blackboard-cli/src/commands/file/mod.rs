@@ -1,0 +1,6 @@
+//! `blackboard file …`
+
+pub mod check;
+pub mod list;
+pub mod release;
+pub mod reserve;

@@ -1,0 +1,46 @@
+//! `blackboard file release`
+
+use blackboard::Result;
+use blackboard::file::{Release as Releasing, Which};
+
+use crate::commands::Run;
+use crate::commands::arguments::Session;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::file::ReleasedPatterns;
+
+/// Give reserved files back
+///
+/// The patterns are those that were reserved. What the session has not reserved stays as it is.
+///
+/// Examples:
+///   blackboard file release 'src/store/**'
+///   blackboard file release --all
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Release {
+    /// The patterns
+    #[arg(value_name = "PATTERN", required_unless_present = "all", conflicts_with = "all")]
+    patterns: Vec<String>,
+
+    /// Everything that the session has reserved, in every worktree
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Release {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let which = if self.all {
+            Which::All
+        } else {
+            let tree = context.tree()?;
+            let patterns = self.patterns.iter().map(|text| tree.pattern(text)).collect::<Result<_>>()?;
+            Which::Patterns { worktree: tree.worktree, patterns }
+        };
+        let (board, session) = context.acting(self.session.session.as_deref())?;
+        Ok(Outcome::new(ReleasedPatterns(board.files().release(&Releasing { session, which })?)))
+    }
+}

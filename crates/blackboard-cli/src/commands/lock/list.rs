@@ -1,0 +1,24 @@
+//! `blackboard lock list`
+
+use blackboard::Result;
+
+use crate::commands::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::lock::LockList;
+
+/// Show who holds which lock
+///
+/// Examples:
+///   blackboard lock list
+///   blackboard lock list --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {}
+
+impl Run for List {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let board = context.reading()?;
+        Ok(Outcome::new(LockList(board.locks().list()?)))
+    }
+}

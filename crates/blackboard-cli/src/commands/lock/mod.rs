@@ -1,0 +1,39 @@
+//! `blackboard lock …`
+
+pub mod acquire;
+pub mod list;
+pub mod release;
+pub mod run;
+
+use std::time::Duration;
+
+use blackboard::duration;
+use clap::builder::NonEmptyStringValueParser;
+
+/// Which lock is wanted, and how.
+#[derive(clap::Args, Debug)]
+pub struct Wish {
+    /// The lock; any name will do
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub name: String,
+
+    /// Wait this long for it, as in 30s or 10m, instead of not at all
+    #[arg(long, value_name = "DURATION", value_parser = length)]
+    pub wait: Option<Duration>,
+
+    /// Hold it for this long at most, as in 30s or 10m [default: as long as the session lives]
+    #[arg(long, value_name = "DURATION", value_parser = length)]
+    pub ttl: Option<Duration>,
+
+    /// What it is held for, for others to read
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub note: Option<String>,
+}
+
+/// Parses a length of time.
+pub fn length(text: &str) -> Result<Duration, String> {
+    duration::parse(text).map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
+}

@@ -1,0 +1,41 @@
+//! `blackboard lock release`
+
+use blackboard::lock::Release as Releasing;
+use blackboard::{Result, Revision};
+use clap::builder::NonEmptyStringValueParser;
+
+use crate::commands::Run;
+use crate::commands::arguments::{Session, fence};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::lock::ReleasedLock;
+
+/// Give a lock back
+///
+/// A lock that nobody holds stays as it is. With --fence only the very lock that had this fence is released.
+///
+/// Examples:
+///   blackboard lock release deploy
+///   blackboard lock release deploy --fence 42
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Release {
+    /// The lock
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    name: String,
+
+    /// The fence that taking it gave
+    #[arg(long, value_name = "N", value_parser = fence)]
+    fence: Option<Revision>,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+impl Run for Release {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let release = Releasing { name: self.name, session, fence: self.fence };
+        Ok(Outcome::new(ReleasedLock(board.locks().release(&release)?)))
+    }
+}

@@ -1,0 +1,206 @@
+//! The tree of files around the working directory, and what paths of the command line mean in it.
+
+use std::path::{Component, Path, PathBuf};
+
+use blackboard::{Code, Error, Refusal, Result};
+
+/// What has a meaning in patterns, or none that is allowed.
+const NOT_LITERAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// The worktree that a call is made in.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// What all worktrees of the repository share: the path of its main worktree.
+    pub(crate) repository: String,
+    /// The root of the worktree.
+    pub(crate) worktree: String,
+    root: PathBuf,
+    current_dir: PathBuf,
+}
+
+impl Tree {
+    /// The tree with this root, in which the working directory lies.
+    pub(super) fn new(root: PathBuf, main: &Path, current_dir: PathBuf) -> Result<Tree> {
+        Ok(Tree { repository: text_of(main)?, worktree: text_of(&root)?, root, current_dir })
+    }
+
+    /// What a path of the command line is called from the root. A directory ends with `/`; the root itself is `**`.
+    pub(crate) fn path(&self, text: &str) -> Result<String> {
+        let path = joined(&self.segments(text)?);
+        let end = self.end_of(&path, text);
+        Ok(path + end)
+    }
+
+    /// The same as a pattern: what only looks like one, because files are called that way, is spelled with `?`.
+    pub(crate) fn pattern(&self, text: &str) -> Result<String> {
+        let mut segments = self.segments(text)?;
+        let path = joined(&segments);
+        let exists = self.root.join(&path).symlink_metadata().is_ok();
+        for segment in segments.iter_mut().filter(|segment| exists || segment.given_by_directory) {
+            segment.name = segment.name.replace(NOT_LITERAL, "?");
+        }
+        Ok(joined(&segments) + self.end_of(&path, text))
+    }
+
+    /// What a path that was given as this text ends with.
+    fn end_of(&self, path: &str, text: &str) -> &'static str {
+        if path.is_empty() {
+            "**"
+        } else if text.ends_with('/') || self.root.join(path).is_dir() {
+            "/"
+        } else {
+            ""
+        }
+    }
+
+    /// The names from the root on, without `.` and `..`.
+    fn segments(&self, text: &str) -> Result<Vec<Segment>> {
+        if text.is_empty() {
+            return Err(Error::invalid("a path is empty"));
+        }
+        let mut segments = Vec::new();
+        let rest = if Path::new(text).is_absolute() {
+            self.inside(text)?
+        } else {
+            let inside = self.current_dir.strip_prefix(&self.root).unwrap_or(Path::new(""));
+            for component in inside.components() {
+                if let Component::Normal(name) = component {
+                    let name = name.to_str().ok_or_else(|| not_text(inside))?.to_owned();
+                    segments.push(Segment { name, given_by_directory: true });
+                }
+            }
+            text.to_owned()
+        };
+        for name in rest.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => match segments.pop() {
+                    None => return Err(outside(text, &self.root)),
+                    Some(Segment { name, given_by_directory: false }) if name.contains(['*', '?']) => {
+                        let message =
+                            format!("what \"..\" means behind \"{name}\" depends on the files: \"{text}\"");
+                        return Err(Refusal::new(Code::InvalidValue, message)
+                            .hint("write the pattern without \"..\"")
+                            .into());
+                    }
+                    Some(_) => {}
+                },
+                name => segments.push(Segment { name: name.to_owned(), given_by_directory: false }),
+            }
+        }
+        Ok(segments)
+    }
+
+    /// An absolute path from the root on.
+    fn inside(&self, text: &str) -> Result<String> {
+        let plain = lexically(Path::new(text));
+        let inside = match plain.strip_prefix(&self.root) {
+            Ok(inside) => inside.to_owned(),
+            // It may lead here through a symbolic link.
+            Err(_) => std::fs::canonicalize(text)
+                .ok()
+                .and_then(|path| path.strip_prefix(&self.root).ok().map(Path::to_owned))
+                .ok_or_else(|| outside(text, &self.root))?,
+        };
+        inside.to_str().map(str::to_owned).ok_or_else(|| not_text(&inside))
+    }
+}
+
+/// One name of a path.
+struct Segment {
+    name: String,
+    /// Whether the working directory is called that, so that it is no pattern.
+    given_by_directory: bool,
+}
+
+fn joined(segments: &[Segment]) -> String {
+    segments.iter().map(|segment| segment.name.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// A path without `.` and `..`, whatever is there.
+fn lexically(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| not_text(path))
+}
+
+fn not_text(path: &Path) -> Error {
+    Error::invalid(format!("the path is not text: {}", path.display()))
+}
+
+fn outside(text: &str, root: &Path) -> Error {
+    Refusal::new(Code::InvalidValue, format!("\"{text}\" is outside of {}", root.display()))
+        .hint("only files of the repository that you are in can be reserved; change into the other one first")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_from_the_root_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("src/[id]/deep")).unwrap();
+        std::fs::create_dir_all(root.join("docs")).unwrap();
+        std::fs::write(root.join("src/[id]/page.tsx"), "").unwrap();
+        std::fs::write(root.join("src/{x}.rs"), "").unwrap();
+        let at = |inside: &str| Tree::new(root.clone(), &root, root.join(inside)).unwrap();
+        let absolute = |path: &str| root.join(path).to_str().unwrap().to_owned();
+        for (inside, text, path, pattern) in [
+            ("", "src/lib.rs", "src/lib.rs", "src/lib.rs"),
+            ("", "./src//lib.rs", "src/lib.rs", "src/lib.rs"),
+            ("", "src", "src/", "src/"),
+            ("", "new/", "new/", "new/"),
+            ("", ".", "**", "**"),
+            ("", "src/**/*.rs", "src/**/*.rs", "src/**/*.rs"),
+            ("src", "lib.rs", "src/lib.rs", "src/lib.rs"),
+            ("src", "../docs/cli.md", "docs/cli.md", "docs/cli.md"),
+            ("src", "..", "**", "**"),
+            ("src", ".", "src/", "src/"),
+            ("src", "*.rs", "src/*.rs", "src/*.rs"),
+            ("src/[id]", "page.tsx", "src/[id]/page.tsx", "src/?id?/page.tsx"),
+            ("src/[id]", "*.tsx", "src/[id]/*.tsx", "src/?id?/*.tsx"),
+            ("src/[id]", ".", "src/[id]/", "src/?id?/"),
+            ("src", "{x}.rs", "src/{x}.rs", "src/?x?.rs"),
+            ("src", "{new}.rs", "src/{new}.rs", "src/{new}.rs"),
+            ("docs", &absolute("src/lib.rs"), "src/lib.rs", "src/lib.rs"),
+            ("docs", &absolute("docs/../src"), "src/", "src/"),
+            ("docs", &absolute(""), "**", "**"),
+        ] {
+            let tree = at(inside);
+            assert_eq!(tree.path(text).unwrap(), path, "{text} in {inside}");
+            assert_eq!(tree.pattern(text).unwrap(), pattern, "{text} in {inside}, as a pattern");
+        }
+        for (inside, text) in
+            [("", ""), ("", ".."), ("src", "../../x"), ("", "/"), ("", "/etc/passwd"), ("", "src/*/../x")]
+        {
+            assert!(at(inside).path(text).is_err(), "{text} in {inside}");
+        }
+    }
+
+    #[test]
+    fn a_link_to_the_tree_is_a_way_into_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("tree");
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        let link = root.with_file_name("link");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&root, &link).unwrap();
+        let tree = Tree::new(root.clone(), &root, root.clone()).unwrap();
+        #[cfg(unix)]
+        assert_eq!(tree.path(link.join("src").to_str().unwrap()).unwrap(), "src/");
+        assert!(tree.path(root.with_file_name("other").to_str().unwrap()).is_err());
+    }
+}

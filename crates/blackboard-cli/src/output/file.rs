@@ -1,0 +1,126 @@
+//! Reserved files, for people and programs.
+
+use blackboard::file::{Checked, Mode, ReleasedFiles, Reservation, Reserved};
+
+use super::{Cell, Column, Result, Screen, Table, escape, time};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+
+/// The answer of `file reserve`.
+pub struct ReservedFiles(pub Reserved);
+
+impl Render for ReservedFiles {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        for one in &self.0.reservations {
+            let verb = match (one.reserved, one.renewed) {
+                (true, _) => "Reserved",
+                (false, true) => "Renewed",
+                (false, false) => "Reserved already",
+            };
+            screen.line(format_args!("{verb}: {}", described(&one.reservation)))?;
+        }
+        self.0.elsewhere.iter().try_for_each(|other| told_of(other, screen))
+    }
+}
+
+/// A reservation in one line.
+fn described(reservation: &Reservation) -> String {
+    let shared = if reservation.mode == Mode::Shared { " (shared)" } else { "" };
+    let until = reservation.expires_at.map(|expires| format!(" until {expires}")).unwrap_or_default();
+    format!("{}{shared}{until}", escape(&reservation.pattern))
+}
+
+/// Tells of what is reserved in another worktree.
+fn told_of(other: &Reservation, screen: &mut Screen<'_>) -> Result {
+    let note = other.note.as_ref().map(|note| format!(" ({})", escape(note))).unwrap_or_default();
+    screen.line(format_args!(
+        "In another worktree: {} has reserved {} in {}{note}",
+        escape(&other.agent_name),
+        escape(&other.pattern),
+        escape(&other.worktree),
+    ))
+}
+
+/// The answer of `file release`.
+pub struct ReleasedPatterns(pub ReleasedFiles);
+
+impl Render for ReleasedPatterns {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        if self.0.released.is_empty() && self.0.not_held.is_empty() {
+            return screen.line(format_args!("Nothing was reserved."));
+        }
+        for pattern in &self.0.released {
+            screen.line(format_args!("Released: {}", escape(pattern)))?;
+        }
+        for pattern in &self.0.not_held {
+            screen.line(format_args!("Not reserved by this session: {}", escape(pattern)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `file list`.
+pub struct FileList(pub Vec<Reservation>);
+
+impl Render for FileList {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.list(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        if self.0.is_empty() {
+            return screen.line(format_args!("No files are reserved."));
+        }
+        let mut table = Table::new([
+            Column::fixed("pattern"),
+            Column::fixed("mode"),
+            Column::wrapping("reserved by"),
+            Column::fixed("age"),
+            Column::fixed("ends in"),
+            Column::wrapping("note"),
+            Column::wrapping("worktree"),
+        ]);
+        for reservation in &self.0 {
+            let left = reservation.expires_at.map(|expires| time::age(expires.since(screen.now())));
+            table.row([
+                Cell::new(&reservation.pattern),
+                Cell::word(reservation.mode.as_str()),
+                Cell::new(&reservation.agent_name),
+                Cell::new(time::age(screen.now().since(reservation.since))),
+                Cell::optional(left.as_ref()),
+                Cell::optional(reservation.note.as_ref()),
+                Cell::new(&reservation.worktree),
+            ]);
+        }
+        screen.table(&table)
+    }
+}
+
+/// The answer of `file check`, if nobody else has reserved anything.
+pub struct CheckedFiles(pub Checked);
+
+impl Render for CheckedFiles {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("Free."))?;
+        let mut told: Vec<&Reservation> = Vec::new();
+        for other in self.0.paths.iter().flat_map(|path| &path.elsewhere) {
+            if !told.contains(&&other.reservation) {
+                told.push(&other.reservation);
+                told_of(&other.reservation, screen)?;
+            }
+        }
+        Ok(())
+    }
+}

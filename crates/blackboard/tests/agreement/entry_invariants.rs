@@ -1,0 +1,187 @@
+//! What is true of the entries of every board: they and the log tell the same.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use blackboard::agent::AgentStatus;
+use blackboard::entry::{self, Entry, EntryVersion};
+use blackboard::event::{Event, EventType, TargetType};
+use blackboard::export::Exported;
+use blackboard::store::{Range, Row, Store};
+use blackboard::{Board, Revision};
+use rusqlite::Connection;
+
+use crate::entries::{KEYS, LOCKS, SCOPES, TAGS};
+
+/// What holds after every step: leases hang on live sessions.
+pub fn check_leases(board: &Exported) -> Result<(), String> {
+    for entry in &board.entries {
+        if entry.session_id.is_some() != entry.fence.is_some() {
+            return Err(format!("a lease without a fence, or the other way round: {entry:?}"));
+        }
+        let Some(session) = &entry.session_id else { continue };
+        let holder = board.agents.iter().find(|agent| agent.session_id == *session);
+        let alive = holder.map(|agent| agent.status);
+        if !matches!(alive, Some(AgentStatus::Active | AgentStatus::Idle)) {
+            return Err(format!("the dead hold it: {entry:?}, {alive:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// What the log says agrees with what is stored.
+pub fn check_entries(store: &dyn Store, board: &Board, log: &[Event]) -> Result<(), String> {
+    let entries = board.export().unwrap().entries;
+    let floor = log.first().map_or(Revision::ZERO, |event| event.id.previous());
+    let version = |revision: Revision| {
+        let mut found = None;
+        store
+            .read(&[], &mut |tx| {
+                found = tx.version(revision)?;
+                Ok(())
+            })
+            .unwrap();
+        found
+    };
+    for entry in &entries {
+        check_chain(entry, floor, &version)?;
+    }
+    check_events(log, &version)?;
+    check_fold(board, floor, log, &entries, &version)?;
+    check_tag_index(store, &entries)
+}
+
+fn check_chain(
+    entry: &Entry,
+    floor: Revision,
+    version: &dyn Fn(Revision) -> Option<EntryVersion>,
+) -> Result<(), String> {
+    let current = version(entry.revision).ok_or_else(|| format!("no version: {entry:?}"))?;
+    if current.removed || current.entry != *entry {
+        return Err(format!("{entry:?} has another version: {current:?}"));
+    }
+    let mut newer = current;
+    while let Some(previous) = newer.previous {
+        if previous >= newer.entry.revision {
+            return Err(format!("{newer:?} does not follow {previous}"));
+        }
+        let Some(older) = version(previous) else {
+            if previous > floor {
+                return Err(format!("{previous} is missing before {newer:?}"));
+            }
+            break;
+        };
+        let same_key = (&older.entry.scope, &older.entry.key) == (&entry.scope, &entry.key);
+        let counts = newer.entry.version == older.entry.version + u64::from(!newer.removed);
+        if !same_key || !counts {
+            return Err(format!("{newer:?} follows {older:?}"));
+        }
+        newer = older;
+    }
+    Ok(())
+}
+
+/// Every event of an entry has its version, and no other event has one.
+fn check_events(log: &[Event], version: &dyn Fn(Revision) -> Option<EntryVersion>) -> Result<(), String> {
+    for event in log {
+        let version = version(event.id);
+        if version.is_some() != (event.target_type == Some(TargetType::Entry)) {
+            return Err(format!("{event:?} has {version:?}"));
+        }
+        let Some(version) = version else { continue };
+        let agrees = version.entry.revision == event.id
+            && event.target_id.as_ref() == Some(&version.entry.key)
+            && version.removed == (event.event_type != EventType::EntryWritten);
+        if !agrees {
+            return Err(format!("{event:?} has {version:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever starts with what was at the floor and follows the log ends with what is there.
+fn check_fold(
+    board: &Board,
+    floor: Revision,
+    log: &[Event],
+    entries: &[Entry],
+    version: &dyn Fn(Revision) -> Option<EntryVersion>,
+) -> Result<(), String> {
+    let mut folded = BTreeMap::new();
+    let keys = SCOPES.iter().flat_map(|scope| KEYS.iter().map(move |key| (*scope, *key)));
+    for (scope, key) in keys.chain(LOCKS.iter().map(|lock| (entry::LOCKS, *lock))) {
+        if let Some(entry) = board.scope(scope).entry_as_of(key, floor).unwrap() {
+            folded.insert((scope.to_owned(), key.to_owned()), entry);
+        }
+    }
+    for version in log.iter().filter_map(|event| version(event.id)) {
+        let place = (version.entry.scope.clone(), version.entry.key.clone());
+        if version.removed {
+            folded.remove(&place);
+        } else {
+            folded.insert(place, version.entry);
+        }
+    }
+    if folded.values().eq(entries) {
+        Ok(())
+    } else {
+        Err(format!("the log from {floor} on gives {folded:#?}, and there is {entries:#?}"))
+    }
+}
+
+fn check_tag_index(store: &dyn Store, entries: &[Entry]) -> Result<(), String> {
+    for scope in SCOPES {
+        for tag in TAGS {
+            let mut found = Vec::new();
+            store
+                .read(&[], &mut |tx| {
+                    found = tx.range(&Range::entries_tagged(scope, tag, ""))?;
+                    Ok(())
+                })
+                .unwrap();
+            let has = |entry: &&Entry| entry.scope == scope && entry.tags.iter().any(|known| known == tag);
+            let expected = entries.iter().filter(has).cloned().map(Row::from);
+            if !found.iter().cloned().eq(expected) {
+                return Err(format!("tag {tag} in {scope} finds {found:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tables that repeat what versions say are right, also where nobody looks at them.
+pub fn check_tables(path: &Path, entries: &[Entry]) -> Result<(), String> {
+    let connection = Connection::open(path).unwrap();
+    let rows = |sql: &str| {
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..columns).map(|column| row.get::<_, Option<String>>(column)).collect::<Result<Vec<_>, _>>()
+        });
+        rows.unwrap().map(Result::unwrap).collect::<Vec<_>>()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let mut tags: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| entry.tags.iter().map(|tag| vec![some(&entry.scope), some(tag), some(&entry.key)]))
+        .collect();
+    tags.sort();
+    if rows("SELECT scope, tag, key FROM entry_tags ORDER BY 1, 2, 3") != tags {
+        return Err(format!("the tags are {tags:?}"));
+    }
+    let repeated: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let expires = entry.expires_at.map(|moment| moment.to_string());
+            vec![some(&entry.scope), some(&entry.key), expires, entry.session_id.clone()]
+        })
+        .collect();
+    if rows("SELECT scope, key, expires_at, session_id FROM entries ORDER BY 1, 2") != repeated {
+        return Err(format!("the entries are {repeated:?}"));
+    }
+    let both = "SELECT scope, key FROM entry_tombstones INTERSECT SELECT scope, key FROM entries";
+    match rows(both) {
+        none if none.is_empty() => Ok(()),
+        both => Err(format!("both there and removed: {both:?}")),
+    }
+}
