@@ -137,7 +137,7 @@ codes! {
     InUse, "in_use", 4;
     /// Someone changed what was read, again and again.
     Conflict, "conflict", 4;
-    /// The cursor lies ahead of the board.
+    /// The cursor or revision lies ahead of the board.
     CursorAhead, "cursor_ahead", 4;
     /// Retention has removed what was asked for.
     Compacted, "compacted", 4;

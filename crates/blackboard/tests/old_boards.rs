@@ -20,14 +20,17 @@ use std::time::Duration;
 
 use blackboard::agent::{AgentStatus, Beat, Register};
 use blackboard::clock::FixedClock;
+use blackboard::entry::{By, Query, Value, Write};
 use blackboard::event::Since;
+use blackboard::file::{FileFilter, Reserve};
 use blackboard::id::CountingIds;
+use blackboard::lock::Acquire;
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
 use blackboard::sweep::Sweep;
 use blackboard::work::{Block, Claim, Complete, Create, Priority, Status};
-use blackboard::{Board, Metadata, Revision};
+use blackboard::{Board, Code, Metadata, Revision};
 use rusqlite::Connection;
 
 const SESSIONS: [&str; 4] = [
@@ -130,8 +133,40 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.agents().heartbeat(&beat).unwrap();
     board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(delegate) }).unwrap();
     board.sweep(&Sweep::default()).unwrap();
+    fill_with_entries(board, clock);
     board.prune().unwrap();
 }
+
+/// Entries in every state, since schema 2: what follows the 21 events of the ledger.
+fn fill_with_entries(board: &Board, clock: &FixedClock) {
+    let [ivy, ..] = SESSIONS;
+    let json = |text: &str| Value::parse(text, 1024).unwrap();
+    let team = board.scope("team").by(By::session(ivy));
+    let first = Write {
+        tags: vec!["finance".to_owned(), "q4".to_owned()],
+        metadata: Some(Metadata::parse(r#"{"z": 1.0, "a": 1}"#).unwrap()),
+        ..Write::new("result:q4", json(ODD_VALUE))
+    };
+    team.write(&first).unwrap();
+    team.write(&Write { value: json("null"), ..first }).unwrap();
+    board.scope("team").write(&Write::new("gone", json("1"))).unwrap();
+    board.scope("team").delete("gone").unwrap();
+    let short =
+        |key: &str, seconds| Write { ttl: Some(Duration::from_secs(seconds)), ..Write::new(key, json("1")) };
+    board.scope("default").write_batch(&[short("expired", 1), short("later", 86_400)]).unwrap();
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(board.sweep(&Sweep::default()).unwrap().entries_expired, 1);
+    team.write(&Write { lease: true, ..Write::new("held", json("1")) }).unwrap();
+    let counted = By { operation: Some("op-2".to_owned()), ..By::default() };
+    board.scope("team").by(counted).increment("counter", 2).unwrap();
+    let note = Some("release 2".to_owned());
+    board.locks().acquire(&Acquire { note, ..Acquire::of("deploy", ivy) }).unwrap();
+    board.files().reserve(&Reserve::of("/src/pai", &["src/**"], ivy)).unwrap();
+}
+
+/// A value that comes back as it came, or nobody noticed what happened to it.
+const ODD_VALUE: &str =
+    "{\"z\": 1.0, \"a\": [1e999,\n123456789012345678901234567890], \"\u{e9}\": \"\u{2028}\"}";
 
 #[test]
 fn a_board_of_every_schema_opens_and_shows_what_was_in_it() {
@@ -193,9 +228,11 @@ fn shows_what_was_in_it(version: u32) {
 
     let since = Since::Cursor { session: ivy.to_owned(), reader: "observe".to_owned() };
     let observation = board.events().observe(&since, &[]).unwrap();
-    assert_eq!((observation.after, observation.until), (Revision::new(7), Revision::new(21)));
+    let until = Revision::new(if version == 1 { 21 } else { 32 });
+    assert_eq!((observation.after, observation.until), (Revision::new(7), until));
     let events = board.events().next(&observation, Revision::ZERO, 1000).unwrap().unwrap().events;
-    assert_eq!(events.len(), 21);
+    assert_eq!(events.last().unwrap().id, until);
+    assert_eq!(events.len(), usize::try_from(until.get()).unwrap());
     assert_eq!(events[0].summary, "Project \"PAI Collab\" registered");
     let newest = "Released 1 work item(s) from stale agent \"Lost\": Title of dropped";
     assert_eq!(events[20].summary, newest);
@@ -206,7 +243,11 @@ fn shows_what_was_in_it(version: u32) {
     let fence = item.item.fence;
     let completed =
         board.work().complete(&Complete { fence, ..Complete::of("gh:owner/pai#78", ivy) }).unwrap();
-    assert_eq!(completed.item.revision, Revision::new(22));
+    assert_eq!(completed.item.revision, until.next());
+    if version >= 2 {
+        shows_the_entries_that_were_in_it(&board);
+    }
+    takes_entries(&board);
     drop(board);
     let connection = Connection::open(&path).unwrap();
     let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -214,4 +255,53 @@ fn shows_what_was_in_it(version: u32) {
     let migrated: u32 =
         connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap();
     assert_eq!(migrated, SCHEMA_VERSION);
+}
+
+fn shows_the_entries_that_were_in_it(board: &Board) {
+    let [ivy, _, done, _] = SESSIONS;
+    let team = board.scope("team");
+    let entry = team.entry("result:q4").unwrap().unwrap();
+    assert_eq!((entry.version, entry.value.as_str(), entry.updated_by.as_str()), (2, "null", "Ivy"));
+    assert_eq!(
+        (entry.revision, entry.tags),
+        (Revision::new(23), vec!["finance".to_owned(), "q4".to_owned()])
+    );
+    assert_eq!(entry.metadata.unwrap().as_str(), r#"{"z": 1.0, "a": 1}"#);
+    let before = team.entry_as_of("result:q4", Revision::new(22)).unwrap().unwrap();
+    assert_eq!(before.value.as_str(), ODD_VALUE);
+    let tagged = Query { tags: vec!["q4".to_owned()], ..Query::default() };
+    assert_eq!(team.query(&tagged).unwrap().entries.len(), 1);
+    let history = team.history("gone", 9).unwrap().versions;
+    assert_eq!(history.iter().map(|version| version.removed).collect::<Vec<_>>(), [true, false]);
+    let listed = board.scope("default").list(&Query::default()).unwrap();
+    assert_eq!(listed.iter().map(|listed| listed.key.as_str()).collect::<Vec<_>>(), ["later"]);
+    assert!(listed[0].expires_at.is_some());
+    let refused = team.delete("held").unwrap_err();
+    assert_eq!((refused.code(), &refused.details().unwrap()["held_by"]), (Code::Held, &ivy.into()));
+    let again = By { operation: Some("op-2".to_owned()), ..By::default() };
+    assert_eq!(team.clone().by(again).increment("counter", 2).unwrap().version, 1);
+    assert_eq!(team.read("counter").unwrap().unwrap().as_str(), "2");
+    let lock = &board.locks().list().unwrap()[0];
+    assert_eq!((lock.name.as_str(), lock.agent_name.as_str()), ("deploy", "Ivy"));
+    assert_eq!((lock.fence, lock.note.as_deref()), (Revision::new(31), Some("release 2")));
+    assert_eq!(board.files().list(&FileFilter::default()).unwrap()[0].pattern, "src/**");
+    // What was removed goes on from where it was.
+    assert_eq!(team.write(&Write::new("gone", Value::null())).unwrap().version, 2);
+    assert_eq!(team.by(By::session(done)).entry("held").unwrap().unwrap().session_id.as_deref(), Some(ivy));
+}
+
+/// Whatever it was before, now it is a board like any other.
+fn takes_entries(board: &Board) {
+    let [ivy, ..] = SESSIONS;
+    let scope = board.scope("new").by(By::session(ivy));
+    let tagged = Write { tags: vec!["t".to_owned()], ..Write::new("a", Value::null()) };
+    assert_eq!(scope.write(&tagged).unwrap().version, 1);
+    assert_eq!(scope.write(&tagged).unwrap().version, 2);
+    let leased = scope.write(&Write { lease: true, ..Write::new("b", Value::null()) }).unwrap();
+    assert_eq!(leased.fence, Some(leased.revision));
+    board.transaction(|tx| tx.scope("new").delete("a")).unwrap();
+    assert_eq!(scope.history("a", 9).unwrap().versions.len(), 3);
+    let ended = board.agents().deregister(ivy).unwrap();
+    assert!(ended.leases.iter().any(|lease| lease.scope == "new" && lease.key == "b"));
+    assert!(scope.list(&Query::default()).unwrap().is_empty());
 }

@@ -174,7 +174,7 @@ impl Render for AgentDetails {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let ShownAgent { agent, parent_name, process, work_items, delegates } = &self.0;
+        let ShownAgent { agent, parent_name, process, work_items, leases, delegates } = &self.0;
         let seen = |moment| format!("{} ({moment})", time::ago(screen.now().since(moment)));
         let (started, last_seen) = (seen(agent.started_at), seen(agent.last_seen_at));
         let ended = agent.ended_at.map(seen);
@@ -198,12 +198,15 @@ impl Render for AgentDetails {
             ("Ended", ended),
             ("Metadata", agent.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
         ])?;
-        if !work_items.is_empty() {
+        if !work_items.is_empty() || !leases.is_empty() {
             screen.gap()?;
             screen.heading("Holds:")?;
             for item in work_items {
                 let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
                 screen.line(format_args!("  {}  {}{fence}", escape(&item.item_id), escape(&item.title)))?;
+            }
+            for lease in leases {
+                screen.line(format_args!("  {}", escape(&leased(lease))))?;
             }
         }
         if !delegates.is_empty() {

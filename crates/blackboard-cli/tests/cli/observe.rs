@@ -93,7 +93,9 @@ fn programs_that_follow_get_one_event_a_line_with_what_happened_to_entries() {
     let followed =
         scratch.run(["observe", "--follow", "--after", "0", "--limit", "3", "--json"]).success().stdout;
     let events = lines(&followed);
-    events.iter().for_each(|event| has_fields(event, EVENT));
+    for event in &events {
+        has_fields(event, EVENT);
+    }
     let told: Vec<_> = events.iter().map(|event| event["entry"].clone()).collect();
     let fields = ["scope", "key", "value", "version", "author", "tags", "metadata", "expires_at"];
     has_fields(&told[0], &fields);

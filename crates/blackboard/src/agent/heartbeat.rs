@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
 use crate::clock::Timestamp;
-use crate::entry::{Entry, Lease};
+use crate::entry::Lease;
 use crate::error::Result;
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
@@ -204,8 +204,13 @@ impl Lost {
                 _ if event.commit_id != revision => {}
                 EventType::StaleLocksReleased => lost.items.extend(items_of(&event)),
                 EventType::EntryDeleted => {
-                    let version = tx.version(event.id)?.map(|version| version.entry);
-                    lost.leases.extend(version.map(|Entry { scope, key, .. }| Lease { scope, key }));
+                    let removal = tx.version(event.id)?;
+                    // What it was about is in the version before, unless retention has removed that.
+                    let before = match removal.as_ref().and_then(|removal| removal.previous) {
+                        Some(previous) => tx.version(previous)?,
+                        None => None,
+                    };
+                    lost.leases.extend(before.or(removal).map(|version| Lease::of(&version.entry)));
                 }
                 _ => {}
             }

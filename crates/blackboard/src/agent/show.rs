@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Agent, Agents, existing, not_found};
+use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
 use crate::process::Liveness;
@@ -35,6 +36,8 @@ pub struct ShownAgent {
     pub process: &'static str,
     /// The work items that it holds.
     pub work_items: Vec<WorkItem>,
+    /// What else hangs on it: locks, file reservations, leased entries.
+    pub leases: Vec<Lease>,
     /// Its delegates.
     pub delegates: Vec<Agent>,
 }
@@ -53,6 +56,7 @@ impl Agents<'_> {
         let wanted = [
             Wanted::Row(Key::Agent(session.to_owned())),
             Wanted::Range(Range::claimed_by(session)),
+            Wanted::Range(Range::leased_by(session)),
             Wanted::Range(Range::delegates_of(session)),
         ];
         self.board.read(&wanted, |tx| {
@@ -76,6 +80,12 @@ impl Agents<'_> {
                     .rows::<WorkItem>(&Range::claimed_by(session))?
                     .into_iter()
                     .filter(|item| item.is_held_by(session))
+                    .collect(),
+                leases: tx
+                    .rows::<Entry>(&Range::leased_by(session))?
+                    .iter()
+                    .filter(|entry| !entry.is_expired(tx.now()))
+                    .map(Lease::of)
                     .collect(),
                 delegates: tx.rows::<Agent>(&Range::delegates_of(session))?,
                 agent,

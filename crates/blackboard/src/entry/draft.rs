@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, json};
 
+use super::lease::pattern_of;
 use super::{
     By, DEFAULT_SCOPE, Deleted, Entry, EntryHead, EntryVersion, FILES, LOCKS, Tombstone, Value, Write,
     Written,
@@ -319,14 +320,9 @@ impl Removal {
     }
 }
 
-/// A reservation by its pattern, which is in its value.
+/// A reservation by its pattern.
 fn reserved(entry: &Entry) -> String {
-    #[derive(serde::Deserialize)]
-    struct Pattern {
-        pattern: String,
-    }
-    let pattern = entry.value.to::<Pattern>().map_or_else(|_| entry.key.clone(), |value| value.pattern);
-    format!("\"{pattern}\"")
+    format!("\"{}\"", pattern_of(entry).unwrap_or_else(|| entry.key.clone()))
 }
 
 /// A key, with its scope where that is not the usual one.

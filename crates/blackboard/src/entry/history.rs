@@ -4,7 +4,6 @@
 
 use super::{Entry, EntryVersion, Scope, Tombstone, check_key, check_scope};
 use crate::error::{Code, Error, Refusal, Result};
-use crate::event::is_ahead;
 use crate::revision::Revision;
 use crate::store::{Key, Tx, Wanted};
 
@@ -64,7 +63,10 @@ impl Scope<'_> {
         self.reading_chain(key, |tx, newest| {
             let (floor, current) = (tx.floor()?, tx.revision()?);
             if revision > current {
-                return Err(is_ahead(revision, current));
+                let message = format!("revision {revision} is in the future: the board is at {current}");
+                return Err(Refusal::new(Code::CursorAhead, message)
+                    .detail("revision", current.get())
+                    .into());
             }
             if revision < floor {
                 return Err(compacted(revision, floor));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::draft::{Removal, removal_of};
-use super::{Entry, Tombstone};
+use super::{Entry, FILES, Tombstone};
 use crate::agent::{Agent, AgentStatus};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -16,6 +16,26 @@ pub struct Lease {
     pub scope: String,
     /// The key.
     pub key: String,
+    /// What a reservation is about: its key only names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+impl Lease {
+    /// What an entry stands for.
+    pub(crate) fn of(entry: &Entry) -> Lease {
+        let pattern = (entry.scope == FILES).then(|| pattern_of(entry)).flatten();
+        Lease { scope: entry.scope.clone(), key: entry.key.clone(), pattern }
+    }
+}
+
+/// The pattern of a reservation, which is in its value.
+pub(super) fn pattern_of(entry: &Entry) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Pattern {
+        pattern: String,
+    }
+    entry.value.to::<Pattern>().ok().map(|value| value.pattern)
 }
 
 /// What hangs on a session.
@@ -48,14 +68,15 @@ pub(crate) fn release_leases(
             AgentStatus::Stale => Removal::SessionStale,
             _ => Removal::SessionEnded,
         };
-        let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
+        let (lease, version) = (Lease::of(&entry), entry.version);
+        let (scope, key) = (entry.scope.clone(), entry.key.clone());
         let session = (removal == Removal::SessionEnded).then_some(agent.session_id.as_str());
         let event = removal_of(entry, removal, &agent.agent_name, session, changes.events.len());
         let revision = changes.event(event);
         changes.remove(Key::Entry(scope.clone(), key.clone()));
-        changes.put(Tombstone { scope: scope.clone(), key: key.clone(), version, revision });
+        changes.put(Tombstone { scope, key, version, revision });
         if removal != Removal::Expired {
-            released.push(Lease { scope, key });
+            released.push(lease);
         }
     }
     released

@@ -173,9 +173,6 @@ impl Write {
     pub(crate) fn checked(&self, scope: &str, settings: &Settings) -> Result<Write> {
         check_key(scope, &self.key)?;
         self.value.check_size(settings.max_value_bytes)?;
-        if self.ttl.is_some_and(|ttl| ttl.as_millis() == 0) {
-            return Err(Error::invalid("what lives for less than a millisecond would never be seen"));
-        }
         let tags = tag_set(self.tags.clone())?;
         let stored = tags.iter().map(String::as_str).chain([self.key.as_str(), self.value.as_str()]);
         settings.text.check_unaltered(stored.chain(self.metadata.iter().map(Metadata::as_str)))?;
@@ -192,6 +189,9 @@ impl Write {
         session: Option<&str>,
         now: Timestamp,
     ) -> Result<Entry> {
+        if self.ttl.is_some_and(|ttl| ttl.as_millis() == 0) {
+            return Err(Error::invalid("what lives for less than a millisecond would never be seen"));
+        }
         self.condition_holds(scope, before)?;
         let leased = before.and_then(|before| before.session_id.clone());
         let session_id = leased.clone().or_else(|| session.filter(|_| self.lease).map(str::to_owned));
@@ -268,7 +268,7 @@ pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option
         .detail("version", found.version)
         .detail("updated_by", found.updated_by.clone())
         .detail("updated_at", found.updated_at.to_string()),
-        None => Refusal::new(Code::Conflict, format!("{key} is gone; revision {expected} was expected")),
+        None => Refusal::new(Code::Conflict, format!("there is no {key}; revision {expected} was expected")),
     };
     refusal
         .hint("read it again, and decide anew")

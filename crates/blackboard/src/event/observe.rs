@@ -178,7 +178,7 @@ pub(super) fn place_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Revi
     Ok((agent.joined, agent.started_at))
 }
 
-pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
+pub(super) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
     Refusal::new(
         Code::CursorAhead,
         format!("the cursor is at revision {cursor}, but the board is only at {board}"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use blackboard::entry::{
     By, Compare, Condition, Entry, Fence, Operation, Order, Query, Scope, Test, Transaction, Value, Write,
 };
+use blackboard::lock::{Acquire, Release};
 use blackboard::{Board, Metadata, Result, Revision};
 use proptest::option;
 use proptest::prelude::*;
@@ -24,6 +25,8 @@ pub enum EntryStep {
     Compare(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
     Transaction(Whose, Vec<Inside>),
     Look(Place, Asked, u8),
+    Acquire { who: u8, lock: usize, ttl: Option<u64> },
+    Release { who: u8, lock: usize, last: bool },
 }
 
 /// A scope and a key.
@@ -36,6 +39,8 @@ pub struct Whose {
     author: Option<usize>,
     /// The last fence of this item.
     fence: Option<u8>,
+    /// The fence under which somebody holds this lock now.
+    lock: Option<usize>,
     operation: Option<u8>,
 }
 
@@ -104,6 +109,7 @@ pub struct Asked {
 
 pub const SCOPES: [&str; 2] = ["default", "team 1"];
 pub const KEYS: [&str; 6] = ["a", "a:b", "a:\u{d7ff}", "a:\u{10ffff}z", "b", "\u{e9} x"];
+pub const LOCKS: [&str; 2] = ["deploy", "a:b"];
 pub const TAGS: [&str; 3] = ["t", "t2", "\u{e9}"];
 const PATTERNS: [&str; 6] = ["*", "a*", "a:?", "?", "[!a]*", "a:b"];
 const PREFIXES: [&str; 4] = ["a", "a:", "a:\u{d7ff}", "c"];
@@ -132,6 +138,10 @@ fn simple() -> BoxedStrategy<EntryStep> {
         1 => (by(), place(), -2..3_i64).prop_map(|(by, at, number)| EntryStep::Increment(by, at, number)),
         2 => (by(), conditions, operations(), option::of(operations()))
             .prop_map(|(by, conditions, then, otherwise)| EntryStep::Compare(by, conditions, then, otherwise)),
+        2 => (0..4_u8, 0..LOCKS.len(), option::weighted(0.3, prop::sample::select(vec![1, 60, 3600])))
+            .prop_map(|(who, lock, ttl)| EntryStep::Acquire { who, lock, ttl }),
+        1 => (0..4_u8, 0..LOCKS.len(), any::<bool>())
+            .prop_map(|(who, lock, last)| EntryStep::Release { who, lock, last }),
         3 => (place(), asked(), 0..=255_u8).prop_map(|(at, asked, when)| EntryStep::Look(at, asked, when)),
     ]
     .boxed()
@@ -158,9 +168,10 @@ fn by() -> BoxedStrategy<Whose> {
         option::of(0..4_u8),
         option::weighted(0.2, 0..2_usize),
         option::weighted(0.1, 0..5_u8),
+        option::weighted(0.1, 0..LOCKS.len()),
         option::weighted(0.1, 3..6_u8),
     )
-        .prop_map(|(who, author, fence, operation)| Whose { who, author, fence, operation })
+        .prop_map(|(who, author, fence, lock, operation)| Whose { who, author, fence, lock, operation })
         .boxed()
 }
 
@@ -294,6 +305,16 @@ impl Taking<'_> {
             }
             EntryStep::Transaction(by, steps) => Ok(self.transaction(by, steps)),
             EntryStep::Look(at, asked, when) => self.look(*at, asked, *when),
+            EntryStep::Acquire { who, lock, ttl } => {
+                let ttl = ttl.map(Duration::from_secs);
+                let acquire = Acquire { ttl, ..Acquire::of(LOCKS[*lock], &session(*who)) };
+                self.board.locks().acquire(&acquire).map(|answer| shown(&answer))
+            }
+            EntryStep::Release { who, lock, last } => {
+                let fence = self.lock(*lock).filter(|_| *last);
+                let release = Release { fence, ..Release::of(LOCKS[*lock], &session(*who)) };
+                self.board.locks().release(&release).map(|answer| shown(&answer))
+            }
         }
     }
 
@@ -363,9 +384,21 @@ impl Taking<'_> {
         By {
             author: by.author.map(|author| AUTHORS[author].to_owned()),
             session: by.who.map(session),
-            fences: by.fence.and_then(self.fence).into_iter().collect(),
+            fences: by.fence.and_then(self.fence).into_iter().chain(self.lock_fence(by.lock)).collect(),
             operation: by.operation.map(|number| format!("op{number}")),
         }
+    }
+
+    /// The fence under which a lock is held.
+    fn lock(&self, lock: usize) -> Option<Revision> {
+        let locks = self.board.locks().list().unwrap();
+        locks.into_iter().find(|held| held.name == LOCKS[lock]).map(|held| held.fence)
+    }
+
+    fn lock_fence(&self, lock: Option<usize>) -> Option<Fence> {
+        let lock = lock?;
+        let fence = self.lock(lock).unwrap_or(Revision::new(1));
+        Some(Fence::Lock { name: LOCKS[lock].to_owned(), fence })
     }
 
     fn write(&self, at: Place, what: &Written) -> Write {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use blackboard::agent::AgentStatus;
-use blackboard::entry::{Entry, EntryVersion};
+use blackboard::entry::{self, Entry, EntryVersion};
 use blackboard::event::{Event, EventType, TargetType};
 use blackboard::export::Exported;
 use blackboard::store::{Range, Row, Store};
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
 
-use crate::entries::{KEYS, SCOPES, TAGS};
+use crate::entries::{KEYS, LOCKS, SCOPES, TAGS};
 
 /// What holds after every step: leases hang on live sessions.
 pub fn check_leases(board: &Exported) -> Result<(), String> {
@@ -108,11 +108,10 @@ fn check_fold(
     version: &dyn Fn(Revision) -> Option<EntryVersion>,
 ) -> Result<(), String> {
     let mut folded = BTreeMap::new();
-    for scope in SCOPES {
-        for key in KEYS {
-            if let Some(entry) = board.scope(scope).entry_as_of(key, floor).unwrap() {
-                folded.insert((scope.to_owned(), key.to_owned()), entry);
-            }
+    let keys = SCOPES.iter().flat_map(|scope| KEYS.iter().map(move |key| (*scope, *key)));
+    for (scope, key) in keys.chain(LOCKS.iter().map(|lock| (entry::LOCKS, *lock))) {
+        if let Some(entry) = board.scope(scope).entry_as_of(key, floor).unwrap() {
+            folded.insert((scope.to_owned(), key.to_owned()), entry);
         }
     }
     for version in log.iter().filter_map(|event| version(event.id)) {

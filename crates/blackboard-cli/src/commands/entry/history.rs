@@ -2,7 +2,7 @@
 
 use blackboard::entry::EntryVersion;
 use blackboard::event::{Event, Since};
-use blackboard::{Board, Result};
+use blackboard::{Board, Code, Refusal, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::{InScope, at_least_one};
@@ -36,6 +36,14 @@ impl Run for History {
         let name = context.scope(&self.scope)?;
         let board = context.reading()?;
         let history = board.scope(&name).history(&self.key, self.limit)?;
+        if history.versions.is_empty() {
+            return Err(Refusal::new(
+                Code::EntryNotFound,
+                format!("nothing is known of an entry {} in scope {name}", self.key),
+            )
+            .hint("see what there is: blackboard list")
+            .into());
+        }
         let changes = history.versions.into_iter().map(|version| {
             let removal = if version.removed { event_of(&board, &version)? } else { None };
             Ok(Change { version, removal })

@@ -106,9 +106,6 @@ impl Render for KeyHistory {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.changes.is_empty() {
-            return screen.line(format_args!("Nothing is known of this key."));
-        }
         let mut table = Table::new([
             Column::fixed("revision"),
             Column::fixed("version"),

@@ -34,10 +34,10 @@ fn glimpse(value: &Value, screen: &Screen<'_>) -> String {
 
 /// What hung on a session, as people call it.
 pub fn leased(lease: &Lease) -> String {
-    let Lease { scope, key } = lease;
+    let Lease { scope, key, pattern } = lease;
     match scope.as_str() {
         LOCKS => format!("lock {key}"),
-        FILES => format!("file reservation {key}"),
+        FILES => format!("file reservation {}", pattern.as_ref().unwrap_or(key)),
         DEFAULT_SCOPE => format!("entry {key}"),
         scope => format!("entry {key} in scope {scope}"),
     }

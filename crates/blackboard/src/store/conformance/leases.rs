@@ -16,6 +16,10 @@ on_every_engine![
     a_lease_that_expired_before_its_session_ended_was_not_released,
     a_dry_run_says_which_leases_would_go,
     since_when_is_when_its_session_took_it,
+    delegates_that_end_with_their_parent_give_back_theirs,
+    of_many_one_gets_the_lease,
+    no_lease_outlives_a_session_that_ends_meanwhile,
+    no_lock_is_taken_for_less_than_a_moment,
 ];
 
 fn leased(key: &str, value: &str) -> Write {
@@ -23,7 +27,7 @@ fn leased(key: &str, value: &str) -> Write {
 }
 
 fn lease(key: &str) -> Lease {
-    Lease { scope: "team".to_owned(), key: key.to_owned() }
+    Lease { scope: "team".to_owned(), key: key.to_owned(), pattern: None }
 }
 
 fn a_lease_needs_a_live_session(fixture: &Fixture) {
@@ -253,4 +257,80 @@ fn since_when_is_when_its_session_took_it(fixture: &Fixture) {
     fixture.scope_of(&ivy).write(&a_write("a", "3")).unwrap();
     let refused = fixture.scope_of(&oak).delete("a").unwrap_err();
     assert_eq!(refused.details().unwrap()["since"], taken.to_string());
+}
+
+fn delegates_that_end_with_their_parent_give_back_theirs(fixture: &Fixture) {
+    let ivy = fixture.session_of_process("Ivy", 10);
+    let delegate = Register { parent: Some(ivy.clone()), pid: Some(10), ..Register::default() };
+    let delegate = fixture.register(&delegate).session_id;
+    fixture.scope_of(&delegate).write(&leased("of the delegate", "1")).unwrap();
+    fixture.scope_of(&ivy).write(&leased("of ivy", "1")).unwrap();
+    let before = fixture.revision();
+    let mut ended = fixture.board.agents().deregister(&ivy).unwrap();
+    ended.leases.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(ended.leases, [lease("of ivy"), lease("of the delegate")]);
+    assert!(fixture.board.export().unwrap().entries.is_empty());
+    assert!(fixture.events_after(before).iter().all(|event| event.commit_id == before.next()), "one commit");
+}
+
+fn of_many_one_gets_the_lease(fixture: &Fixture) {
+    let sessions: Vec<_> = (0..6).map(|number| fixture.session(&number.to_string())).collect();
+    let start = std::sync::Barrier::new(sessions.len());
+    let got = std::thread::scope(|threads| {
+        let threads: Vec<_> = sessions
+            .iter()
+            .map(|session| {
+                let start = &start;
+                threads.spawn(move || {
+                    start.wait();
+                    match fixture.scope_of(session).write(&leased("a", "1")) {
+                        Ok(_) => true,
+                        Err(refused) => {
+                            assert_eq!(refused.code(), Code::Held);
+                            false
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap().then_some(())).count()
+    });
+    assert_eq!(got, 1);
+    assert_eq!(fixture.entry("a").unwrap().version, 1);
+}
+
+fn no_lease_outlives_a_session_that_ends_meanwhile(fixture: &Fixture) {
+    for round in 0..10 {
+        let session = fixture.session(&round.to_string());
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                start.wait();
+                for key in 0.. {
+                    let outcome = fixture.scope_of(&session).write(&leased(&format!("{round}:{key}"), "1"));
+                    if let Err(refused) = outcome {
+                        assert_eq!(refused.code(), Code::SessionEnded);
+                        break;
+                    }
+                }
+            });
+            threads.spawn(|| {
+                start.wait();
+                fixture.board.agents().deregister(&session).unwrap();
+            });
+        });
+        assert!(fixture.board.export().unwrap().entries.is_empty(), "round {round}");
+    }
+}
+
+fn no_lock_is_taken_for_less_than_a_moment(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let acquire = crate::lock::Acquire {
+        ttl: Some(Duration::from_micros(1)),
+        ..crate::lock::Acquire::of("deploy", &ivy)
+    };
+    assert_eq!(code(fixture.board.locks().acquire(&acquire)), Code::InvalidValue);
+    let mut reserve = crate::file::Reserve::of("/src", &["a"], &ivy);
+    reserve.ttl = Some(Duration::from_micros(1));
+    assert_eq!(code(fixture.board.files().reserve(&reserve)), Code::InvalidValue);
 }

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::Board;
 use crate::agent::Register;
-use crate::clock::FixedClock;
+use crate::clock::{FixedClock, Timestamp};
+use crate::entry::Query;
 use crate::error::Code;
 use crate::store::{Index, Key, Range};
 use crate::work::{Claim, Create, Status};
@@ -74,6 +75,114 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
             );
         }
     }
+}
+
+/// The ranges that commands read of entries, with the index that has them in their order.
+fn ranges_of_entries(moment: Timestamp) -> Vec<(Range, &'static str)> {
+    vec![
+        (Range::entries("team", ""), "entries USING PRIMARY KEY (scope=? AND key>? AND key<?)"),
+        (Range::entries("team", "k:000"), "entries USING PRIMARY KEY (scope=? AND key>? AND key<?)"),
+        (
+            Range::entries("team", "k:").after("k:050000"),
+            "entries USING PRIMARY KEY (scope=? AND key>? AND key<?)",
+        ),
+        (
+            Range::entries_tagged("team", "rare", ""),
+            "entry_tags USING PRIMARY KEY (scope=? AND tag=? AND key>? AND key<?)",
+        ),
+        (
+            Range::entries_tagged("team", "often", "k:000").after("k:000010"),
+            "entry_tags USING PRIMARY KEY (scope=? AND tag=? AND key>? AND key<?)",
+        ),
+        (Range::newest_entries("team", None), "entries_newest (scope=? AND revision>? AND revision<?)"),
+        (
+            Range::newest_entries("team", Some(Revision::new(50_000))),
+            "entries_newest (scope=? AND revision>? AND revision<?)",
+        ),
+        (Range::entries_expired_at(moment), "entries_expiring (expires_at>? AND expires_at<?)"),
+        (Range::leased_by("session"), "entries_leased (session_id=?)"),
+    ]
+}
+
+#[test]
+fn entries_are_found_by_an_index_that_has_them_in_their_order() {
+    let scratch = Scratch::new();
+    let store = scratch.open().unwrap();
+    let connection = store.take().unwrap();
+    for (range, index) in ranges_of_entries(scratch.clock.now()) {
+        let parameters = if range.index == Index::TaggedEntries { 5 } else { 4 };
+        for sql in [txn::heads_query(&range), txn::range_query(&range), txn::any_query(&range)] {
+            let plan = plan(&connection, &sql, parameters);
+            assert!(plan.starts_with("SEARCH") && plan.contains(index), "{sql}: {plan}");
+            assert!(!plan.contains("SCAN") && !plan.contains("B-TREE"), "{sql}: {plan}");
+        }
+        let heads = plan(&connection, &txn::heads_query(&range), parameters);
+        assert!(!heads.contains("entry_versions"), "no value is read for a head: {heads}");
+    }
+    for key in [Key::Entry(String::new(), String::new()), Key::Tombstone(String::new(), String::new())] {
+        let plan = plan(&connection, columns::table_of(&key).0.select(), 2);
+        assert!(plan.starts_with("SEARCH") && !plan.contains("SCAN"), "{plan}");
+    }
+    let version = plan(&connection, columns::VERSION_QUERY, 1);
+    assert_eq!(version, "SEARCH entry_versions USING INTEGER PRIMARY KEY (rowid=?)");
+}
+
+/// Entries as a hundred thousand writes leave them, without the time that those would take.
+fn hundred_thousand_entries(connection: &Connection, expires: &str) {
+    let numbers =
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)";
+    let rare = "n % 2000 = 0";
+    connection
+        .execute_batch(&format!(
+            "BEGIN;
+             {numbers} INSERT INTO entry_versions (revision, scope, key, version, value, created_at, created_by,
+                 updated_at, updated_by, expires_at, tags, session_id, fence)
+                 SELECT n, 'team', printf('k:%06d', n), 1, '1', '{expires}', 'a', '{expires}', 'a',
+                 iif({rare}, '{expires}', NULL), iif({rare}, '[\"often\",\"rare\"]', '[\"often\"]'),
+                 iif({rare}, 'session', NULL), iif({rare}, n, NULL) FROM numbers;
+             INSERT INTO entries SELECT scope, key, revision, expires_at, session_id FROM entry_versions;
+             {numbers} INSERT INTO entry_tags SELECT 'team', 'often', printf('k:%06d', n) FROM numbers;
+             {numbers} INSERT INTO entry_tags SELECT 'team', 'rare', printf('k:%06d', n) FROM numbers WHERE {rare};
+             INSERT INTO events (id, timestamp, event_type, summary, commit_id)
+                 VALUES (100000, '{expires}', 'entry_written', '', 100000);
+             COMMIT"
+        ))
+        .unwrap();
+}
+
+#[test]
+fn among_a_hundred_thousand_entries_only_those_that_are_asked_for_are_looked_at() {
+    use rusqlite::StatementStatus;
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    let moment = scratch.clock.now();
+    hundred_thousand_entries(&Connection::open(scratch.path()).unwrap(), &moment.to_string());
+    let connection = store.take().unwrap();
+    for (range, _) in ranges_of_entries(moment) {
+        for sql in [txn::heads_query(&range), txn::range_query(&range)] {
+            let mut statement = connection.prepare(&sql).unwrap();
+            let mut rows = statement.query(txn::bounds(&range, 50)).unwrap();
+            let mut count = 0;
+            while rows.next().unwrap().is_some() {
+                count += 1;
+            }
+            drop(rows);
+            assert_eq!(count, 50, "{range:?}");
+            let status = |what| statement.get_status(what);
+            assert_eq!(status(StatementStatus::FullscanStep), 0, "{sql}");
+            assert_eq!(status(StatementStatus::Sort), 0, "{sql}");
+            // About thirty for each row, and not for each entry.
+            let steps = status(StatementStatus::VmStep);
+            assert!(steps < 3_000, "{steps} steps for {sql}");
+        }
+    }
+    store.put_back(connection);
+    let query = Query { tags: vec!["rare".to_owned()], prefix: Some("k:09".to_owned()), ..Query::default() };
+    let found = board.scope("team").query(&query);
+    // What the statements wrote is what the program reads: five have the prefix, and have expired by now.
+    assert!(found.unwrap().entries.is_empty());
+    scratch.clock.set(moment.minus(Duration::from_secs(1)));
+    assert_eq!(board.scope("team").query(&query).unwrap().entries.len(), 5);
 }
 
 #[test]

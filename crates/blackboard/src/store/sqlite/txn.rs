@@ -368,6 +368,12 @@ pub(super) fn heads_query(range: &Range) -> String {
     )
 }
 
+/// The statement that looks whether a range has a row.
+pub(super) fn any_query(range: &Range) -> String {
+    let plan = columns::plan_of(range);
+    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.source, condition(&plan))
+}
+
 fn condition(plan: &columns::Plan) -> String {
     match plan.bounded {
         Some(column) => format!("{} AND {column} >= ?2 AND {column} < ?3", plan.condition),
@@ -376,7 +382,7 @@ fn condition(plan: &columns::Plan) -> String {
 }
 
 /// The parameters of a statement about a range.
-fn bounds(range: &Range, limit: i64) -> impl rusqlite::Params + '_ {
+pub(super) fn bounds(range: &Range, limit: i64) -> impl rusqlite::Params + '_ {
     let (partition, second) = match range.partition.split_once('\n') {
         Some((first, second)) => (first, Some(second)),
         None => (range.partition.as_str(), None),
@@ -438,9 +444,7 @@ impl Tx for Transaction<'_> {
     }
 
     fn any(&self, range: &Range) -> Result<bool> {
-        let plan = columns::plan_of(range);
-        let sql = format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.source, condition(&plan));
-        Ok(self.query_one(&sql, bounds(range, 1), |_| Ok(()))?.is_some())
+        Ok(self.query_one(&any_query(range), bounds(range, 1), |_| Ok(()))?.is_some())
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
