@@ -123,11 +123,14 @@ fn keys_of(worktree: &str, patterns: &[PathPattern], session: &str) -> Vec<(Stri
     patterns.iter().map(|pattern| (key(pattern), pattern.as_str().to_owned())).collect()
 }
 
-/// The reservations among what hangs on a session.
+/// The reservations among what hangs on a session, by pattern.
 fn reserved_by(leased: &[Entry]) -> Vec<(String, String)> {
     let files = leased.iter().filter(|entry| entry.scope == FILES);
     let pattern = |entry: &Entry| {
         Standing::of(entry).map_or_else(|| entry.key.clone(), |standing| standing.reservation.pattern)
     };
-    files.map(|entry| (entry.key.clone(), pattern(entry))).collect()
+    let mut keys: Vec<_> = files.map(|entry| (entry.key.clone(), pattern(entry))).collect();
+    // The order of the keys says nothing to anybody.
+    keys.sort_by(|(_, one), (_, other)| one.cmp(other));
+    keys
 }
