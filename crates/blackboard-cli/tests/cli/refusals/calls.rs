@@ -31,7 +31,13 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     if help.contains("--session <ID>") || help.contains("--parent <SESSION>") {
         codes.extend([Code::AgentNotFound, Code::AmbiguousSession]);
     }
-    codes.extend(match command {
+    codes.extend(own_codes(command));
+    codes
+}
+
+/// What only this command, or few, can end with.
+fn own_codes(command: &str) -> &'static [Code] {
+    match command {
         "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded][..],
         "agent heartbeat" => &[Code::NoSession, Code::SessionEnded, Code::WorkNotFound, Code::SecretLooking],
         "agent show" | "agent deregister" | "work list" => &[Code::NoSession],
@@ -97,6 +103,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
             Code::SecretLooking,
         ],
         "read" => &[Code::CursorAhead, Code::Compacted],
+        "history" => &[Code::EntryNotFound],
         "wait" => &[Code::TimedOut],
         "delete" => &[Code::EntryNotFound, Code::Conflict, Code::Held, Code::StaleFence, Code::SecretLooking],
         "append" | "increment" | "clear" => &[Code::Held, Code::StaleFence, Code::SecretLooking],
@@ -110,8 +117,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
         "file release" => &[Code::NoSession, Code::SessionStale],
         "file check" => &[Code::NoSession, Code::Held],
         _ => &[],
-    });
-    codes
+    }
 }
 
 /// Commands that never wait for the lock.
@@ -266,6 +272,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("txn", Code::SecretLooking, &["--file", "valid.json", "--agent", SECRET]),
     ("read", Code::CursorAhead, &["fact", "--as-of", "1000"]),
     ("read", Code::Compacted, &["fact", "--as-of", "0"]),
+    ("history", Code::EntryNotFound, &["none"]),
     ("wait", Code::TimedOut, &["none", "--timeout", "10ms"]),
     ("wait", Code::Busy, &["fact", "--timeout", "1s", "--db", "new.db"]),
     ("delete", Code::EntryNotFound, &["none"]),
