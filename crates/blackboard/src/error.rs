@@ -121,7 +121,7 @@ codes! {
     AlreadyExists, "already_exists", 4;
     /// The work item waits for others.
     WorkBlocked, "work_blocked", 4;
-    /// The session does not hold the work item.
+    /// The session does not hold the work item or lock.
     NotHolder, "not_holder", 4;
     /// Another session holds it, and it alone may change it.
     Held, "held", 4;

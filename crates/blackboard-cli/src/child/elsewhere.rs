@@ -4,8 +4,6 @@ use std::io;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use super::LOOK;
-
 /// How often a program is looked at whose end nobody tells.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -40,7 +38,7 @@ impl Signals {
                 ticked = Instant::now();
                 tick();
             }
-            std::thread::sleep(PAUSE.min(LOOK));
+            std::thread::sleep(PAUSE);
         }
     }
 }

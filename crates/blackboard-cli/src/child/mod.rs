@@ -9,15 +9,11 @@ mod elsewhere;
 
 use std::io;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 #[cfg(not(unix))]
 pub use self::elsewhere::Signals;
 #[cfg(unix)]
 pub use self::unix::Signals;
-
-/// How long a program is waited for before it is looked at again, should nobody tell of its end.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The exit code of a program that could not be started, as shells give it.
 pub fn exit_code_of_failure(error: &io::Error) -> u8 {

@@ -14,10 +14,11 @@ use signal_hook::iterator::backend::Handle;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::exfiltrator::origin::Origin;
 
-use super::LOOK;
-
 /// What asks a program to end.
 const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
+
+/// How long a program is waited for before it is looked at again, should nobody tell of its end.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The signals that ask this program to end, caught from the moment when this is made.
 pub struct Signals {

@@ -13,7 +13,7 @@ use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 
 /// How long nothing may happen before the board is looked after.
-const TICK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(200);
 
 /// The answer of `observe --follow`, which has no end of its own.
 pub struct Followed {

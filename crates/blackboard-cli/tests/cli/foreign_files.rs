@@ -8,7 +8,7 @@ use blackboard::Code;
 use rusqlite::Connection;
 
 use crate::refusals::{CALLS, write_transactions};
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, with_options};
 
 /// Puts a file at the default path, runs every command, and looks whether anything has moved.
 #[track_caller]
@@ -27,8 +27,9 @@ fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
         let database = scratch.database();
         let named = ["--db", database.to_str().unwrap()];
         let named = if *command == "init" { &named[..] } else { &[] };
-        let words = command.split(' ').chain(arguments.iter().copied()).chain(named.iter().copied());
-        let refusal = scratch.run(words.chain(["--json"])).refused(code);
+        let words = command.split(' ').chain(arguments.iter().copied()).map(str::to_owned).collect();
+        let options = named.iter().chain(&["--json"]).map(|option| (*option).to_owned());
+        let refusal = scratch.run(with_options(words, options)).refused(code);
         assert!(refusal["hint"].as_str().unwrap().contains(hint), "{command}: {refusal}");
         assert!(scratch.contents() == before, "{command} touched what is not its own");
     }
@@ -104,9 +105,9 @@ fn a_board_with_somebody_elses_statements_in_it_is_not_used() {
         board(&path).execute_batch(statement).unwrap();
         let before = fs::read(&path).unwrap();
         for (command, arguments) in CALLS {
-            let words = command.split(' ').chain(arguments.iter().copied());
-            let refusal =
-                scratch.run(words.chain(["--db", "cloned.db", "--json"])).refused(Code::ForeignDatabase);
+            let words = command.split(' ').chain(arguments.iter().copied()).map(str::to_owned).collect();
+            let call = with_options(words, ["--db", "cloned.db", "--json"].map(str::to_owned));
+            let refusal = scratch.run(call).refused(Code::ForeignDatabase);
             assert!(refusal["error"].as_str().unwrap().contains("\"mine\""), "{refusal}");
         }
         assert!(fs::read(&path).unwrap() == before);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use blackboard::Code;
 
 use crate::refusals::CALLS;
-use crate::scratch::{Output, Scratch};
+use crate::scratch::{Output, Scratch, with_options};
 
 /// What tries to be more than text. Each carries a row that must never stand at the beginning of a line.
 pub const HOSTILE: &[&str] = &[
@@ -247,8 +247,8 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
             if matches!(option.as_str(), "--db" | "--output" | "--file") {
                 continue;
             }
-            let words = command.split(' ').chain(arguments.iter().copied()).map(OsString::from);
-            let output = scratch.run(words.chain([option.clone().into(), bytes.to_owned()]));
+            let words = command.split(' ').chain(arguments.iter().copied()).map(OsString::from).collect();
+            let output = scratch.run(with_options(words, [option.clone().into(), bytes.to_owned()]));
             assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{command} {option}");
             assert!(output.stderr.starts_with("error: "), "{output:?}");
         }
@@ -315,6 +315,10 @@ fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
         &["write", "key", "1", "--tag", &token],
         &["write", "key", "1", "--agent", &token],
         &["append", "key", &token],
+        &["lock", "acquire", &token, "--session", "ivy"],
+        &["lock", "acquire", "deploy", "--note", &token, "--session", "ivy"],
+        &["file", "reserve", &token, "--session", "ivy"],
+        &["file", "reserve", "src/", "--note", &token, "--session", "ivy"],
     ] {
         let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::SecretLooking);
         assert!(refusal["hint"].as_str().unwrap().contains("--allow-secret-looking"), "{refusal}");

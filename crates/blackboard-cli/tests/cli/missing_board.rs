@@ -16,7 +16,7 @@ fn whoever_reads_creates_nothing() {
             let answer = output.json();
             match *command {
                 // Nothing can be shown of what is not there.
-                "agent show" | "work status" | "project status" | "observe" | "history" => {
+                "agent show" | "work status" | "project status" | "observe" | "history" | "file check" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.
@@ -36,6 +36,9 @@ fn whoever_reads_creates_nothing() {
         (&["work", "list", "--all"], true),
         (&["agent", "list", "--all"], true),
         (&["project", "list"], true),
+        (&["lock", "list"], true),
+        (&["file", "list"], true),
+        (&["file", "check", "src/lib.rs"], false),
         (&["export"], false),
         (&["query", "*", "--tag", "x"], true),
         (&["history", "key"], true),

@@ -137,6 +137,13 @@ impl Output {
     }
 }
 
+/// A call with more options: in front of `--`, behind which everything belongs to another program.
+pub fn with_options<T: PartialEq<str>>(mut call: Vec<T>, options: impl IntoIterator<Item = T>) -> Vec<T> {
+    let end = call.iter().position(|word| *word == *"--").unwrap_or(call.len());
+    call.splice(end..end, options);
+    call
+}
+
 /// Every command of the program, from its help text.
 pub fn commands() -> Vec<String> {
     let help = Scratch::new().run(["--help"]).success().stdout;

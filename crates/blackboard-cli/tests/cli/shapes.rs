@@ -32,6 +32,23 @@ pub const WORK_ITEM: &[&str] = &[
     "created_at",
 ];
 
+/// A lock.
+pub const LOCK: &[&str] = &["name", "fence", "session_id", "agent_name", "since", "note", "expires_at"];
+
+/// Reserved files.
+pub const RESERVATION: &[&str] = &[
+    "pattern",
+    "mode",
+    "note",
+    "repository",
+    "worktree",
+    "session_id",
+    "agent_name",
+    "since",
+    "expires_at",
+    "fence",
+];
+
 /// An event, the same.
 pub const EVENT: &[&str] =
     &["id", "timestamp", "event_type", "actor_id", "target_id", "target_type", "summary"];

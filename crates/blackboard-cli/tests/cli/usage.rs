@@ -172,7 +172,10 @@ fn a_mistake_does_not_repeat_what_is_too_long_to_read() {
 #[test]
 fn a_fence_that_is_none_is_explained() {
     let output = Scratch::new().run(["work", "release", "item", "--fence", "null"]);
-    assert!(output.stderr.contains("a fence is the number that `work claim` printed"), "{output:?}");
+    assert!(
+        output.stderr.contains("a fence is the number that `work claim` or `lock acquire` printed"),
+        "{output:?}"
+    );
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod fencing;
 mod first_use;
 mod followers;
 mod liveness;
+mod locks;
 mod machine;
 mod mutations;
 mod pipes;

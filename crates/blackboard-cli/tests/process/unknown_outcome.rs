@@ -38,6 +38,10 @@ const CALLS: &[Repeatable] = &[
         event: "heartbeat_received",
         same: "revision",
     },
+    Repeatable { call: &["lock", "acquire", "deploy"], event: "entry_written", same: "fence" },
+    Repeatable { call: &["lock", "release", "deploy"], event: "entry_deleted", same: "name" },
+    Repeatable { call: &["file", "reserve", "src/"], event: "entry_written", same: "elsewhere" },
+    Repeatable { call: &["file", "release", "src/"], event: "entry_deleted", same: "released_by" },
     Repeatable { call: &["work", "release", "a"], event: "work_released", same: "revision" },
     Repeatable {
         call: &["work", "claim", "--id", "a", "--title", "A"],

@@ -349,7 +349,10 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     // Retention may have removed the version in which its session took it.
     let since = taken.map_or(entry.created_at, |taken| taken.entry.updated_at);
     let (what, hint) = match entry.scope.as_str() {
-        LOCKS => (format!("lock {}", entry.key), "wait for it: blackboard lock acquire NAME --wait 30s"),
+        LOCKS => (
+            format!("lock {}", entry.key),
+            "wait for it, as with --wait 1m, or see who holds what: blackboard lock list",
+        ),
         FILES => {
             (format!("the reservation of {}", reserved(entry)), "see who holds what: blackboard file list")
         }

@@ -309,11 +309,23 @@ impl Subscription {
                 continue;
             }
             self.keep_up()?;
-            let left = left();
-            if left.is_zero() {
+            if !self.sleep(left)? {
                 return Ok(None);
             }
-            self.board.wait(self.position, left).inspect_err(|_| self.failed = true)?;
+        }
+    }
+
+    /// Sleeps until there is more to read, and says whether there is: not if the time is over.
+    fn sleep(&mut self, left: impl Fn() -> Duration) -> Result<bool> {
+        loop {
+            let left = left();
+            if left.is_zero() || self.stop.is_stopped() {
+                return Ok(false);
+            }
+            let revision = self.board.wait(self.position, left).inspect_err(|_| self.failed = true)?;
+            if revision > self.position {
+                return Ok(true);
+            }
         }
     }
 

@@ -85,7 +85,7 @@ impl Files<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn check(&self, check: &Check) -> Result<Checked> {
-        check_place(self.board.settings(), &check.repository, &check.worktree)?;
+        check_place(&check.repository, &check.worktree)?;
         if check.paths.len() > MAX_PATHS {
             let count = check.paths.len();
             return Err(Error::invalid(format!("{count} paths are too many; {MAX_PATHS} are allowed")));
@@ -131,7 +131,8 @@ impl Checked {
         let note = reservation.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
         let more = match self.paths.iter().filter(|path| !path.free).count() {
             1 => String::new(),
-            count => format!(", and {} more of these paths are reserved", count - 1),
+            2 => ", and so is 1 more of these paths".to_owned(),
+            count => format!(", and so are {} more of these paths", count - 1),
         };
         let mut refusal = Refusal::new(
             Code::Held,

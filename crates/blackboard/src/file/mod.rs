@@ -25,7 +25,6 @@ use crate::clock::Timestamp;
 use crate::entry::{Entry, FILES};
 use crate::error::{Error, Result};
 use crate::revision::{Pending, Revision};
-use crate::settings::Settings;
 use crate::store::{Key, Range, Tx};
 
 /// The most bytes of the path of a repository or worktree.
@@ -163,7 +162,7 @@ fn key_of(worktree: &str, pattern: &str, session: &str) -> String {
 }
 
 /// Refuses what can't be the place of files.
-fn check_place(settings: &Settings, repository: &str, worktree: &str) -> Result<()> {
+fn check_place(repository: &str, worktree: &str) -> Result<()> {
     for (what, path) in [("repository", repository), ("worktree", worktree)] {
         if path.is_empty() {
             return Err(Error::invalid(format!("the path of the {what} is empty")));
@@ -177,5 +176,5 @@ fn check_place(settings: &Settings, repository: &str, worktree: &str) -> Result<
             return Err(Error::invalid(message));
         }
     }
-    settings.text.check_unaltered([repository, worktree])
+    Ok(())
 }

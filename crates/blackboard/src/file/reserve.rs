@@ -106,7 +106,8 @@ impl Files<'_> {
     /// ```
     pub fn reserve(&self, reserve: &Reserve) -> Result<Reserved> {
         let settings = self.board.settings();
-        check_place(settings, &reserve.repository, &reserve.worktree)?;
+        check_place(&reserve.repository, &reserve.worktree)?;
+        settings.text.check_unaltered([&*reserve.repository, &reserve.worktree])?;
         let patterns = parsed(&reserve.patterns)?;
         settings.text.check_unaltered(patterns.iter().map(PathPattern::as_str))?;
         let note = reserve.note.as_ref().map(|note| settings.text.field(note)).transpose()?;

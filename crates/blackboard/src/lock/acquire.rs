@@ -73,8 +73,9 @@ impl Locks<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn acquire(&self, acquire: &Acquire) -> Result<Acquired> {
-        let key = key_of(self.board, &acquire.name)?;
+        let key = key_of(&acquire.name)?;
         let rules = &self.board.settings().text;
+        rules.check_unaltered([&*acquire.name])?;
         let note = acquire.note.as_ref().map(|note| rules.field(note)).transpose()?;
         let note = note.filter(|note| !note.is_empty());
         if acquire.ttl.is_some_and(|ttl| ttl.is_zero()) {

@@ -63,7 +63,7 @@ impl Locks<'_> {
     /// ```
     pub fn release(&self, release: &Release) -> Result<Released> {
         let Release { name, session, fence } = release;
-        let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(self.board, name)?)];
+        let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(name)?)];
         let by = By::session(session);
         self.board.commit("lock release", &wanted, |tx| {
             let agent = existing_agent(tx, session)?;

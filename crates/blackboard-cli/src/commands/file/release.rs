@@ -2,6 +2,7 @@
 
 use blackboard::Result;
 use blackboard::file::{Release as Releasing, Which};
+use clap::ArgGroup;
 
 use crate::commands::Run;
 use crate::commands::arguments::Session;
@@ -18,13 +19,14 @@ use crate::output::file::ReleasedPatterns;
 ///   blackboard file release --all
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(group = ArgGroup::new("which").required(true))]
 pub struct Release {
     /// The patterns
-    #[arg(value_name = "PATTERN", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "PATTERN", group = "which")]
     patterns: Vec<String>,
 
     /// Everything that the session has reserved, in every worktree
-    #[arg(long)]
+    #[arg(long, group = "which")]
     all: bool,
 
     #[command(flatten)]

@@ -69,7 +69,7 @@ impl RunCommand for Run {
 impl Run {
     /// Registers a session of this process alone.
     fn register(&self, context: &Context, board: &Board) -> Result<String> {
-        let command = Path::new(&self.command[0]).file_name().unwrap_or_default();
+        let command = Path::new(&self.command[0]).file_name().unwrap_or("lock run".as_ref());
         let name = match (&self.agent, &context.place()?.config.agent_name) {
             (Some(name), _) | (None, Some(name)) => name.clone(),
             (None, None) => command.to_string_lossy().into_owned(),

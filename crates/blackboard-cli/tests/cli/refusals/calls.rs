@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use blackboard::Code;
 
 use super::stage::{Stage, TWINS_PREFIX};
-use crate::scratch::{Scratch, commands};
+use crate::scratch::{Scratch, commands, with_options};
 
 /// The codes that a command can end with, from what its help says it takes and from what it does.
 pub fn can_end_with(command: &str) -> BTreeSet<Code> {
@@ -78,6 +78,14 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
         "project status" => &[Code::ProjectNotFound],
         "project remove" => &[Code::ProjectNotFound, Code::InUse],
         "observe" => &[Code::CursorAhead, Code::NoSession],
+        "lock acquire" => &[
+            Code::NoSession,
+            Code::Held,
+            Code::TimedOut,
+            Code::SessionStale,
+            Code::SessionEnded,
+            Code::SecretLooking,
+        ],
         "write" | "txn" => &[
             Code::NoSession,
             Code::AlreadyExists,
@@ -92,6 +100,15 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
         "wait" => &[Code::TimedOut],
         "delete" => &[Code::EntryNotFound, Code::Conflict, Code::Held, Code::StaleFence, Code::SecretLooking],
         "append" | "increment" | "clear" => &[Code::Held, Code::StaleFence, Code::SecretLooking],
+        "lock release" => &[Code::NoSession, Code::NotHolder, Code::StaleFence, Code::SessionStale],
+        "lock run" => {
+            &[Code::Held, Code::TimedOut, Code::SessionStale, Code::SessionEnded, Code::SecretLooking]
+        }
+        "file reserve" => {
+            &[Code::NoSession, Code::Held, Code::SessionStale, Code::SessionEnded, Code::SecretLooking]
+        }
+        "file release" => &[Code::NoSession, Code::SessionStale],
+        "file check" => &[Code::NoSession, Code::Held],
         _ => &[],
     });
     codes
@@ -113,6 +130,9 @@ pub const READING: &[&str] = &[
     "project list",
     "project status",
     "export",
+    "lock list",
+    "file list",
+    "file check",
 ];
 
 /// A call of each command that would succeed on the stage, so that only what is added to it goes wrong.
@@ -144,6 +164,14 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("increment", &["number"]),
     ("txn", &["--file", "valid.json"]),
     ("clear", &["cache:*"]),
+    ("lock acquire", &["new", "--session", "ivy"]),
+    ("lock release", &["deploy", "--session", "ivy"]),
+    ("lock list", &[]),
+    ("lock run", &["new", "--session", "ivy", "--", "true"]),
+    ("file reserve", &["README.md", "--session", "ivy"]),
+    ("file release", &["src/", "--session", "ivy"]),
+    ("file list", &[]),
+    ("file check", &["README.md", "--session", "oak"]),
     ("init", &[]),
     ("project register", &["other", "--name", "Other"]),
     ("project list", &[]),
@@ -254,6 +282,30 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("clear", Code::Held, &["lease*"]),
     ("clear", Code::StaleFence, &["cache:*", "--fence", "work:held=1"]),
     ("clear", Code::SecretLooking, &["cache:*", "--agent", SECRET]),
+    ("lock acquire", Code::NoSession, &["new"]),
+    ("lock acquire", Code::Held, &["deploy", "--session", "oak"]),
+    ("lock acquire", Code::TimedOut, &["deploy", "--wait", "10ms", "--session", "oak"]),
+    ("lock acquire", Code::SessionStale, &["new", "--session", "pale"]),
+    ("lock acquire", Code::SessionEnded, &["new", "--session", "gone"]),
+    ("lock acquire", Code::SecretLooking, &["new", "--note", SECRET, "--session", "ivy"]),
+    ("lock release", Code::NoSession, &["deploy"]),
+    ("lock release", Code::NotHolder, &["deploy", "--session", "oak"]),
+    ("lock release", Code::StaleFence, &["deploy", "--fence", "1", "--session", "ivy"]),
+    ("lock release", Code::SessionStale, &["deploy", "--session", "pale"]),
+    ("lock run", Code::Held, &["deploy", "--session", "oak", "--", "true"]),
+    ("lock run", Code::TimedOut, &["deploy", "--wait", "10ms", "--session", "oak", "--", "true"]),
+    ("lock run", Code::SessionStale, &["new", "--session", "pale", "--", "true"]),
+    ("lock run", Code::SessionEnded, &["new", "--session", "gone", "--", "true"]),
+    ("lock run", Code::SecretLooking, &["new", "--name", SECRET, "--", "true"]),
+    ("file reserve", Code::NoSession, &["README.md"]),
+    ("file reserve", Code::Held, &["src/lib.rs", "--session", "oak"]),
+    ("file reserve", Code::SessionStale, &["README.md", "--session", "pale"]),
+    ("file reserve", Code::SessionEnded, &["README.md", "--session", "gone"]),
+    ("file reserve", Code::SecretLooking, &["README.md", "--note", SECRET, "--session", "ivy"]),
+    ("file release", Code::NoSession, &["src/"]),
+    ("file release", Code::SessionStale, &["src/", "--session", "pale"]),
+    ("file check", Code::NoSession, &["README.md"]),
+    ("file check", Code::Held, &["src/lib.rs", "--session", "oak"]),
     ("init", Code::Busy, &["--db", "new.db"]),
 ];
 
@@ -273,7 +325,7 @@ pub fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> 
     let valid = with(CALLS.iter().find(|(path, _)| *path == command)?.1);
     let on = |database: PathBuf| {
         let database = ["--db".to_owned(), database.to_str().unwrap().to_owned()];
-        Some(valid.iter().cloned().chain(database).collect())
+        Some(with_options(valid.clone(), database))
     };
     match code {
         // No file system takes names that long.

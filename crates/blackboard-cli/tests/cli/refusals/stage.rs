@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use rusqlite::Connection;
 
-use crate::scratch::{Scratch, dead_process};
+use crate::scratch::{Scratch, dead_process, with_options};
 
 /// Two hints whose sessions begin with the same six characters.
 const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
@@ -54,6 +54,8 @@ impl Stage {
             &["write", "fact", "1"],
             &["write", "leased", "1", "--lease", "--session", "ivy"],
             &["write", "leased-list", "[]", "--lease", "--session", "ivy"],
+            &["lock", "acquire", "deploy", "--session", "ivy"],
+            &["file", "reserve", "src/", "--session", "ivy"],
             &["observe", "--session", "pale"],
             &["sweep", "--threshold", "0"],
         ] {
@@ -70,14 +72,12 @@ impl Stage {
 
     /// Starts the program, without the privileges with which no file is locked away.
     pub fn start(&self, call: &[String], json: bool) -> Child {
-        let mut command = self.scratch.command(call);
-        if json {
-            command.arg("--json");
-        }
-        if call.last().is_some_and(|last| last.ends_with("locked-away/local.db")) && is_root() {
+        let options = json.then(|| "--json".to_owned());
+        let mut command = self.scratch.command(with_options(call.to_vec(), options));
+        if call.iter().any(|word| word.ends_with("locked-away/local.db")) && is_root() {
             command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
         }
-        if call.iter().any(|word| word == "--peek") {
+        if call.iter().any(|word| word == "--peek" || word == "check") {
             // An agent with several sessions, which says for none of them that it looks.
             command.env("CLAUDE_PID", std::process::id().to_string());
         }

@@ -1,0 +1,31 @@
+use blackboard::Code;
+
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("file check");
+}
+
+#[test]
+fn programs_learn_who_else_is_there() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--work", "The engine"]);
+    scratch.json(["file", "reserve", "src/", "--note", "rewriting", "--ttl", "1h", "--session", "ivy"]);
+    let free = scratch.json(["file", "check", "docs/cli.md", "README.md"]);
+    is_object(&free, &["free", "paths"]);
+    assert_eq!((&free["free"], &free["paths"][1]["path"]), (&true.into(), &"README.md".into()));
+    assert_eq!(scratch.json(["file", "check", "src/lib.rs", "--session", "ivy"])["free"], true);
+    let refusal = scratch.run(["file", "check", "README.md", "src/lib.rs", "--json"]).refused(Code::Held);
+    assert_eq!((&refusal["path"], &refusal["pattern"]), (&"src/lib.rs".into(), &"src/**".into()));
+    assert_eq!((&refusal["held_by_name"], &refusal["current_work"]), (&"Ivy".into(), &"The engine".into()));
+    assert_eq!(refusal["note"], "rewriting");
+    assert_eq!((&refusal["paths"][0]["free"], &refusal["paths"][1]["free"]), (&true.into(), &false.into()));
+    let reservation = &refusal["paths"][1]["reserved_by"][0];
+    assert_eq!(
+        (&reservation["expires_at"], &reservation["since"]),
+        (&refusal["expires_at"], &refusal["since"])
+    );
+}

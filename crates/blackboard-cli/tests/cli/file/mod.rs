@@ -1,0 +1,4 @@
+mod check;
+mod list;
+mod release;
+mod reserve;

@@ -1,0 +1,21 @@
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("file release");
+}
+
+#[test]
+fn programs_learn_what_was_given_back() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["file", "reserve", "src/", "docs/", "--session", "ivy"]);
+    let released = scratch.json(["file", "release", "src/", "tests/", "--session", "ivy"]);
+    is_object(&released, &["released", "not_held", "released_by"]);
+    assert_eq!((&released["released"][0], &released["not_held"][0]), (&"src/**".into(), &"tests/**".into()));
+    let released = scratch.json(["file", "release", "--all", "--session", "ivy"]);
+    assert_eq!(released["released"], serde_json::json!(["docs/**"]));
+    assert_eq!(scratch.json(["file", "list"])["count"], 0);
+}

@@ -1,0 +1,98 @@
+use std::fs;
+
+use blackboard::Code;
+
+use crate::scratch::{Output, Scratch};
+use crate::shapes::{RESERVATION, is_object};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("file reserve");
+}
+
+#[test]
+fn programs_get_what_is_reserved() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    let call = ["file", "reserve", "src/", "docs/*.md", "--note", "rewriting", "--session", "ivy"];
+    let reserved = scratch.json(call);
+    is_object(&reserved, &["reservations", "elsewhere"]);
+    let first = &reserved["reservations"][0];
+    for field in RESERVATION.iter().chain(&["reserved", "already_held", "renewed"]) {
+        assert!(first.get(field).is_some(), "{field} is missing: {first}");
+    }
+    assert_eq!((&first["pattern"], &first["mode"]), (&"src/**".into(), &"exclusive".into()));
+    let again = scratch.json(call);
+    assert_eq!(again["reservations"][1]["already_held"], true);
+    let refusal = scratch.run(["file", "reserve", "**/*.rs", "--session", "oak", "--json"]);
+    let refusal = refusal.refused(Code::Held);
+    assert_eq!((&refusal["held_by_name"], &refusal["pattern"]), (&"Ivy".into(), &"src/**".into()));
+    assert_eq!((&refusal["note"], &refusal["since"]), (&"rewriting".into(), &first["since"]));
+}
+
+/// A repository with a worktree, made as git does but without git.
+fn two_worktrees() -> Scratch {
+    let scratch = Scratch::new();
+    for directory in ["project/.git/worktrees/other", "project/src/deep", "other/src"] {
+        fs::create_dir_all(scratch.path().join(directory)).unwrap();
+    }
+    let git = scratch.path().join("project/.git/worktrees/other");
+    fs::write(git.join("commondir"), "../..\n").unwrap();
+    fs::write(scratch.path().join("other/.git"), format!("gitdir: {}\n", git.display())).unwrap();
+    for name in ["Ivy", "Oak", "Elm"] {
+        let hint = name.to_lowercase();
+        scratch.json(["agent", "register", "--name", name, "--session-hint", &hint]);
+    }
+    scratch
+}
+
+fn run_in(scratch: &Scratch, directory: &str, call: &[&str]) -> Output {
+    let mut command = scratch.command(call);
+    Output::of(command.current_dir(scratch.path().join(directory)).output().unwrap())
+}
+
+#[test]
+fn patterns_are_relative_to_where_one_is_and_mean_the_same_everywhere() {
+    let scratch = two_worktrees();
+    let reserve = |directory: &str, pattern: &str| {
+        let call = ["file", "reserve", pattern, "--session", "ivy", "--json"];
+        let reserved = run_in(&scratch, directory, &call).success().json();
+        reserved["reservations"][0]["pattern"].as_str().unwrap().to_owned()
+    };
+    let absolute = scratch.path().canonicalize().unwrap().join("project/src/lib.rs");
+    for (directory, pattern, expected) in [
+        ("project/src", "deep", "src/deep/**"),
+        ("project", "src/deep/", "src/deep/**"),
+        ("project/src/deep", ".", "src/deep/**"),
+        ("project/src/deep", "../*.rs", "src/*.rs"),
+        ("project/src/deep", "../..", "**"),
+        ("project/src/deep", absolute.to_str().unwrap(), "src/lib.rs"),
+    ] {
+        assert_eq!(reserve(directory, pattern), expected, "{pattern} in {directory}");
+    }
+    let call = ["file", "reserve", "../../x", "--session", "ivy", "--json"];
+    let refusal = run_in(&scratch, "project/src", &call).refused(Code::InvalidValue);
+    assert!(refusal["error"].as_str().unwrap().contains("is outside of"), "{refusal}");
+}
+
+#[test]
+fn another_worktree_is_told_and_is_not_in_the_way() {
+    let scratch = two_worktrees();
+    run_in(&scratch, "project", &["file", "reserve", "src/**", "--session", "ivy"]).success();
+    let call = ["file", "reserve", "lib.rs", "--session", "oak", "--json"];
+    let reserved = run_in(&scratch, "other/src", &call).success().json();
+    let elsewhere = &reserved["elsewhere"][0];
+    assert_eq!((&elsewhere["agent_name"], &elsewhere["pattern"]), (&"Ivy".into(), &"src/**".into()));
+    assert_eq!(reserved["reservations"][0]["repository"], elsewhere["repository"]);
+    assert_ne!(reserved["reservations"][0]["worktree"], elsewhere["worktree"]);
+    let call = ["file", "reserve", "src/**", "--session", "elm", "--json"];
+    assert_eq!(run_in(&scratch, "other", &call).refused(Code::Held)["held_by_name"], "Oak");
+    let call = ["file", "check", "src/lib.rs", "--session", "oak"];
+    let checked = run_in(&scratch, "other", &call).success();
+    assert!(
+        checked.stdout.starts_with("Free.\nIn another worktree: Ivy has reserved src/** in "),
+        "{checked:?}"
+    );
+}

@@ -1,0 +1,32 @@
+use blackboard::Code;
+
+use crate::scratch::Scratch;
+use crate::shapes::{LOCK, is_object};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("lock acquire");
+}
+
+#[test]
+fn programs_get_the_fence_of_the_lock() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    let call = ["lock", "acquire", "deploy", "--session", "ivy", "--note", "release 1.2", "--ttl", "10m"];
+    let taken = scratch.json(call);
+    is_object(&taken, LOCK);
+    assert_eq!((taken["acquired"].as_bool(), taken["already_held"].as_bool()), (Some(true), Some(false)));
+    assert_eq!((&taken["fence"], &taken["note"]), (&3.into(), &"release 1.2".into()));
+    let again = scratch.json(call);
+    assert_eq!((again["acquired"].as_bool(), again["already_held"].as_bool()), (Some(false), Some(true)));
+    assert_eq!((&again["fence"], &again["expires_at"]), (&taken["fence"], &taken["expires_at"]));
+    // Who is too late learns who has it, with and without waiting.
+    for (wait, code) in [(&[][..], Code::Held), (&["--wait", "10ms"], Code::TimedOut)] {
+        let call = ["lock", "acquire", "deploy", "--session", "oak", "--json"];
+        let refusal = scratch.run(call.iter().chain(wait)).refused(code);
+        assert_eq!((&refusal["held_by"], &refusal["held_by_name"]), (&taken["session_id"], &"Ivy".into()));
+        assert_eq!((&refusal["since"], &refusal["fence"]), (&taken["since"], &taken["fence"]));
+    }
+}

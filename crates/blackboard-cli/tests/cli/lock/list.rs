@@ -1,0 +1,26 @@
+use crate::scratch::Scratch;
+use crate::shapes::{LOCK, is_list};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("lock list");
+}
+
+#[test]
+fn programs_get_a_list_of_locks() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    for name in ["migrations", "deploy"] {
+        scratch.json(["lock", "acquire", name, "--session", "ivy"]);
+    }
+    let locks = scratch.json(["lock", "list"]);
+    is_list(&locks, LOCK);
+    assert_eq!(
+        (&locks["items"][0]["name"], &locks["items"][1]["name"]),
+        (&"deploy".into(), &"migrations".into())
+    );
+    // What hangs on a session goes with it.
+    scratch.json(["agent", "deregister", "ivy"]);
+    assert_eq!(scratch.json(["lock", "list"])["count"], 0);
+}

@@ -1,0 +1,4 @@
+mod acquire;
+mod list;
+mod release;
+mod run;

@@ -1,0 +1,26 @@
+use blackboard::Code;
+
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("lock release");
+}
+
+#[test]
+fn programs_learn_whether_there_was_something_to_give_back() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+    let call = ["lock", "release", "deploy", "--session", "ivy", "--fence", "2"];
+    let released = scratch.json(call);
+    is_object(&released, &["name", "released", "fence", "held_seconds", "released_by"]);
+    assert_eq!((&released["released"], &released["fence"]), (&true.into(), &2.into()));
+    let again = scratch.json(call);
+    assert_eq!((&again["released"], again["fence"].is_null()), (&false.into(), true));
+    scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+    let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::StaleFence);
+    assert_eq!(refusal["fence"], 4);
+}

@@ -1,0 +1,84 @@
+use blackboard::Code;
+use serde_json::Value;
+
+use crate::scratch::{Output, Scratch};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("lock run");
+}
+
+#[test]
+fn the_command_finds_its_fence_and_a_session_of_its_own() {
+    let scratch = Scratch::new();
+    let script = "echo $BLACKBOARD_FENCE $BLACKBOARD_LOCK_FENCE; blackboard lock list --json; \
+                  blackboard agent show --json";
+    let ran = scratch.run(["lock", "run", "deploy", "--name", "Nightly", "--", "sh", "-c", script]).success();
+    let mut lines = ran.stdout.lines();
+    assert_eq!(lines.next(), Some("lock:deploy=2 2"));
+    let mut json = || serde_json::from_str::<Value>(lines.next().unwrap()).unwrap();
+    let (locks, agent) = (json(), json());
+    assert_eq!(locks["items"][0]["agent_name"], "Nightly");
+    assert_eq!(
+        (&agent["session_id"], &agent["status"]),
+        (&locks["items"][0]["session_id"], &"active".into())
+    );
+    // Both are gone with it.
+    assert_eq!(scratch.json(["lock", "list"])["count"], 0);
+    assert_eq!(scratch.json(["agent", "list"])["count"], 0);
+}
+
+#[test]
+fn a_session_that_is_there_holds_the_lock_and_stays() {
+    let scratch = Scratch::new();
+    let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let call = ["lock", "run", "deploy", "--session", "ivy", "--", "sh", "-c", "blackboard lock list --json"];
+    let locks = scratch.run(call).success().json();
+    assert_eq!(locks["items"][0]["session_id"], ivy["session_id"]);
+    assert_eq!(scratch.json(["lock", "list"])["count"], 0);
+    assert_eq!(scratch.json(["agent", "show", "ivy"])["status"], "active");
+    // A lock that the session holds is held by somebody, also for others of the same session.
+    let fence = scratch.json(["lock", "acquire", "deploy", "--session", "ivy"])["fence"].clone();
+    let call = ["lock", "run", "deploy", "--session", "ivy", "--json", "--", "echo", "ran"];
+    assert_eq!(scratch.run(call).refused(Code::Held)["fence"], fence);
+    assert_eq!(scratch.json(["lock", "list"])["count"], 1);
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_command() {
+    let scratch = Scratch::new();
+    for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", 137)] {
+        let ran = scratch.run(["lock", "run", "deploy", "--json", "--", "sh", "-c", script]);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (code, "", ""), "{script}");
+    }
+    std::fs::write(scratch.path().join("no-program"), "").unwrap();
+    for (program, code) in [("no-such-program", 127), ("./no-program", 126)] {
+        let ran = scratch.run(["lock", "run", "deploy", "--", program]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{ran:?}");
+        assert!(ran.stderr.starts_with(&format!("error: {program} can't be started")), "{ran:?}");
+        let ran = scratch.run(["lock", "run", "deploy", "--json", "--", program]);
+        assert_eq!((ran.code, &ran.json()["ok"], &ran.json()["code"]), (code, &false.into(), &"io".into()));
+        assert_eq!(scratch.json(["lock", "list"])["count"], 0, "the lock is free again");
+        assert_eq!(scratch.json(["agent", "list"])["count"], 0);
+    }
+}
+
+#[test]
+fn a_lock_that_was_lost_meanwhile_is_told_of() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let release = "blackboard lock release deploy >/dev/null";
+    let ran = scratch.run(["lock", "run", "deploy", "--", "sh", "-c", &format!("{release}; exit 3")]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
+    assert!(
+        ran.stderr.contains("lock deploy was lost while the command ran: nobody holds it now"),
+        "{ran:?}"
+    );
+    // Its time is over, and somebody else has it.
+    let script = "until blackboard lock acquire deploy --session ivy >/dev/null 2>&1; do sleep 0.01; done";
+    let mut command = scratch.command(["lock", "run", "deploy", "--ttl", "10ms", "--", "sh", "-c", script]);
+    let ran = Output::of(command.output().unwrap()).success();
+    assert!(ran.stderr.contains("lock deploy is held by Ivy"), "{ran:?}");
+    assert_eq!(scratch.json(["lock", "list"])["items"][0]["agent_name"], "Ivy");
+}

@@ -1,0 +1,239 @@
+//! Locks: one winner, who waits is woken, and what a dead holder leaves behind harms nobody.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use blackboard::entry::{By, Fence, Value, Write};
+use blackboard::{Code, Revision};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::crowd::{at_once, end_of, kill, signal, wait_until};
+use crate::test_board::TestBoard;
+
+#[test]
+fn of_20_processes_that_take_one_lock_one_wins_and_19_are_told_who() {
+    let board = TestBoard::new();
+    let sessions = board.sessions("agent", 20);
+    let answers = at_once(sessions.len(), |index| {
+        board.run(["lock", "acquire", "deploy", "--json", "--session", &sessions[index]])
+    });
+    let winners: Vec<_> = (0..sessions.len()).filter(|&index| answers[index].code == 0).collect();
+    let [winner] = winners[..] else { panic!("{} winners", winners.len()) };
+    let taken = answers[winner].json();
+    for (_, answer) in answers.iter().enumerate().filter(|(index, _)| *index != winner) {
+        assert_eq!((answer.code, answer.stderr.as_str()), (4, ""), "{answer:?}");
+        let refusal = answer.json();
+        assert_eq!((&refusal["code"], &refusal["held_by"]), (&"held".into(), &taken["session_id"]));
+        assert_eq!(refusal["held_by_name"], format!("agent-{winner}"));
+        assert_eq!((&refusal["since"], &refusal["fence"]), (&taken["since"], &taken["fence"]));
+    }
+    assert_eq!(board.count_of("entry_written"), 1);
+    board.assert_sound();
+}
+
+#[test]
+fn of_20_processes_that_run_something_under_one_lock_no_two_do_it_at_once() {
+    let board = TestBoard::new();
+    let inside = board.path().join("inside");
+    // `mkdir` succeeds for one at a time: it fails if somebody is inside.
+    let script = format!("mkdir {0} && rmdir {0}", inside.display());
+    let answers = at_once(20, |index| {
+        let name = format!("agent {index}");
+        board.run(["lock", "run", "deploy", "--wait", "10m", "--name", &name, "--", "sh", "-c", &script])
+    });
+    for answer in answers {
+        assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{answer:?}");
+    }
+    assert_eq!(board.json(&["lock", "list"])["count"], 0);
+    assert_eq!(board.json(&["agent", "list"])["count"], 0, "every session ended");
+    board.assert_sound();
+}
+
+/// A command under a lock.
+struct Holder {
+    child: Child,
+    fence: i64,
+    session: String,
+}
+
+/// Starts one, and comes back when it holds the lock and its command has come to `READY`.
+fn hold(board: &TestBoard, script: &str) -> Holder {
+    let script = script.replace("READY", "echo $BLACKBOARD_LOCK_FENCE $BLACKBOARD_SESSION_ID");
+    let mut child = board.start(["lock", "run", "deploy", "--name", "Ivy", "--", "sh", "-c", &script]);
+    let mut line = String::new();
+    // Its command may outlive it, and would hold the pipe: nobody reads to the end.
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (fence, session) = line.trim().split_once(' ').unwrap_or_else(|| panic!("said {line:?}"));
+    Holder { fence: fence.parse().unwrap(), session: session.to_owned(), child }
+}
+
+#[test]
+fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothing() {
+    let board = TestBoard::new();
+    let oak = board.session("Oak");
+    // The command notes its own PID, so that it can be ended: it outlives the holder.
+    let pid_file = board.path().join("pid");
+    let Holder { child, fence, session } =
+        hold(&board, &format!("echo $$ > {}; READY; exec sleep 1000", pid_file.display()));
+    let orphan: u32 =
+        wait_until("the PID of the command", || std::fs::read_to_string(&pid_file).ok()?.trim().parse().ok());
+    let library = board.library();
+    let fenced = || By {
+        fences: vec![Fence::Lock { name: "deploy".to_owned(), fence: Revision::new(fence) }],
+        ..By::author("orphan")
+    };
+    let write = || Write::new("result", Value::of("mine").unwrap());
+    library.scope("work").by(fenced()).write(&write()).unwrap();
+
+    kill(child.id());
+    let mut child = child;
+    child.wait().unwrap();
+    let held = board.refusal(4, &["lock", "acquire", "deploy", "--session", &oak]);
+    assert_eq!(held["held_by"], session.as_str(), "nobody knows yet");
+    board.silence_everybody();
+    let swept = board.json(&["sweep"]);
+    assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str());
+    assert_eq!(swept["staleAgents"][0]["releasedLeases"], json!([{"scope": "locks", "key": "deploy"}]));
+    assert_eq!(board.json(&["lock", "list"])["count"], 0);
+
+    let every_path_is_closed = |when: &str| {
+        let scope = library.scope("work").by(fenced());
+        let transaction = library.try_transaction(|tx| {
+            tx.by(fenced());
+            tx.scope("work").write(&write())?;
+            Ok(())
+        });
+        for (path, outcome) in [
+            ("write", scope.write(&write()).map(drop)),
+            ("delete", scope.delete("result").map(drop)),
+            ("append", scope.append("list", &Value::null()).map(drop)),
+            ("increment", scope.increment("count", 1).map(drop)),
+            ("clear", scope.clear("*").map(drop)),
+            ("transaction", transaction),
+        ] {
+            assert_eq!(outcome.unwrap_err().code(), Code::StaleFence, "{path} {when}");
+        }
+        let fence = fence.to_string();
+        let release = ["lock", "release", "deploy", "--session", &session, "--fence", &fence];
+        board.refusal(4, &release);
+    };
+    every_path_is_closed("while nobody holds it");
+    let taken = board.json(&["lock", "acquire", "deploy", "--session", &oak]);
+    assert!(taken["fence"].as_i64().unwrap() > fence, "a fence only grows");
+    every_path_is_closed("while somebody else holds it");
+    board.json(&["agent", "heartbeat", "--session", &session]);
+    every_path_is_closed("also when its session is back");
+    assert_eq!(board.json(&["lock", "list"])["items"][0]["session_id"], oak.as_str());
+    let kept = library.scope("work").entry("result").unwrap().unwrap();
+    assert_eq!(kept.version, 1, "nothing was changed");
+    kill(orphan);
+    board.assert_sound();
+}
+
+#[test]
+fn who_waits_for_a_lock_gets_it_when_it_is_released() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    let fence = board.json(&["lock", "acquire", "deploy", "--session", &ivy])["fence"].clone();
+    let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--json", "--session", &oak]);
+    // It waits: a process that sleeps and has the board open has been refused once.
+    let has_board = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", waiting.id())).ok()?;
+        let mut targets = open.flatten().filter_map(|link| std::fs::read_link(link.path()).ok());
+        targets.any(|target| target == board.database()).then_some(())
+    };
+    wait_until("the board is open", has_board);
+    board.json(&["lock", "release", "deploy", "--session", &ivy]);
+    let ended = end_of(waiting);
+    assert!(ended.status.success(), "{ended:?}");
+    let taken: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&taken["acquired"], &taken["session_id"]), (&true.into(), &oak.as_str().into()));
+    assert!(taken["fence"].as_i64() > fence.as_i64());
+    board.assert_sound();
+}
+
+#[test]
+fn who_waits_for_the_lock_of_a_killed_holder_finds_it_dead() {
+    let board = TestBoard::new();
+    let oak = board.session("Oak");
+    let Holder { mut child, fence, .. } = hold(&board, "READY; exec sleep 0.1");
+    kill(child.id());
+    child.wait().unwrap();
+    let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
+    board.silence_everybody();
+    let ended = end_of(waiting);
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stdout.trim().parse::<i64>().unwrap() > fence);
+}
+
+#[test]
+fn signals_go_on_to_the_command_and_its_end_is_that_of_the_call() {
+    for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
+        let board = TestBoard::new();
+        let holder = hold(&board, &format!("trap 'exit 7' {name}; READY; while :; do sleep 0.01; done"));
+        signal(holder.child.id(), sent);
+        let ended = end_of(holder.child);
+        assert_eq!(ended.status.code(), Some(7), "{name}: {ended:?}");
+        assert_eq!(board.json(&["lock", "list"])["count"], 0, "{name}");
+        assert_eq!(board.json(&["agent", "list"])["count"], 0, "{name}");
+    }
+}
+
+#[test]
+fn a_command_that_a_signal_ends_gives_the_exit_code_that_a_shell_would() {
+    let board = TestBoard::new();
+    let holder = hold(&board, "READY; exec sleep 1000");
+    signal(holder.child.id(), Signal::TERM);
+    let ended = end_of(holder.child);
+    assert_eq!(ended.status.code(), Some(128 + 15), "{ended:?}");
+    assert_eq!(board.json(&["lock", "list"])["count"], 0);
+    board.assert_sound();
+}
+
+#[test]
+fn who_is_asked_to_end_while_waiting_leaves_nothing_behind() {
+    let board = TestBoard::new();
+    let ivy = board.session("Ivy");
+    board.json(&["lock", "acquire", "deploy", "--session", &ivy]);
+    let ran = board.path().join("ran");
+    let waiting =
+        board.start(["lock", "run", "deploy", "--wait", "10m", "--", "touch", ran.to_str().unwrap()]);
+    wait_until("its session", || (board.json(&["agent", "list"])["count"] == 2).then_some(()));
+    signal(waiting.id(), Signal::TERM);
+    let ended = end_of(waiting);
+    assert_eq!(ended.status.code(), Some(128 + 15), "{ended:?}");
+    assert!(!ran.exists());
+    assert_eq!(board.json(&["agent", "list"])["count"], 1, "its session ended");
+    assert_eq!(board.json(&["lock", "list"])["count"], 1, "the other one has it");
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
+    let board = TestBoard::new();
+    let inner = board.command(["lock", "run", "deploy", "--", "sh", "-c", "kill -HUP $$; echo alive"]);
+    // As `nohup` does.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
+    command.env_clear().current_dir(board.path()).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let ended = end_of(command.spawn().unwrap());
+    assert_eq!((ended.status.code(), ended.stdout.as_str()), (Some(0), "alive\n"), "{ended:?}");
+}
+
+#[test]
+fn heartbeats_show_that_the_holder_lives() {
+    let board = TestBoard::new();
+    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+    let go_on = board.path().join("go-on");
+    let holder = hold(&board, &format!("READY; until test -e {}; do sleep 0.01; done", go_on.display()));
+    let sql = "SELECT count(*) FROM heartbeats";
+    wait_until("a heartbeat", || (board.number(sql) > 0).then_some(()));
+    std::fs::write(&go_on, "").unwrap();
+    let ended = end_of(holder.child);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("lost"), "{ended:?}");
+}
