@@ -1,14 +1,13 @@
 //! Locks: one winner, who waits is woken, and what a dead holder leaves behind harms nobody.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-use blackboard::entry::{By, Fence, Value, Write};
-use blackboard::{Code, Revision};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::crowd::{at_once, end_of, kill, signal, wait_until};
+use crate::machine::can;
 use crate::test_board::TestBoard;
 
 #[test]
@@ -68,6 +67,15 @@ fn hold(board: &TestBoard, script: &str) -> Holder {
     Holder { fence: fence.parse().unwrap(), session: session.to_owned(), child }
 }
 
+/// A process that outlives its parent, ended with the value.
+struct Orphan(u32);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        kill(self.0);
+    }
+}
+
 #[test]
 fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothing() {
     let board = TestBoard::new();
@@ -76,15 +84,11 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
     let pid_file = board.path().join("pid");
     let Holder { child, fence, session } =
         hold(&board, &format!("echo $$ > {}; READY; exec sleep 1000", pid_file.display()));
-    let orphan: u32 =
-        wait_until("the PID of the command", || std::fs::read_to_string(&pid_file).ok()?.trim().parse().ok());
-    let library = board.library();
-    let fenced = || By {
-        fences: vec![Fence::Lock { name: "deploy".to_owned(), fence: Revision::new(fence) }],
-        ..By::author("orphan")
-    };
-    let write = || Write::new("result", Value::of("mine").unwrap());
-    library.scope("work").by(fenced()).write(&write()).unwrap();
+    let _orphan = Orphan(std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap());
+    let fenced = format!("lock:deploy={fence}");
+    board.json(&["write", "result", "1", "--fence", &fenced]);
+    let transaction = board.path().join("transaction.json");
+    std::fs::write(&transaction, r#"{"then": [{"write": {"key": "result", "value": 2}}]}"#).unwrap();
 
     kill(child.id());
     let mut child = child;
@@ -98,25 +102,19 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
     assert_eq!(board.json(&["lock", "list"])["count"], 0);
 
     let every_path_is_closed = |when: &str| {
-        let scope = library.scope("work").by(fenced());
-        let transaction = library.try_transaction(|tx| {
-            tx.by(fenced());
-            tx.scope("work").write(&write())?;
-            Ok(())
-        });
-        for (path, outcome) in [
-            ("write", scope.write(&write()).map(drop)),
-            ("delete", scope.delete("result").map(drop)),
-            ("append", scope.append("list", &Value::null()).map(drop)),
-            ("increment", scope.increment("count", 1).map(drop)),
-            ("clear", scope.clear("*").map(drop)),
-            ("transaction", transaction),
+        for call in [
+            &["write", "result", "2"][..],
+            &["delete", "result"],
+            &["append", "list", "2"],
+            &["increment", "count"],
+            &["clear", "*"],
+            &["txn", "--file", transaction.to_str().unwrap()],
         ] {
-            assert_eq!(outcome.unwrap_err().code(), Code::StaleFence, "{path} {when}");
+            let refusal = board.refusal(4, &[call, &["--fence", &fenced]].concat());
+            assert_eq!(refusal["code"], "stale_fence", "{call:?} {when}");
         }
         let fence = fence.to_string();
-        let release = ["lock", "release", "deploy", "--session", &session, "--fence", &fence];
-        board.refusal(4, &release);
+        board.refusal(4, &["lock", "release", "deploy", "--session", &session, "--fence", &fence]);
     };
     every_path_is_closed("while nobody holds it");
     let taken = board.json(&["lock", "acquire", "deploy", "--session", &oak]);
@@ -125,9 +123,8 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
     board.json(&["agent", "heartbeat", "--session", &session]);
     every_path_is_closed("also when its session is back");
     assert_eq!(board.json(&["lock", "list"])["items"][0]["session_id"], oak.as_str());
-    let kept = library.scope("work").entry("result").unwrap().unwrap();
-    assert_eq!(kept.version, 1, "nothing was changed");
-    kill(orphan);
+    let kept = board.json(&["read", "result"]);
+    assert_eq!((&kept["version"], &kept["value"]), (&1.into(), &1.into()), "nothing was changed");
     board.assert_sound();
 }
 
@@ -137,13 +134,14 @@ fn who_waits_for_a_lock_gets_it_when_it_is_released() {
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let fence = board.json(&["lock", "acquire", "deploy", "--session", &ivy])["fence"].clone();
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--json", "--session", &oak]);
-    // It waits: a process that sleeps and has the board open has been refused once.
-    let has_board = || {
+    // It sleeps and has the board open: for nothing else than the lock would it do that.
+    let sleeps = || {
         let open = std::fs::read_dir(format!("/proc/{}/fd", waiting.id())).ok()?;
         let mut targets = open.flatten().filter_map(|link| std::fs::read_link(link.path()).ok());
-        targets.any(|target| target == board.database()).then_some(())
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", waiting.id())).ok()?;
+        (targets.any(|target| target == board.database()) && state.contains(") S ")).then_some(())
     };
-    wait_until("the board is open", has_board);
+    wait_until("it sleeps on the board", sleeps);
     board.json(&["lock", "release", "deploy", "--session", &ivy]);
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
@@ -178,6 +176,48 @@ fn signals_go_on_to_the_command_and_its_end_is_that_of_the_call() {
         assert_eq!(board.json(&["lock", "list"])["count"], 0, "{name}");
         assert_eq!(board.json(&["agent", "list"])["count"], 0, "{name}");
     }
+}
+
+#[test]
+fn a_key_pressed_at_the_terminal_is_not_passed_on() {
+    if !can("a terminal", "script", &["-qec", "setsid true", "/dev/null"]) {
+        return;
+    }
+    let board = TestBoard::new();
+    let file = board.path().join("script.sh");
+    // Away from the terminal it hears of the key only if somebody passes it on. Of two signals at once, the shell
+    // minds the one with the lower number first, which is the interrupt.
+    let script = "code=10; trap 'code=11' INT; trap 'exit $code' TERM; echo ready $PPID; \
+                  while :; do sleep 0.01; done";
+    std::fs::write(&file, script).unwrap();
+    let inner = board.command(["lock", "run", "deploy", "--", "setsid", "sh", file.to_str().unwrap()]);
+    let words = [inner.get_program()].into_iter().chain(inner.get_args());
+    let words: Vec<_> = words.map(|word| word.to_str().unwrap()).collect();
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"]);
+    command.env_clear().current_dir(board.path());
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let mut terminal = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut keys, mut screen) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let mut shown = String::new();
+    let mut wait_for = |end: &str| {
+        while !shown.ends_with(end) {
+            let mut byte = [0];
+            screen.read_exact(&mut byte).unwrap();
+            shown.push(byte[0].into());
+        }
+        shown.clone()
+    };
+    wait_for("ready ");
+    let holder = wait_for("\r\n");
+    let (_, holder) = holder.trim_end().rsplit_once(' ').unwrap();
+    // Ctrl-C, which the terminal shows when it has sent the signal.
+    keys.write_all(&[3]).unwrap();
+    wait_for("^C");
+    signal(holder.parse().unwrap(), Signal::TERM);
+    assert_eq!(end_of(terminal).status.code(), Some(10));
 }
 
 #[test]

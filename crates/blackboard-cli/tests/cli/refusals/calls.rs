@@ -35,10 +35,10 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     codes
 }
 
-/// What only this command, or few, can end with.
+/// What only this command, or few others, can end with.
 fn own_codes(command: &str) -> &'static [Code] {
     match command {
-        "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded][..],
+        "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded],
         "agent heartbeat" => &[Code::NoSession, Code::SessionEnded, Code::WorkNotFound, Code::SecretLooking],
         "agent show" | "agent deregister" | "work list" => &[Code::NoSession],
         "work create" => {
