@@ -359,7 +359,7 @@ pub(super) fn range_query(range: &Range) -> String {
 pub(super) fn heads_query(range: &Range) -> String {
     let plan = columns::plan_of(range);
     // Versions stand last in every join, and nothing of them is wanted.
-    let source = plan.source.split(" CROSS JOIN entry_versions").next().unwrap_or(plan.source);
+    let source = plan.source.split(" LEFT JOIN entry_versions").next().unwrap_or(plan.source);
     format!(
         "SELECT {} FROM {source} WHERE {} ORDER BY {} LIMIT ?4",
         columns::HEAD_COLUMNS,
