@@ -66,15 +66,6 @@ const CALLS: &[Repeatable] = &[
         same: "fence",
     },
     Repeatable { call: &["work", "complete", "a"], event: "work_completed", same: "revision" },
-    Repeatable {
-        call: &["write", "fact", "1", "--tag", "x", "--op", "write-1"],
-        event: "entry_written",
-        same: "revision",
-    },
-    Repeatable { call: &["increment", "count", "--op", "count-1"], event: "entry_written", same: "value" },
-    Repeatable { call: &["append", "list", "1", "--op", "add-1"], event: "entry_written", same: "version" },
-    Repeatable { call: &["delete", "fact", "--op", "delete-1"], event: "entry_deleted", same: "revision" },
-    Repeatable { call: &["clear", "li*", "--op", "clear-1"], event: "entries_cleared", same: "keys" },
     Repeatable { call: &["agent", "deregister"], event: "agent_deregistered", same: "revision" },
 ];
 
