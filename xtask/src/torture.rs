@@ -18,6 +18,7 @@ const TORMENTS: &[(&str, &str, &str)] = &[
     ("wal", "wal::", "the log after 10,000 commands"),
     ("syscalls", "system_calls::", "the n-th system call fails"),
     ("queue", "queue::", "members of the writer queue are killed every 5 ms"),
+    ("followers", "followers::", "killed, stuck for a minute, 200 at once, and woken 10,000 times"),
     ("sweep-race", "sweep_race::", "10,000 rounds of sweep against heartbeat"),
 ];
 
