@@ -7,6 +7,7 @@ use std::process::Command;
 
 use blackboard::entry::{Value, Write};
 
+use crate::crowd::end_of;
 use crate::scale::{Chance, progress, size};
 use crate::scratch::Output;
 use crate::test_board::TestBoard;
@@ -250,18 +251,42 @@ fn companions_that_are_no_files_are_survived() {
         {
             let board = TestBoard::new();
             write_private(board.database(), &original.database);
-            let path = board.beside(companion);
-            match kind {
-                "directory" => fs::create_dir(&path).unwrap(),
-                "fifo" => make_fifo(&path),
-                "symlink" => symlink(board.path().join("elsewhere"), &path).unwrap(),
-                _ => write_private(&path, &vec![0xa5; 40_000]),
-            }
+            put_beside(&board, companion, kind);
             for call in CALLS {
                 is_answered(&board, call, &format!("{companion} is a {kind}"));
             }
             assert!(!board.path().join("elsewhere").exists(), "nothing is written through a link");
         }
+    }
+}
+
+#[test]
+fn whoever_waits_hears_of_a_write_whatever_stands_where_the_sidecar_should() {
+    for kind in ["directory", "fifo", "noise", "symlink"] {
+        let board = TestBoard::new();
+        board.session("Ivy");
+        put_beside(&board, "-wake", kind);
+        let waiting = board.start(["wait", "fact", "--value", "--timeout", "1m"]);
+        let following = board.start(["wait", "other", "--value", "--timeout", "1m"]);
+        board.json(&["write", "fact", "1"]);
+        let ended = end_of(waiting);
+        assert_eq!((ended.status.code(), ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "1\n", ""));
+        board.json(&["write", "other", "2"]);
+        let ended = end_of(following);
+        assert_eq!((ended.status.code(), ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "2\n", ""));
+        assert!(!board.path().join("elsewhere").exists(), "nothing is written through a link");
+        board.assert_sound();
+    }
+}
+
+/// Puts something else where a companion of the database should be.
+fn put_beside(board: &TestBoard, companion: &str, kind: &str) {
+    let path = board.beside(companion);
+    match kind {
+        "directory" => fs::create_dir(&path).unwrap(),
+        "fifo" => make_fifo(&path),
+        "symlink" => symlink(board.path().join("elsewhere"), &path).unwrap(),
+        _ => write_private(&path, &vec![0xa5; 40_000]),
     }
 }
 
