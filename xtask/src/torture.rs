@@ -12,12 +12,18 @@ use crate::Result;
 /// What there is to endure: its name here, the module of its tests, and what it is.
 const TORMENTS: &[(&str, &str, &str)] = &[
     ("crash-claims", "crash_claims::", "200 processes claim 50 times each, 30 % of them are killed"),
+    ("crash-entries", "crash_entries::", "100 processes write 50 times each, 30 % of them are killed"),
+    ("swarm", "swarm::", "the crowds that lose data in a Markdown file"),
+    ("counters", "counters::", "16 shells count 500 times each by write --if-revision"),
+    ("expiry", "expiry::", "200 entries expire while 20 processes look"),
+    ("many-entries", "many_entries::", "100,000 entries, and little memory"),
     ("unknown-outcome", "unknown_outcome::", "killed at any moment, repeated until answered: happened once"),
     ("disk-full", "disk_full::", "no room, then room again"),
     ("mutations", "mutations::", "500 files that are not what they were"),
     ("wal", "wal::", "the log after 10,000 commands"),
     ("syscalls", "system_calls::", "the n-th system call fails"),
     ("queue", "queue::", "members of the writer queue are killed every 5 ms"),
+    ("followers", "followers::", "killed, stuck for a minute, 200 at once, and woken 10,000 times"),
     ("sweep-race", "sweep_race::", "10,000 rounds of sweep against heartbeat"),
 ];
 

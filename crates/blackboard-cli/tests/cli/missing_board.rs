@@ -41,7 +41,6 @@ fn whoever_reads_creates_nothing() {
         (&["file", "check", "src/lib.rs"], false),
         (&["export"], false),
         (&["query", "*", "--tag", "x"], true),
-        (&["history", "key"], true),
         (&["list", "--long"], true),
         (&["clear", "*", "--dry-run"], false),
     ] {

@@ -25,7 +25,10 @@ fn modes(directory: &Path) -> Vec<(String, u32)> {
 fn a_board_is_private_under_every_umask() {
     for umask in ["000", "022", "027", "077"] {
         let scratch = Scratch::new();
-        let line = format!("umask {umask}; exec blackboard agent register --name Ivy");
+        // Whoever waits has one file more.
+        let line = format!(
+            "umask {umask}; blackboard wait never --timeout 1ms; exec blackboard agent register --name Ivy"
+        );
         Output::of(scratch.shell(&line).output().unwrap()).success();
         let home = scratch.path().join(".pai/blackboard");
         for directory in [scratch.path().join(".pai"), home.clone()] {
@@ -33,7 +36,8 @@ fn a_board_is_private_under_every_umask() {
         }
         let modes = modes(&home);
         let names: Vec<&str> = modes.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["local.db", "local.db-lock", "local.db-shm", "local.db-wal"], "umask {umask}");
+        let expected = ["local.db", "local.db-lock", "local.db-shm", "local.db-wake", "local.db-wal"];
+        assert_eq!(names, expected, "umask {umask}");
         for (name, mode) in modes {
             assert_eq!(mode & 0o177, 0, "umask {umask}: {name} has {mode:o}");
         }

@@ -27,15 +27,22 @@ fn a_board_on_a_full_disk_says_so_stays_whole_and_goes_on_when_there_is_room() {
     let ballast = directory.join("ballast");
     let session = board.session("Ivy");
     let rounds = size(12, 120);
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut written) = (0, 0);
     let mut refused = 0;
+    let value = format!("\"{}\"", "x".repeat(1_000));
+    board.json(&["write", "fact", "1"]);
     for round in 0..rounds {
         fill(&ballast, 4 * (round % 12));
         for attempt in 0..40 {
             let item = format!("item-{round}-{attempt}");
-            let answer = board.run(["work", "create", &item, "--title", "Work", "--json"]);
+            let (key, is_entry) = (format!("key-{}", attempt % 4), (round + attempt) % 2 == 0);
+            let answer = if is_entry {
+                board.run(["write", &key, &value, "--json"])
+            } else {
+                board.run(["work", "create", &item, "--title", "Work", "--json"])
+            };
             if answer.code == 0 {
-                acknowledged += 1;
+                *if is_entry { &mut written } else { &mut acknowledged } += 1;
                 continue;
             }
             assert_eq!((answer.code, answer.stderr.as_str()), (1, ""), "{answer:?}");
@@ -45,13 +52,18 @@ fn a_board_on_a_full_disk_says_so_stays_whole_and_goes_on_when_there_is_room() {
         }
         // Who only looks needs no room.
         board.run(["work", "list", "--limit", "1", "--json"]).success();
+        assert_eq!(board.json(&["read", "fact"])["value"], 1);
+        assert!(!board.json(&["list"]).as_array().unwrap().is_empty());
         fs::remove_file(&ballast).unwrap();
         assert_eq!(board.count_of("work_created"), acknowledged, "done means done, and nothing more");
+        assert_eq!(board.count_of("entry_written"), written + 1, "done means done, and nothing more");
         board.assert_sound();
         board.run(["agent", "heartbeat", "--session", &session]).success();
         progress("disk-full, rounds", round + 1, rounds);
     }
-    println!("disk-full: {rounds} rounds, {acknowledged} items created, {refused} calls without room");
+    println!(
+        "disk-full: {rounds} rounds, {acknowledged} items created, {written} entries written, {refused} calls without room"
+    );
     assert!(refused > 0, "the disk was never full");
 }
 

@@ -1,5 +1,7 @@
 //! A session that was taken for dead and comes back can't harm whoever took over.
 
+use serde_json::Value;
+
 use crate::test_board::TestBoard;
 
 /// A board on which Ivy claimed an item, fell silent, and was swept.
@@ -79,5 +81,56 @@ fn an_old_fence_is_refused_after_the_same_session_claimed_anew() {
         assert_eq!((&refusal["code"], &refusal["fence"]), (&"stale_fence".into(), &again["fence"]));
     }
     board.json(&["work", "complete", "item-0", "--fence", &again["fence"].to_string(), "--session", &ivy]);
+    board.assert_sound();
+}
+
+/// Every way to change an entry; the transaction does some of each.
+const CHANGES: &[&[&str]] = &[
+    &["write", "result", "\"by Ivy\""],
+    &["write", "new", "1", "--if-absent"],
+    &["append", "list", "1"],
+    &["increment", "count"],
+    &["txn", "--file", "change.json"],
+    &["delete", "result"],
+    &["clear", "*"],
+];
+
+#[test]
+fn an_old_fence_is_refused_on_every_path_that_changes_an_entry() {
+    let Swept { board, ivy, fence } = swept();
+    let change = r#"{"then": [{"write": {"key": "result", "value": 1}}, {"delete": {"key": "list"}}]}"#;
+    std::fs::write(board.path().join("change.json"), change).unwrap();
+    for (key, value) in [("result", "\"by Oak\""), ("list", "[0]"), ("count", "0")] {
+        board.json(&["write", key, value]);
+    }
+    let stale = format!("work:item-0={fence}");
+    let is_refused = |by: &[&str], held_at: &Value| {
+        let (events, before) = (board.log().len(), board.json(&["snapshot"]));
+        for call in CHANGES {
+            let refusal = board.refusal(4, &[call, &["--fence", &stale][..], by].concat());
+            assert_eq!((&refusal["code"], &refusal["fence"]), (&"stale_fence".into(), held_at), "{call:?}");
+        }
+        assert_eq!((board.log().len(), board.json(&["snapshot"])), (events, before), "nothing was changed");
+    };
+    // Nobody has it, somebody else has it, and it is back with another fence.
+    is_refused(&[], &Value::Null);
+    let oak = board.session("Oak");
+    let taken = board.json(&["work", "claim", "item-0", "--session", &oak]);
+    board.json(&["agent", "heartbeat", "--session", &ivy]);
+    is_refused(&["--session", &ivy], &taken["fence"]);
+    is_refused(&[], &taken["fence"]);
+    board.json(&["work", "release", "item-0", "--session", &oak]);
+    let again = board.json(&["work", "claim", "item-0", "--session", &ivy]);
+    is_refused(&["--session", &ivy], &again["fence"]);
+
+    let current = format!("work:item-0={}", again["fence"]);
+    for call in CHANGES {
+        board.json(&[call, &["--fence", &current, "--session", &ivy][..]].concat());
+    }
+    // Of several fences each one has to be right.
+    let both = ["write", "result", "1", "--fence", &current, "--fence", &stale];
+    assert_eq!(board.refusal(4, &both)["code"], "stale_fence");
+    board.json(&["work", "complete", "item-0", "--session", &ivy]);
+    assert_eq!(board.refusal(4, &["write", "late", "1", "--fence", &current])["code"], "stale_fence");
     board.assert_sound();
 }

@@ -44,6 +44,24 @@ fn readers_that_race_the_first_use_see_an_empty_board_or_the_new_one_and_never_f
     board.assert_sound();
 }
 
+#[test]
+fn fifty_processes_write_and_wait_on_a_board_that_does_not_exist_and_all_succeed() {
+    let board = TestBoard::new();
+    let answers = at_once(50, |index| {
+        let key = format!("key:{}", index / 2);
+        match index % 2 {
+            0 => board.run(["write", &key, "1", "--json"]),
+            _ => board.run(["wait", &key, "--timeout", "1m", "--json"]),
+        }
+    });
+    for answer in answers {
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    }
+    assert_eq!(board.count_of("entry_written"), 25);
+    assert_eq!(board.json(&["list"]).as_array().unwrap().len(), 25);
+    board.assert_sound();
+}
+
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }

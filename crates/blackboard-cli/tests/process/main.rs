@@ -10,16 +10,23 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
 mod claims;
+mod conditions;
+mod counters;
 mod crash_claims;
+mod crash_entries;
 mod crowd;
 mod disk_full;
 mod durability;
+mod entry_checks;
+mod expiry;
 mod fencing;
 mod first_use;
 mod followers;
 mod liveness;
 mod locks;
 mod machine;
+mod many_entries;
+mod migration;
 mod mutations;
 mod pipes;
 mod queue;
@@ -30,6 +37,7 @@ mod scale;
 #[path = "../cli/scratch.rs"]
 mod scratch;
 mod swapped;
+mod swarm;
 mod sweep_race;
 mod system_calls;
 mod test_board;

@@ -5,6 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use blackboard::entry::{Value, Write};
+
+use crate::crowd::end_of;
 use crate::scale::{Chance, progress, size};
 use crate::scratch::Output;
 use crate::test_board::TestBoard;
@@ -18,8 +21,10 @@ const CALLS: &[&[&str]] = &[
     &["agent", "register", "--name", "Oak"],
     &["sweep", "--threshold", "0"],
     &["export"],
-    &["query", "--limit", "1000"],
-    &["write", "fact", "2"],
+    &["write", "fact", "1"],
+    &["list", "--long"],
+    &["query", "--tag", "x", "--limit", "10"],
+    &["history", "key:1"],
 ];
 
 /// Codes that say what is wrong with a file.
@@ -42,7 +47,16 @@ struct Original {
 fn originals() -> [Original; 2] {
     let board = TestBoard::new();
     let session = board.session("Ivy");
-    board.items(60);
+    board.items(30);
+    let library = board.library();
+    let scope = library.scope("default");
+    for number in 0..60 {
+        // One of them takes more than a page.
+        let length = if number == 59 { 6_000 } else { number };
+        let (key, value) = (format!("key:{}", number % 20), Value::of(&"x".repeat(length)).unwrap());
+        scope.write(&Write { tags: vec!["x".to_owned()], ..Write::new(&key, value) }).unwrap();
+    }
+    drop(library);
     for call in ["claim", "release", "claim", "complete"] {
         board.json(&["work", call, "item-1", "--session", &session]);
     }
@@ -58,6 +72,7 @@ fn originals() -> [Original; 2] {
     let folded = read();
     for index in 2..20 {
         board.json(&["work", "claim", &format!("item-{index}"), "--session", &session]);
+        board.json(&["write", &format!("key:{index}"), "1", "--tag", "x"]);
     }
     let logged = read();
     assert!(folded.log.is_empty() && logged.log.len() > 10_000);
@@ -154,6 +169,8 @@ fn numbers_that_no_board_can_have_are_called_damage() {
             format!("UPDATE work_items SET revision = {number}"),
             format!("UPDATE work_items SET fence = {number} WHERE fence IS NOT NULL"),
             format!("UPDATE agents SET revision = {number}, joined_revision = {number}"),
+            format!("UPDATE entries SET revision = {number} WHERE key = 'key:7'"),
+            format!("UPDATE entry_versions SET version = {}", number.min(-1)),
         ] {
             let board = TestBoard::new();
             write_private(board.database(), &folded.database);
@@ -228,24 +245,48 @@ fn put_in_its_place(what: &str, path: &Path, bytes: &[u8]) {
 #[test]
 fn companions_that_are_no_files_are_survived() {
     let [folded, logged] = originals();
-    for companion in ["-wal", "-shm", "-lock"] {
+    for companion in ["-wal", "-shm", "-lock", "-wake"] {
         for (original, kind) in
             [(&folded, "directory"), (&folded, "fifo"), (&logged, "noise"), (&folded, "symlink")]
         {
             let board = TestBoard::new();
             write_private(board.database(), &original.database);
-            let path = board.beside(companion);
-            match kind {
-                "directory" => fs::create_dir(&path).unwrap(),
-                "fifo" => make_fifo(&path),
-                "symlink" => symlink(board.path().join("elsewhere"), &path).unwrap(),
-                _ => write_private(&path, &vec![0xa5; 40_000]),
-            }
+            put_beside(&board, companion, kind);
             for call in CALLS {
                 is_answered(&board, call, &format!("{companion} is a {kind}"));
             }
             assert!(!board.path().join("elsewhere").exists(), "nothing is written through a link");
         }
+    }
+}
+
+#[test]
+fn whoever_waits_hears_of_a_write_whatever_stands_where_the_sidecar_should() {
+    for kind in ["directory", "fifo", "noise", "symlink"] {
+        let board = TestBoard::new();
+        board.session("Ivy");
+        put_beside(&board, "-wake", kind);
+        let waiting = board.start(["wait", "fact", "--value", "--timeout", "1m"]);
+        let following = board.start(["wait", "other", "--value", "--timeout", "1m"]);
+        board.json(&["write", "fact", "1"]);
+        let ended = end_of(waiting);
+        assert_eq!((ended.status.code(), ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "1\n", ""));
+        board.json(&["write", "other", "2"]);
+        let ended = end_of(following);
+        assert_eq!((ended.status.code(), ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "2\n", ""));
+        assert!(!board.path().join("elsewhere").exists(), "nothing is written through a link");
+        board.assert_sound();
+    }
+}
+
+/// Puts something else where a companion of the database should be.
+fn put_beside(board: &TestBoard, companion: &str, kind: &str) {
+    let path = board.beside(companion);
+    match kind {
+        "directory" => fs::create_dir(&path).unwrap(),
+        "fifo" => make_fifo(&path),
+        "symlink" => symlink(board.path().join("elsewhere"), &path).unwrap(),
+        _ => write_private(&path, &vec![0xa5; 40_000]),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::pipe;
 use std::process::{Command, Stdio};
 
 use blackboard::agent::Beat;
+use blackboard::entry::{Value, Write};
 
 use crate::crowd::{Ended, end_of};
 use crate::test_board::TestBoard;
@@ -55,6 +56,32 @@ fn a_list_whose_reader_takes_one_line_ends_quietly() {
         &["work", "list", "--json"],
         &["export", "--pretty"],
         &["--help"],
+    ] {
+        let (ended, line) = first_line(&board, call);
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{call:?}");
+        assert!(!line.is_empty(), "{call:?}");
+    }
+}
+
+#[test]
+fn entries_whose_reader_takes_one_line_end_quietly() {
+    let board = TestBoard::new();
+    let value = Value::of(&"x".repeat(1_000)).unwrap();
+    let writes: Vec<_> =
+        (0..1_000).map(|number| Write::new(&format!("{number:0100}"), value.clone())).collect();
+    board.library().scope("default").write_batch(&writes).unwrap();
+    board.json(&["write", "large", &format!("\"{}\"", "x".repeat(100_000))]);
+    for call in [
+        &["list"][..],
+        &["list", "--json"],
+        &["list", "--long", "--json"],
+        &["snapshot"],
+        &["query", "--limit", "1000"],
+        &["query", "--limit", "1000", "--json"],
+        &["history", "large"],
+        &["read", "large"],
+        &["read", "large", "--value"],
+        &["wait", "large"],
     ] {
         let (ended, line) = first_line(&board, call);
         assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{call:?}");

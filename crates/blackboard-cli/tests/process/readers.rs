@@ -1,7 +1,9 @@
 //! No reader is ever blocked, and a writer does not wait for ever.
 
 use std::path::Path;
+use std::time::Duration;
 
+use blackboard::entry::{Value, Write};
 use rusqlite::Connection;
 use rustix::process::Signal;
 
@@ -9,7 +11,7 @@ use crate::crowd::{Ended, at_once, end_of, signal, wait_until};
 use crate::machine::can_trace;
 use crate::test_board::TestBoard;
 
-/// Commands that only read; `SESSION` is one that has events to see.
+/// Commands that only read; `SESSION` is one that has events to see, `FACT` the revision of an entry.
 const READERS: &[&[&str]] = &[
     &["agent", "list"],
     &["agent", "show", "SESSION"],
@@ -23,9 +25,19 @@ const READERS: &[&[&str]] = &[
     &["project", "list"],
     &["export"],
     &["sweep", "--dry-run"],
+    &["read", "fact"],
+    &["read", "fact", "--as-of", "FACT"],
+    &["list"],
+    &["list", "--prefix", "f", "--tag", "x"],
+    &["snapshot"],
+    &["query", "*", "--tag", "x"],
+    &["history", "fact"],
+    &["wait", "fact"],
+    &["clear", "*", "--dry-run"],
 ];
 
-/// A board where each reader would like to write: somebody is dead, and the session has not observed yet.
+/// A board where each reader would like to write: somebody is dead, the session has not observed yet, and an entry has
+/// expired.
 fn board_with_temptations() -> (TestBoard, String) {
     let board = TestBoard::new();
     board.session("Dead");
@@ -33,12 +45,23 @@ fn board_with_temptations() -> (TestBoard, String) {
     board.silence_everybody();
     let session = board.session("Ivy");
     board.items(3);
+    let library = board.library();
+    let scope = library.scope("default");
+    let write = |key: &str, ttl| Write { tags: vec!["x".to_owned()], ttl, ..Write::new(key, Value::null()) };
+    scope.write(&write("fact", None)).unwrap();
+    scope.write(&write("signal", Some(Duration::from_millis(1)))).unwrap();
+    std::thread::sleep(Duration::from_millis(3));
     (board, session)
 }
 
 fn read_everything(board: &TestBoard, session: &str) {
+    let fact = board.number("SELECT revision FROM entries WHERE key = 'fact'").to_string();
     for reader in READERS {
-        let call = reader.iter().map(|word| if *word == "SESSION" { session } else { word });
+        let call = reader.iter().map(|word| match *word {
+            "SESSION" => session,
+            "FACT" => &fact,
+            word => word,
+        });
         let answer = board.run(call.chain(["--json"]));
         assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{reader:?}: {answer:?}");
     }
@@ -47,6 +70,7 @@ fn read_everything(board: &TestBoard, session: &str) {
 /// Everything that is on the board.
 fn contents(connection: &Connection) -> Vec<String> {
     let tables = ["agents", "work_items", "events", "heartbeats", "cursors", "operations", "marks"];
+    let tables = tables.into_iter().chain(["entries", "entry_versions", "entry_tags", "entry_tombstones"]);
     let mut contents = Vec::new();
     for table in tables {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
@@ -79,7 +103,10 @@ fn writers_are_told_who_holds_the_lock_when_the_time_is_over() {
     let holder = board.sql();
     let before = contents(&holder);
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let answers = at_once(3, |_| board.run(["work", "claim", "item-0", "--json", "--session", &session]));
+    let answers = at_once(4, |index| match index {
+        0 => board.run(["write", "fact", "1", "--json"]),
+        _ => board.run(["work", "claim", "item-0", "--json", "--session", &session]),
+    });
     assert!(!holder.is_autocommit());
     let this = format!("process {} ", std::process::id());
     for answer in answers {

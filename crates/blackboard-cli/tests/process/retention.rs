@@ -189,6 +189,10 @@ fn readers_remove_nothing() {
         &["status"],
         &["export"],
         &["sweep", "--dry-run"],
+        &["list"],
+        &["snapshot"],
+        &["query"],
+        &["history", "fact"],
     ] {
         board.run(call).success();
         assert!(files() == bytes, "{call:?} has written");
@@ -196,4 +200,67 @@ fn readers_remove_nothing() {
     // A cursor is written, and that is all.
     board.run(["observe", "--session", &ivy]).success();
     assert_eq!(rows(&board), before);
+}
+
+#[test]
+fn values_that_were_superseded_long_ago_go_and_current_ones_stay() {
+    let board = TestBoard::new();
+    let ivy = board.session("Ivy");
+    let first = board.json(&["write", "fact", "1", "--tag", "x"])["revision"].to_string();
+    board.json(&["write", "fact", "2", "--tag", "x"]);
+    board.json(&["write", "untouched", "\"since then\""]);
+    board.json(&["write", "removed", "1"]);
+    board.json(&["delete", "removed"]);
+    age(&board);
+    let current = board.json(&["write", "fact", "3", "--tag", "x"])["revision"].to_string();
+    let before = board.json(&["snapshot"]);
+    assert_eq!(board.run(["read", "fact", "--value", "--as-of", &first]).success().stdout, "1\n");
+
+    let_an_hour_pass(&board);
+    board.run(["agent", "heartbeat", "--session", &ivy]).success();
+    assert_eq!(board.json(&["snapshot"]), before, "what is current stays, however old it is");
+    assert_eq!(board.json(&["list", "--tag", "x"]), serde_json::json!(["fact"]));
+    let refusal = board.refusal(4, &["read", "fact", "--as-of", &first]);
+    assert_eq!(refusal["code"], "compacted", "{refusal}");
+    let floor = refusal["floor"].to_string();
+    // From there on every answer is right: the value that was current then is kept.
+    assert_eq!(board.run(["read", "fact", "--value", "--as-of", &floor]).success().stdout, "2\n");
+    assert_eq!(
+        board.run(["read", "untouched", "--value", "--as-of", &floor]).success().stdout,
+        "\"since then\"\n"
+    );
+    assert_eq!(board.run(["read", "removed", "--as-of", &floor]).code, 3);
+    assert_eq!(board.run(["read", "fact", "--value", "--as-of", &current]).success().stdout, "3\n");
+    let history = board.json(&["history", "fact"]);
+    assert_eq!((&history["count"], &history["compacted"]), (&2.into(), &true.into()), "{history}");
+    assert_eq!(board.json(&["history", "removed"])["count"], 0);
+    // One more write, and the log has no reason to keep the second value either.
+    assert_eq!(board.json(&["write", "fact", "4"])["version"], 4);
+    board.assert_sound();
+}
+
+#[test]
+fn a_log_that_may_take_little_room_drops_large_values_that_were_superseded() {
+    let board = TestBoard::new();
+    board.configure(r#"{"database": {"maxLogMb": 1}}"#);
+    let value = |number: usize| format!("\"{number}{}\"", "x".repeat(100_000));
+    board.json(&["write", "fact", "\"small, and older than all of them\""]);
+    let mut first = None;
+    for number in 0..60 {
+        let written = board.fed(&["write", "large", "-", "--json"], &value(number)).success().json();
+        first.get_or_insert(written["revision"].to_string());
+        let_an_hour_pass(&board);
+    }
+    let kept = board.number("SELECT sum(length(value)) FROM entry_versions");
+    assert!(kept <= 2_000_000, "{kept} bytes");
+    assert!(
+        board.number("SELECT count(*) FROM entry_versions WHERE key = 'large'") > 1,
+        "no more than needed"
+    );
+    assert_eq!(board.run(["read", "large", "--value"]).success().stdout, format!("{}\n", value(59)));
+    assert_eq!(board.json(&["read", "large"])["version"], 60);
+    board.run(["read", "fact"]).success();
+    let refusal = board.refusal(4, &["read", "large", "--as-of", &first.unwrap()]);
+    assert_eq!(refusal["code"], "compacted");
+    board.assert_sound();
 }

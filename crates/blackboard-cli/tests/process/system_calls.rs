@@ -1,7 +1,7 @@
 //! The n-th system call fails, for every kind of call that the board's files see: what was acknowledged is there, what
 //! was not can be asked for again, and the board is whole.
 
-use crate::crowd::at_once;
+use crate::crowd::{Ended, at_once, end_of, wait_until};
 use crate::machine::can_trace;
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
@@ -29,6 +29,9 @@ const FAILURES_OF_CREATION: &[(&str, &str)] =
 /// No command makes more calls of one kind on the files of its board.
 const MOST_CALLS: usize = 40;
 
+/// The files of a board.
+const FILES: &[&str] = &["", "-wal", "-shm", "-lock", "-wake"];
+
 /// Which of the calls fails: some of them in CI, each of them at full size.
 fn places(some: usize) -> impl Iterator<Item = usize> {
     let count = size(some, MOST_CALLS);
@@ -42,21 +45,56 @@ fn whatever_system_call_fails_the_board_tells_the_truth() {
     }
     let board = TestBoard::new();
     board.session("Ivy");
+    have_a_sidecar(&board);
     // So that a commit waits for the disk, which may fail as well.
     board.configure(r#"{"database": {"durability": "full"}}"#);
     let (mut tried, mut failed) = (0, 0);
     for (number, (calls, error)) in FAILURES.iter().enumerate() {
         for when in places(6) {
             let item = format!("{}-{error}-{when}", calls.split(',').next().unwrap());
-            let attempt = create(&board, &["", "-wal", "-shm", "-lock"], (calls, error, when), &item);
-            assert!(attempt.was_injected || when > 1, "{calls} never failed with {error}");
-            tried += usize::from(attempt.was_injected);
-            failed += usize::from(attempt.failed);
+            for change in [create, write] {
+                let attempt = change(&board, FILES, (calls, error, when), &item);
+                assert!(attempt.was_injected || when > 1, "{calls} never failed with {error}");
+                tried += usize::from(attempt.was_injected);
+                failed += usize::from(attempt.failed);
+            }
         }
         board.assert_sound();
         progress("syscalls, kinds", number + 1, FAILURES.len());
     }
     println!("syscalls: {tried} commands with a failing call, {failed} of them failed, no lie");
+    assert!(failed > 0, "nothing ever failed");
+}
+
+#[test]
+fn whatever_system_call_fails_nobody_is_told_that_an_entry_is_not_there() {
+    if !can_trace("a failing system call") {
+        return;
+    }
+    let board = TestBoard::new();
+    have_a_sidecar(&board);
+    board.json(&["write", "fact", "\"true\""]);
+    let (mut tried, mut failed) = (0, 0);
+    for failure in FAILURES {
+        for when in places(2) {
+            for call in [
+                &["read", "fact", "--value", "--json"][..],
+                &["list", "--json"],
+                &["wait", "fact", "--value", "--json"],
+            ] {
+                let (ended, was_injected) = with_failure(&board, FILES, (failure.0, failure.1, when), call);
+                tried += usize::from(was_injected);
+                if ended.status.code() == Some(0) {
+                    let expected = if call[0] == "list" { "[\"fact\",\"signal\"]\n" } else { "\"true\"\n" };
+                    assert_eq!(ended.stdout, expected, "{failure:?} {when} {call:?}");
+                } else {
+                    failed += 1;
+                }
+            }
+        }
+    }
+    board.assert_sound();
+    println!("syscalls: {tried} readers with a failing call, {failed} of them failed, no lie");
     assert!(failed > 0, "nothing ever failed");
 }
 
@@ -68,7 +106,7 @@ fn whatever_system_call_fails_while_a_board_is_created_the_next_one_creates_it()
     for (calls, error) in FAILURES.iter().chain(FAILURES_OF_CREATION) {
         for when in places(3) {
             let board = TestBoard::new();
-            let files = ["", "-new", "-new-journal", "-new-wal", "-wal", "-shm", "-lock"];
+            let files = ["", "-new", "-new-journal", "-new-wal", "-wal", "-shm", "-lock", "-wake"];
             let attempt = create(&board, &files, (calls, error, when), "item");
             assert!(attempt.was_injected || when > 1, "{calls} never failed with {error}");
             assert!(!attempt.failed || *calls != "flock", "a queue that does not work costs nothing else");
@@ -129,15 +167,47 @@ struct Attempt {
 /// Creates an item while the n-th of some system calls on some files fails, and again without, if that did not work.
 #[track_caller]
 fn create(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), item: &str) -> Attempt {
-    let (calls, error, when) = failure;
+    let attempt = change(board, files, failure, &["work", "create", item, "--title", "Work", "--json"]);
+    let there = format!("SELECT count(*) FROM work_items WHERE item_id = '{item}'");
+    assert_eq!(board.number(&there), 1, "{failure:?}: acknowledged and lost");
+    attempt
+}
+
+/// The same with an entry, whose write counts twice if its name does not keep it from that.
+#[track_caller]
+fn write(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), key: &str) -> Attempt {
+    let attempt = change(board, files, failure, &["write", key, "1", "--op", key, "--json"]);
+    let there = format!("SELECT count(*) FROM entry_versions WHERE key = '{key}'");
+    assert_eq!(board.number(&there), 1, "{failure:?}: acknowledged and lost, or done twice");
+    attempt
+}
+
+#[track_caller]
+fn change(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), call: &[&str]) -> Attempt {
+    let (ended, was_injected) = with_failure(board, files, failure, call);
+    let failed = ended.status.code() != Some(0);
+    if failed {
+        board.run(call).success();
+    }
+    Attempt { was_injected, failed }
+}
+
+/// Runs a call while the n-th of some system calls on some files fails, and says whether one did. It ends well, or tells
+/// what is wrong.
+#[track_caller]
+fn with_failure(
+    board: &TestBoard,
+    files: &[&str],
+    (calls, error, when): (&str, &str, usize),
+    call: &[&str],
+) -> (Ended, bool) {
     let inject = format!("inject={calls}:error={error}:when={when}");
     let trace = board.path().join("trace");
     let files: Vec<_> =
         files.iter().map(|ending| board.beside(ending).to_str().unwrap().to_owned()).collect();
     let mut wrapper = vec!["strace", "-f", "-qq", "-o", trace.to_str().unwrap(), "-e", &inject];
     wrapper.extend(files.iter().flat_map(|file| ["-P", file]));
-    let call = ["work", "create", item, "--title", "Work", "--json"];
-    let ended = board.wrapped(&wrapper, &call);
+    let ended = board.wrapped(&wrapper, call);
     assert_eq!(ended.stderr, "", "{inject}: {ended:?}");
     let code = ended.status.code().unwrap_or_else(|| panic!("{inject}: {ended:?}"));
     if code != 0 {
@@ -145,10 +215,14 @@ fn create(board: &TestBoard, files: &[&str], failure: (&str, &str, usize), item:
         let answer: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_ne!(answer["code"], "internal", "{inject}: {ended:?}");
         assert_ne!(answer["code"], "read_only", "this user may write everything: {inject}: {ended:?}");
-        board.run(call).success();
     }
-    let there = format!("SELECT count(*) FROM work_items WHERE item_id = '{item}'");
-    assert_eq!(board.number(&there), 1, "{inject}: acknowledged and lost");
-    let was_injected = std::fs::read_to_string(trace).unwrap().contains("(INJECTED)");
-    Attempt { was_injected, failed: code != 0 }
+    (ended, std::fs::read_to_string(trace).unwrap().contains("(INJECTED)"))
+}
+
+/// Lets somebody wait for something, so that there is a file by which writers wake whoever waits.
+fn have_a_sidecar(board: &TestBoard) {
+    let waiting = board.start(["wait", "signal", "--timeout", "1m"]);
+    wait_until("a sidecar", || board.beside("-wake").exists().then_some(()));
+    board.json(&["write", "signal", "1"]);
+    assert!(end_of(waiting).status.success());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,6 +14,7 @@ use rusqlite::config::DbConfig;
 use serde_json::Value;
 
 use crate::crowd::{Ended, end_of};
+use crate::entry_checks::assert_entries_sound;
 use crate::scratch::{Output, Scratch};
 
 /// A board that no other test sees.
@@ -71,10 +73,29 @@ impl TestBoard {
         command
     }
 
+    /// A shell in which `blackboard` is the program, on this board.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = self.scratch.shell(line);
+        command.env("BLACKBOARD_DB", &self.database);
+        command
+    }
+
     /// Runs the program to its end; it ends by itself.
     #[track_caller]
     pub fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
         let ended = end_of(self.start(arguments));
+        let code = ended.status.code().unwrap_or_else(|| panic!("ended by a signal: {ended:?}"));
+        Output { code, stdout: ended.stdout, stderr: ended.stderr }
+    }
+
+    /// Runs the program with this on its standard input. It may stop reading when it has seen enough.
+    #[track_caller]
+    pub fn fed(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let ended = end_of(child);
         let code = ended.status.code().unwrap_or_else(|| panic!("ended by a signal: {ended:?}"));
         Output { code, stdout: ended.stdout, stderr: ended.stderr }
     }
@@ -202,7 +223,7 @@ impl TestBoard {
     }
 
     /// What holds whatever happened: the file is whole, ids have no gaps, no item was claimed while somebody had it,
-    /// and the tables say what the log says.
+    /// the tables say what the log says, and so do the entries.
     #[track_caller]
     pub fn assert_sound(&self) {
         let integrity: String = self.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -215,6 +236,7 @@ impl TestBoard {
             assert!(expected.contains(&pair[1].commit), "a commit is torn apart: {pair:?}");
         }
         assert_eq!(held_by_table(&self.sql()), held_by_log(&log), "the tables say what the log says");
+        assert_entries_sound(&self.sql());
     }
 }
 

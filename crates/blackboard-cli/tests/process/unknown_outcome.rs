@@ -19,6 +19,9 @@ struct Repeatable {
     same: &'static str,
 }
 
+/// The file of a transaction that moves one entry.
+const MOVE: &str = "move.json";
+
 /// In an order in which each one can follow the one before.
 const CALLS: &[Repeatable] = &[
     Repeatable {
@@ -42,6 +45,20 @@ const CALLS: &[Repeatable] = &[
     Repeatable { call: &["lock", "release", "deploy"], event: "entry_deleted", same: "name" },
     Repeatable { call: &["file", "reserve", "src/"], event: "entry_written", same: "elsewhere" },
     Repeatable { call: &["file", "release", "src/"], event: "entry_deleted", same: "released_by" },
+    Repeatable {
+        call: &["write", "fact", "1", "--ttl", "1h", "--op", "write-1"],
+        event: "entry_written",
+        same: "revision",
+    },
+    Repeatable {
+        call: &["append", "list", "1", "--op", "append-1"],
+        event: "entry_written",
+        same: "revision",
+    },
+    Repeatable { call: &["increment", "count", "--op", "count-1"], event: "entry_written", same: "value" },
+    Repeatable { call: &["txn", "--file", MOVE, "--op", "move-1"], event: "entry_deleted", same: "revision" },
+    Repeatable { call: &["delete", "moved", "--op", "delete-1"], event: "entry_deleted", same: "revision" },
+    Repeatable { call: &["clear", "li*", "--op", "clear-1"], event: "entry_deleted", same: "keys" },
     Repeatable { call: &["work", "release", "a"], event: "work_released", same: "revision" },
     Repeatable {
         call: &["work", "claim", "--id", "a", "--title", "A"],
@@ -49,15 +66,6 @@ const CALLS: &[Repeatable] = &[
         same: "fence",
     },
     Repeatable { call: &["work", "complete", "a"], event: "work_completed", same: "revision" },
-    Repeatable {
-        call: &["write", "fact", "1", "--tag", "x", "--op", "write-1"],
-        event: "entry_written",
-        same: "revision",
-    },
-    Repeatable { call: &["increment", "count", "--op", "count-1"], event: "entry_written", same: "value" },
-    Repeatable { call: &["append", "list", "1", "--op", "add-1"], event: "entry_written", same: "version" },
-    Repeatable { call: &["delete", "fact", "--op", "delete-1"], event: "entry_deleted", same: "revision" },
-    Repeatable { call: &["clear", "li*", "--op", "clear-1"], event: "entries_cleared", same: "keys" },
     Repeatable { call: &["agent", "deregister"], event: "agent_deregistered", same: "revision" },
 ];
 
@@ -117,6 +125,9 @@ fn a_call_that_is_killed_at_any_moment_and_repeated_until_it_answers_happens_onc
     let rounds = size(20, 1_000);
     let board = TestBoard::new();
     let session = board.session("Ivy");
+    let transaction =
+        r#"{"then": [{"write": {"key": "a", "value": 1}}, {"write": {"key": "b", "value": 1}}]}"#;
+    std::fs::write(board.path().join(MOVE), transaction).unwrap();
     let (mut chance, mut kills) = (Chance::new(7), 0);
     for round in 1..=rounds {
         let (item, operation) = (format!("round-{round}"), format!("op-{round}"));
@@ -125,6 +136,10 @@ fn a_call_that_is_killed_at_any_moment_and_repeated_until_it_answers_happens_onc
             &["work", "claim", &item],
             &["agent", "heartbeat", "--progress", "half", "--work-item", &item, "--op", &operation],
             &["work", "complete", &item],
+            &["write", "fact", &operation, "--op", &format!("write-{operation}")],
+            &["append", "list", &operation, "--op", &format!("append-{operation}")],
+            &["increment", "count", "--op", &format!("count-{operation}")],
+            &["txn", "--file", MOVE, "--op", &format!("move-{operation}")],
         ] {
             while !lives_to_answer(&board, call, &session, &mut chance) {
                 kills += 1;
@@ -135,8 +150,15 @@ fn a_call_that_is_killed_at_any_moment_and_repeated_until_it_answers_happens_onc
     for event in ["work_created", "work_claimed", "heartbeat_received", "work_completed"] {
         assert_eq!(board.count_of(event), rounds, "{event}");
     }
+    assert_eq!(board.count_of("entry_written"), rounds * 5);
+    for key in ["fact", "list", "count", "a", "b"] {
+        assert_eq!(board.json(&["read", key])["version"], rounds, "{key}");
+    }
+    assert_eq!(board.json(&["read", "count"])["value"], rounds);
+    let list: Vec<_> = (1..=rounds).map(|round| format!("op-{round}")).collect();
+    assert_eq!(board.json(&["read", "list"])["value"], serde_json::json!(list));
     board.assert_sound();
-    println!("unknown-outcome: {} calls, {kills} kills, each happened once", rounds * 4);
+    println!("unknown-outcome: {} calls, {kills} kills, each happened once", rounds * 8);
 }
 
 fn lives_to_answer(board: &TestBoard, call: &[&str], session: &str, chance: &mut Chance) -> bool {
@@ -155,6 +177,8 @@ fn lives_to_answer(board: &TestBoard, call: &[&str], session: &str, chance: &mut
 /// A board on which all calls before this one have been made.
 fn prepared(call: &[&str]) -> TestBoard {
     let board = TestBoard::new();
+    let transaction = r#"{"then": [{"write": {"key": "moved", "value": 1}}, {"delete": {"key": "fact"}}]}"#;
+    std::fs::write(board.path().join(MOVE), transaction).unwrap();
     board.session("Ivy");
     for earlier in CALLS.iter().take_while(|earlier| earlier.call != call) {
         answer(&board, earlier.call);

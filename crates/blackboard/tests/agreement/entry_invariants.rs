@@ -78,6 +78,9 @@ fn check_chain(
         }
         newer = older;
     }
+    if newer.previous.is_none() && newer.entry.version != 1 {
+        return Err(format!("nothing comes before {newer:?}"));
+    }
     Ok(())
 }
 

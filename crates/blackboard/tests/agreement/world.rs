@@ -16,7 +16,7 @@ use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Memory, Store};
 use blackboard::sweep::Sweep;
 use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Release, Status, WorkFilter};
-use blackboard::{Board, Result, Revision};
+use blackboard::{Board, Result, Revision, Settings};
 use tempfile::TempDir;
 
 use crate::entries::Taking;
@@ -55,7 +55,9 @@ impl World {
         let (store, directory) = engine(clock.clone());
         let board = Board::on(store.clone(), clock.clone())
             .with_processes(processes.clone())
-            .with_ids(Arc::new(CountingIds::default()));
+            .with_ids(Arc::new(CountingIds::default()))
+            // Retention is at work all the time, not once in a month.
+            .with_settings(Settings { keep_events: Duration::from_hours(2), ..Settings::default() });
         World { board, store, clock, processes, fences: HashMap::new(), directory }
     }
 

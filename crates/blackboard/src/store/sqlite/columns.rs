@@ -150,8 +150,9 @@ static CURSORS: Table = Table::new("cursors", &["owner", "reader", "revision", "
 static OPERATIONS: Table =
     Table::new("operations", &["operation_id", "verb", "answer", "revision", "created_at"], 1);
 static MARKS: Table = Table::new("marks", &["name", "value"], 1);
+// An outer join: an entry whose version is missing is damaged, and not absent.
 static ENTRIES: Table = Table::new("entries", &["scope", "key", "revision", "expires_at", "session_id"], 2)
-    .joined("entries CROSS JOIN entry_versions USING (revision)", VERSION_COLUMNS);
+    .joined("entries LEFT JOIN entry_versions USING (revision)", VERSION_COLUMNS);
 static TOMBSTONES: Table = Table::new("entry_tombstones", &["scope", "key", "version", "revision"], 2);
 
 /// The columns of a version, in the order of [`version_from`]: the one in which the schema makes them. Their names would
@@ -236,7 +237,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         }
         Index::TaggedEntries => Plan {
             source: "entry_tags CROSS JOIN entries USING (scope, key) \
-                     CROSS JOIN entry_versions USING (revision)",
+                     LEFT JOIN entry_versions USING (revision)",
             ..plan(
                 &ENTRIES,
                 "entry_tags.scope = ?1 AND entry_tags.tag = ?5",

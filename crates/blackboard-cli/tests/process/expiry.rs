@@ -1,0 +1,91 @@
+//! An entry whose time is over is gone for everybody at once, and one event tells of it.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::crowd::at_once;
+use crate::scale::{progress, size};
+use crate::test_board::TestBoard;
+
+/// A board with one key whose time is over, which no command has noticed, and one that stays.
+fn expired() -> TestBoard {
+    let board = TestBoard::new();
+    board.json(&["write", "fact", "1", "--tag", "x"]);
+    board.json(&["write", "signal", "1", "--tag", "x", "--ttl", "20ms"]);
+    thread::sleep(Duration::from_millis(30));
+    assert_eq!(board.count_of("entry_expired"), 0, "nobody has looked");
+    board
+}
+
+#[test]
+fn an_expired_key_is_invisible_before_any_sweep() {
+    let board = expired();
+    // As long as this is held nobody can sweep.
+    let holder = board.sql();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for options in [&[][..], &["--json"], &["--value"]] {
+        let answer = board.run(["read", "signal"].iter().chain(options));
+        assert_eq!((answer.code, answer.stdout.as_str()), (3, "null\n"), "{answer:?}");
+    }
+    assert_eq!(board.json(&["list"]), json!(["fact"]));
+    assert_eq!(board.json(&["list", "--tag", "x"]), json!(["fact"]));
+    assert_eq!(board.json(&["list", "--prefix", "s"]), json!([]));
+    assert_eq!(board.json(&["query", "*"])["count"], 1);
+    assert_eq!(board.json(&["query", "--tag", "x"])["count"], 1);
+    assert_eq!(board.json(&["snapshot"]).as_object().unwrap().len(), 1);
+    assert_eq!(board.refusal(6, &["wait", "signal", "--timeout", "10ms"])["code"], "timed_out");
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(board.count_of("entry_expired"), 0, "nobody could tell of it");
+    board.json(&["list"]);
+    assert_eq!(board.count_of("entry_expired"), 1);
+    board.assert_sound();
+}
+
+#[test]
+fn an_expired_key_is_absent_for_whoever_writes_it_and_its_versions_go_on() {
+    let board = expired();
+    let written = board.json(&["write", "signal", "2", "--if-absent"]);
+    assert_eq!((&written["created"], &written["version"]), (&json!(true), &json!(2)));
+    let told: Vec<_> = board.log().into_iter().skip(2).map(|line| line.event_type).collect();
+    assert_eq!(told, ["entry_expired", "entry_written"]);
+    assert_eq!(board.json(&["read", "signal"])["value"], 2);
+    board.assert_sound();
+}
+
+#[test]
+fn of_many_that_want_an_expired_key_one_gets_it() {
+    for round in 0..size(3, 50) {
+        let board = expired();
+        let answers =
+            at_once(16, |index| board.run(["write", "signal", &index.to_string(), "--if-absent", "--json"]));
+        assert_eq!(answers.iter().filter(|answer| answer.code == 0).count(), 1, "round {round}");
+        assert_eq!(answers.iter().filter(|answer| answer.code == 4).count(), 15, "round {round}");
+        assert_eq!((board.count_of("entry_expired"), board.count_of("entry_written")), (1, 3));
+        board.assert_sound();
+    }
+}
+
+#[test]
+fn one_event_tells_of_it_however_many_look_at_once() {
+    let rounds = size(5, 200);
+    let board = TestBoard::new();
+    board.json(&["write", "fact", "1"]);
+    for round in 1..=rounds {
+        board.json(&["write", "signal", "1", "--ttl", "20ms"]);
+        thread::sleep(Duration::from_millis(30));
+        let lists = at_once(20, |index| match index % 4 {
+            0 => board.json(&["sweep"]),
+            _ => board.json(&["list"]),
+        });
+        for (index, list) in lists.iter().enumerate().filter(|(index, _)| index % 4 != 0) {
+            assert_eq!(*list, json!(["fact"]), "process {index}");
+        }
+        let reported: u64 = lists.iter().filter_map(|answer| answer["entriesExpired"].as_u64()).sum();
+        assert!(reported <= 1, "{reported} sweeps say that they removed it");
+        assert_eq!(board.count_of("entry_expired"), round);
+        progress("expiry, rounds", round, rounds);
+    }
+    board.assert_sound();
+}
