@@ -82,7 +82,7 @@ fn originals() -> [Original; 2] {
 #[test]
 fn mutations_of_bytes() {
     let originals = originals();
-    let mutations = size(60, 500);
+    let mutations = size(64, 500);
     let mut chance = Chance::new(1);
     let mut useless = 0;
     for number in 1..=mutations {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 
 use super::columns::{self, Cell as Column, EVENT_COLUMNS, Table};
 use super::{faults, schema};
@@ -331,7 +331,18 @@ impl<'a> Transaction<'a> {
     }
 
     fn fault(&self, error: rusqlite::Error) -> Error {
+        // What a commit writes was decided by what was read, so a table contradicts it only if it contradicts itself.
+        if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) && !self.is_whole() {
+            return faults::corrupt(self.path, error);
+        }
         faults::translate(self.path, error)
+    }
+
+    /// Whether SQLite finds nothing wrong with the file. It reads all of it.
+    fn is_whole(&self) -> bool {
+        let verdict =
+            self.connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+        verdict.is_ok_and(|verdict| verdict == "ok")
     }
 }
 
