@@ -6,7 +6,7 @@ use blackboard::event::{Filter, Since, Start, Subscribe};
 use blackboard::{Board, Result, Revision};
 
 use super::Run;
-use super::arguments::{Session, at_least_one};
+use super::arguments::{InScope, Session, at_least_one};
 use super::entry::revision;
 use crate::context::Context;
 use crate::outcome::Outcome;
@@ -27,8 +27,9 @@ const READER: &str = "observe";
 /// now or where --since or --after says: whoever is killed and started again sees at most its last batch twice, and misses
 /// nothing. If events were pruned that it had not shown, it says so and goes on.
 ///
-/// Of the filters all have to hold. --filter also takes write, create, update, delete, expire and clear. Events of entries
-/// carry the value and the value before.
+/// Of the filters all have to hold. --filter also takes write, create, update, delete, expire and clear. Keys and tags are
+/// those of one scope, the one that other commands use too, unless --scope or --all-scopes says otherwise; without --key
+/// and --tag every scope is shown. Events of entries carry the value and the value before.
 ///
 /// Examples:
 ///   blackboard observe
@@ -86,9 +87,13 @@ struct Filters {
     #[arg(long = "key", value_name = "PATTERN")]
     keys: Vec<String>,
 
-    /// Only entries of this scope; may be repeated
+    /// Only entries of this scope; may be repeated [default with --key or --tag: $BLACKBOARD_SCOPE, or "default"]
     #[arg(long = "scope", value_name = "NAME")]
     scopes: Vec<String>,
+
+    /// Entries of every scope, also with --key or --tag
+    #[arg(long, conflicts_with = "scopes")]
+    all_scopes: bool,
 
     /// Only what this agent or author did, by name or session id; may be repeated
     #[arg(long = "agent", value_name = "NAME")]
@@ -101,10 +106,16 @@ struct Filters {
 
 impl Filters {
     /// One filter that asks for all of it; none if nothing is asked for.
-    fn wanted(self) -> Result<Vec<Filter>> {
+    fn wanted(self, context: &Context) -> Result<Vec<Filter>> {
+        let asks_for_entries = !self.keys.is_empty() || !self.tags.is_empty();
+        let scopes = if asks_for_entries && self.scopes.is_empty() && !self.all_scopes {
+            vec![context.scope(&InScope { scope: None })?]
+        } else {
+            self.scopes
+        };
         let filter = Filter {
             keys: self.keys,
-            scopes: self.scopes,
+            scopes,
             types: self.filter.iter().map(|name| name.parse()).collect::<Result<_>>()?,
             agents: self.agents,
             tags: self.tags,
@@ -123,7 +134,7 @@ impl Run for Observe {
 impl Observe {
     /// Shows what has happened.
     fn look(self, context: &Context) -> Result<Outcome> {
-        let filters = self.filters.wanted()?;
+        let filters = self.filters.wanted(context)?;
         let now = SystemClock.now();
         let (board, since) = match (&self.since, self.after) {
             (Some(since), _) => (context.reading()?, Since::Moment(parse_since(since, now)?)),
@@ -156,7 +167,7 @@ impl Observe {
     /// Shows what happens.
     fn follow(self, context: &Context) -> Result<Outcome> {
         let timeout = self.timeout.as_deref().map(parse).transpose()?;
-        let filters = self.filters.wanted()?;
+        let filters = self.filters.wanted(context)?;
         let asks_for_a_place = self.since.is_some() || self.after.is_some() || self.cursor.is_some();
         let (board, session) = if asks_for_a_place {
             (context.following()?, None)

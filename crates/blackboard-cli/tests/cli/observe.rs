@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 use crate::shapes::{EVENT, has_fields, is_list};
 use crate::transcript;
 
@@ -72,6 +72,28 @@ fn looking_closer_does_not_move_the_cursor() {
     }
     assert_eq!(scratch.json(["observe", "--session", "ivy", "--limit", "3"])["count"], 3);
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 7);
+}
+
+#[test]
+fn keys_and_tags_are_those_of_one_scope_unless_every_scope_is_asked_for() {
+    let scratch = Scratch::new();
+    scratch.json(["write", "task:a", "1", "--tag", "x"]);
+    scratch.json(["write", "task:a", "1", "--tag", "x", "--scope", "team"]);
+    let count = |more: &[&str], scope: Option<&str>| {
+        let mut command = scratch.command(["observe", "--after", "0", "--json"].iter().chain(more));
+        let output =
+            Output::of(command.envs(scope.map(|scope| ("BLACKBOARD_SCOPE", scope))).output().unwrap());
+        output.success().json()["count"].as_i64().unwrap()
+    };
+    for filter in [["--key", "task:*"], ["--tag", "x"]] {
+        let with = |more: &[&'static str]| filter.iter().chain(more).copied().collect::<Vec<_>>();
+        assert_eq!(count(&with(&[]), None), 1);
+        assert_eq!(count(&with(&[]), Some("team")), 1);
+        assert_eq!(count(&with(&[]), Some("other")), 0);
+        assert_eq!(count(&with(&["--scope", "default", "--scope", "team"]), None), 2);
+        assert_eq!(count(&with(&["--all-scopes"]), Some("other")), 2);
+    }
+    assert_eq!(count(&["--filter", "write"], Some("other")), 2, "only keys and tags are relative to a scope");
 }
 
 /// The events that a follower has printed.
