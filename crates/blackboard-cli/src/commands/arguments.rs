@@ -32,11 +32,11 @@ pub struct Acting {
     #[command(flatten)]
     pub session: Session,
 
-    /// Only if this is still held at this fence: lock:NAME=N or work:ID=N
+    /// Only if this is still held at this fence: lock:NAME=N or work:ID=N; repeated, all of them
     #[arg(long = "fence", value_name = "HELD=N")]
     pub fences: Vec<String>,
 
-    /// A name for this call: repeated with the same one it gives the same answer, and counts once
+    /// A name for this call, unique on the board: the same call under the same name gives the same answer, and counts once
     #[arg(long = "op", value_name = "ID")]
     pub operation: Option<String>,
 }

@@ -117,7 +117,8 @@ pub(crate) fn new_project_directory(request: &Request) -> PathBuf {
 }
 
 /// The tree of files around the working directory: the worktree, or outside a repository the directory that has a
-/// board, or else the working directory itself.
+/// board, or else all files of the machine. The working directory would not do: what is reserved from one directory has
+/// to be found from every other.
 pub(crate) fn tree(request: &Request) -> Result<Tree> {
     let current_dir = request.current_dir.clone();
     if let Some(repository) = repository::containing(&current_dir, ceiling(request).as_deref()) {
@@ -128,7 +129,8 @@ pub(crate) fn tree(request: &Request) -> Result<Tree> {
     // What is odd about a directory on the way is said where the board is looked for.
     let project = find_project(request, &name, &mut Vec::new());
     let root = project.and_then(|directory| directory.parent().map(Path::to_owned));
-    let root = root.unwrap_or_else(|| current_dir.clone());
+    let everything = || current_dir.ancestors().last().unwrap_or(&current_dir).to_owned();
+    let root = root.unwrap_or_else(everything);
     Tree::new(root.clone(), &root, current_dir)
 }
 

@@ -88,7 +88,29 @@ impl Tree {
                 name => segments.push(Segment { name: name.to_owned(), given_by_directory: false }),
             }
         }
-        Ok(segments)
+        Ok(self.without_links(segments))
+    }
+
+    /// The same place, called as it would be without the symbolic links inside the tree: a file has one name here,
+    /// whichever way leads to it. A link that leads out of the tree stays what it is.
+    fn without_links(&self, segments: Vec<Segment>) -> Vec<Segment> {
+        let is_literal =
+            |segment: &&Segment| segment.given_by_directory || !segment.name.contains(['*', '?']);
+        let literal = segments.iter().take_while(is_literal).count();
+        let Ok(root) = std::fs::canonicalize(&self.root) else { return segments };
+        for known in (1..=literal).rev() {
+            let Ok(real) = std::fs::canonicalize(self.root.join(joined(&segments[..known]))) else {
+                continue;
+            };
+            let Some(inside) = real.strip_prefix(&root).ok().and_then(Path::to_str) else { break };
+            if inside == joined(&segments[..known]) {
+                break;
+            }
+            let names = inside.split('/').filter(|name| !name.is_empty());
+            let resolved = names.map(|name| Segment { name: name.to_owned(), given_by_directory: true });
+            return resolved.chain(segments.into_iter().skip(known)).collect();
+        }
+        segments
     }
 
     /// An absolute path from the root on.
@@ -187,6 +209,31 @@ mod tests {
             [("", ""), ("", ".."), ("src", "../../x"), ("", "/"), ("", "/etc/passwd"), ("", "src/*/../x")]
         {
             assert!(at(inside).path(text).is_err(), "{text} in {inside}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_has_one_name_whichever_link_leads_to_it() {
+        use std::os::unix::fs::symlink;
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("tree");
+        std::fs::create_dir_all(root.join("src/store")).unwrap();
+        std::fs::create_dir_all(root.with_file_name("elsewhere")).unwrap();
+        std::fs::write(root.join("src/store/a.rs"), "").unwrap();
+        symlink("src", root.join("link")).unwrap();
+        symlink("src/store/a.rs", root.join("b.rs")).unwrap();
+        symlink(root.with_file_name("elsewhere"), root.join("out")).unwrap();
+        let tree = Tree::new(root.clone(), &root, root.clone()).unwrap();
+        for (text, expected) in [
+            ("link/store/a.rs", "src/store/a.rs"),
+            ("link/store/new.rs", "src/store/new.rs"),
+            ("link/**/*.rs", "src/**/*.rs"),
+            ("b.rs", "src/store/a.rs"),
+            ("out/x", "out/x"),
+        ] {
+            assert_eq!(tree.path(text).unwrap(), expected, "{text}");
+            assert_eq!(tree.pattern(text).unwrap(), expected, "{text} as a pattern");
         }
     }
 

@@ -182,3 +182,15 @@ fn piped(scratch: &Scratch, call: &[&str], input: &[u8]) -> Output {
     let _ = child.stdin.take().unwrap().write_all(input);
     Output::of(child.wait_with_output().unwrap())
 }
+
+#[test]
+fn whatever_stands_behind_two_dashes_is_a_value_and_comes_back_raw() {
+    let scratch = Scratch::new();
+    scratch.run(["write", "key", "--ttl-ish", "--json"]).refused(blackboard::Code::Usage);
+    scratch.run(["write", "key", "--", "--ttl-ish"]).success();
+    assert_eq!(scratch.run(["read", "key", "--raw"]).success().stdout, "--ttl-ish\n");
+    assert_eq!(scratch.run(["wait", "key", "--raw"]).success().stdout, "--ttl-ish\n");
+    assert_eq!(scratch.run(["read", "key", "--value"]).success().stdout, "\"--ttl-ish\"\n");
+    scratch.run(["write", "key", r#"{"a": "b"}"#]).success();
+    assert_eq!(scratch.run(["read", "key", "--raw"]).success().stdout, "{\"a\": \"b\"}\n");
+}

@@ -33,12 +33,12 @@ impl Given {
     /// The value, if one was given to `command`.
     pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
         let text = match (self.value, self.file) {
-            (Some(text), _) if !self.string && looks_like_an_option(&text) => {
+            (Some(text), _) if !self.string && looks_like_an_option(&text) && !behind_two_dashes() => {
                 return Err(Refusal::new(
                     Code::Usage,
                     format!("{command} has no option {}", shortened(&text, 100)),
                 )
-                .hint("if it is the value, add --string")
+                .hint("if it is the value, put -- in front of it")
                 .into());
             }
             (Some(text), _) if text != "-" => text,
@@ -64,8 +64,13 @@ fn looks_like_an_option(text: &str) -> bool {
     text.strip_prefix("--").is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()))
 }
 
-/// The text of a file, or of standard input for `-`, of about `max_bytes` at most, without the line break at its end: nearly every program writes one,
-/// and nearly nobody means it.
+/// Whether the caller said that what follows is no option. clap does not tell it of a value that may begin with a dash.
+fn behind_two_dashes() -> bool {
+    std::env::args_os().any(|argument| argument == "--")
+}
+
+/// The text of a file, or of standard input for `-`, of about `max_bytes` at most, without the line break at its end:
+/// nearly every program writes one, and nearly nobody means it.
 pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
     let (name, read) = if file.as_os_str() == OsStr::new("-") {
         ("standard input".to_owned(), read_at_most(io::stdin().lock(), max_bytes))
@@ -73,7 +78,12 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String> {
         let read = File::open(file).and_then(|file| read_at_most(file, max_bytes));
         (file.display().to_string(), read)
     };
-    let bytes = read.map_err(|error| Fault::new(Code::Io, format!("{name} can't be read")).because(error))?;
+    let bytes = read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
+            Error::from(Refusal::new(Code::InvalidValue, format!("there is no file {name}")))
+        }
+        _ => Fault::new(Code::Io, format!("{name} can't be read")).because(error).into(),
+    })?;
     if bytes.len() > max_bytes.saturating_add(SLACK) {
         let message = format!("{name} has more than the {max_bytes} bytes that are allowed");
         return Err(Refusal::new(Code::InvalidValue, message)

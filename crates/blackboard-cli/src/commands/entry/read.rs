@@ -7,7 +7,7 @@ use crate::commands::Run;
 use crate::commands::arguments::InScope;
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::output::entry::{BareValue, Missing, ReadEntry};
+use crate::output::entry::{BareValue, Missing, RawText, ReadEntry};
 
 /// Show the value under a key
 ///
@@ -16,6 +16,7 @@ use crate::output::entry::{BareValue, Missing, ReadEntry};
 /// Examples:
 ///   blackboard read cache:monthly_metrics
 ///   blackboard read cache:monthly_metrics --value | jq .revenue
+///   blackboard read result:diff --raw
 ///   blackboard read counter --as-of 41 --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -26,6 +27,10 @@ pub struct Read {
     /// The value alone, as it came
     #[arg(long)]
     value: bool,
+
+    /// The value alone, and a string without its quotation marks
+    #[arg(long, conflicts_with = "value")]
+    raw: bool,
 
     /// As it was at this revision of the board
     #[arg(long, value_name = "REVISION", value_parser = revision)]
@@ -46,6 +51,7 @@ impl Run for Read {
         };
         Ok(match found {
             None => Outcome::new(Missing).that_means(Code::EntryNotFound),
+            Some(entry) if self.raw => Outcome::new(RawText(entry.value)),
             Some(entry) if self.value => Outcome::new(BareValue(entry.value)),
             Some(entry) => Outcome::new(ReadEntry(entry)),
         })

@@ -31,7 +31,8 @@ const MAX_BYTES: usize = 80 * 1024 * 1024;
 /// If every comparison holds, everything in "then" is done, else everything in "else"; without "else" that is refused
 /// (exit 4). All of it happens, or nothing. Each part may name its "scope". A write may also have "tags", "ttl" (seconds,
 /// or as in "1h"), "metadata", "merge", "if_absent", "if_revision" and "lease". A revision or version of 0 means that there is
-/// no such key.
+/// no such key. A value is compared as text, but for the white space between its parts: 1.0 is not 1, and the order of
+/// keys counts.
 ///
 /// Examples:
 ///   echo '{"then":[{"write":{"key":"a","value":1}},{"delete":{"key":"b"}}]}' | blackboard txn
@@ -105,12 +106,13 @@ struct Comparison {
     value: Option<Value>,
 }
 
+/// One operation: an object with exactly one of its fields.
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Part {
-    Write(WritePart),
-    Delete(At),
-    Read(At),
+#[serde(deny_unknown_fields, expecting = "an object with one of \"write\", \"delete\" and \"read\"")]
+struct Part {
+    write: Option<WritePart>,
+    delete: Option<At>,
+    read: Option<At>,
 }
 
 #[derive(Deserialize)]
@@ -163,6 +165,9 @@ fn length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>
 
 impl Comparison {
     fn condition(self, scope: &str) -> Result<Condition> {
+        if self.revision.is_some_and(|id| id < 0) {
+            return Err(Error::invalid("a revision is a whole number from 0 on"));
+        }
         let revision = self.revision.map(|id| Test::Revision(Revision::new(id)));
         let tests = [
             self.exists.map(Test::Exists),
@@ -186,8 +191,8 @@ impl Comparison {
 impl Part {
     fn operation(self, scope: &str) -> Result<Operation> {
         let in_scope = |named: Option<String>| named.unwrap_or_else(|| scope.to_owned());
-        Ok(match self {
-            Part::Write(part) => Operation::Write {
+        Ok(match (self.write, self.delete, self.read) {
+            (Some(part), None, None) => Operation::Write {
                 write: Write {
                     tags: part.tags,
                     ttl: part.ttl,
@@ -200,8 +205,9 @@ impl Part {
                 },
                 scope: in_scope(part.scope),
             },
-            Part::Delete(At { scope, key }) => Operation::Delete { scope: in_scope(scope), key },
-            Part::Read(At { scope, key }) => Operation::Read { scope: in_scope(scope), key },
+            (None, Some(At { scope, key }), None) => Operation::Delete { scope: in_scope(scope), key },
+            (None, None, Some(At { scope, key })) => Operation::Read { scope: in_scope(scope), key },
+            _ => return Err(Error::invalid("each operation needs exactly one of write, delete, read")),
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::commands::Run;
 use crate::commands::arguments::InScope;
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::output::entry::{BareValue, ReadEntry};
+use crate::output::entry::{BareValue, RawText, ReadEntry};
 
 /// How often a command that waits looks after the board.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -18,8 +18,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Wait until a key is there, and print it
 ///
 /// It ends at once if the key is there already, and else as soon as somebody writes it, from whatever process, and
-/// prints what `read` prints. With --after it waits for a write after that revision, such as the one that was read before. When the time is over it
-/// ends with exit code 6; without --timeout it waits for ever.
+/// prints what `read` prints. With --after it waits for a write after that revision, such as the one that was read
+/// before. When the time is over it ends with exit code 6; without --timeout it waits for ever.
 ///
 /// Examples:
 ///   blackboard wait result:q4 --timeout 10m
@@ -34,6 +34,10 @@ pub struct Wait {
     /// The value alone, as it came
     #[arg(long)]
     value: bool,
+
+    /// The value alone, and a string without its quotation marks
+    #[arg(long, conflicts_with = "value")]
+    raw: bool,
 
     /// How long, such as 500ms, 30s or 10m
     #[arg(long, value_name = "DURATION")]
@@ -60,6 +64,10 @@ impl Run for Wait {
                     swept = Instant::now();
                 }
             })?;
-        Ok(if self.value { Outcome::new(BareValue(entry.value)) } else { Outcome::new(ReadEntry(entry)) })
+        Ok(match entry {
+            entry if self.raw => Outcome::new(RawText(entry.value)),
+            entry if self.value => Outcome::new(BareValue(entry.value)),
+            entry => Outcome::new(ReadEntry(entry)),
+        })
     }
 }

@@ -22,8 +22,10 @@ use crate::output::lock::{NotStarted, Ran};
 /// Ends with the exit code of the command, or with 128 and the number of the signal that ended it; with 127 or 126 if it
 /// can't be started. The command finds the fence of the lock in BLACKBOARD_FENCE, as --fence takes it, and the
 /// number alone in BLACKBOARD_LOCK_FENCE. Signals that ask this program to end are passed on to the command. Without a
-/// session, one is registered for this process and ends with it, and the lock goes with the session if the
-/// process is killed. Those who share a session keep each other out here, too.
+/// session, one is registered for this process and ends with it. Those who share a session keep each other out here, too.
+///
+/// If this program is killed with SIGKILL, the command goes on without it: the lock is free once a sweep finds the
+/// session dead, and what the command writes with --fence "$BLACKBOARD_FENCE" is refused from then on.
 ///
 /// Examples:
 ///   blackboard lock run deploy -- ./deploy.sh

@@ -19,7 +19,7 @@ pub use self::change::{
 };
 pub use self::history::{Change, KeyHistory};
 pub use self::list::{EntryList, KeyList, WholeScope};
-pub use self::read::{BareValue, Missing, ReadEntry};
+pub use self::read::{BareValue, Missing, RawText, ReadEntry};
 use super::{Screen, harmless_json, shortened};
 
 /// How much of a value a row shows, depending on the room for the whole row.
@@ -56,9 +56,12 @@ fn unusual(scope: &str) -> Option<String> {
     (scope != DEFAULT_SCOPE).then(|| scope.to_owned())
 }
 
-/// The seconds until a moment, as in `45s`. Something that lives has at least one left.
+/// The seconds until a moment, as in `45s`; less than one as in `0.3s`. Something that lives has some left.
 fn left(until: Timestamp, now: Timestamp) -> String {
-    format!("{}s", whole_seconds(until.since(now)).max(1))
+    match until.since(now) {
+        moment if moment < Duration::from_secs(1) => format!("{:.1}s", moment.as_secs_f64().max(0.1)),
+        longer => format!("{}s", whole_seconds(longer)),
+    }
 }
 
 /// Seconds, those that have begun too.

@@ -63,6 +63,23 @@ impl Render for BareValue {
     }
 }
 
+/// The answer of `read --raw`.
+pub struct RawText(pub Value);
+
+impl Render for RawText {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.raw(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        match self.0.to::<String>() {
+            Ok(text) => screen.verbatim(text)?,
+            Err(_) => screen.verbatim(self.0.as_str())?,
+        }
+        screen.gap()
+    }
+}
+
 /// The answer of `read` where nobody can see such a key. Scripts compare it with `null`.
 pub struct Missing;
 

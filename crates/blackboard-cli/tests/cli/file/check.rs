@@ -1,6 +1,6 @@
 use blackboard::Code;
 
-use crate::scratch::Scratch;
+use super::repository;
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -11,7 +11,7 @@ fn people_see_what_the_transcript_shows() {
 
 #[test]
 fn programs_learn_who_else_is_there() {
-    let scratch = Scratch::new();
+    let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--work", "The engine"]);
     scratch.json(["file", "reserve", "src/", "--note", "rewriting", "--ttl", "1h", "--session", "ivy"]);
     let free = scratch.json(["file", "check", "docs/cli.md", "README.md"]);

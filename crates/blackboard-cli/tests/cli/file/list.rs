@@ -1,4 +1,4 @@
-use crate::scratch::Scratch;
+use super::repository;
 use crate::shapes::{RESERVATION, is_list};
 use crate::transcript;
 
@@ -9,7 +9,7 @@ fn people_see_what_the_transcript_shows() {
 
 #[test]
 fn programs_get_a_list_of_reservations() {
-    let scratch = Scratch::new();
+    let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["file", "reserve", "src/", "docs/", "--shared", "--ttl", "1h", "--session", "ivy"]);
     let reserved = scratch.json(["file", "list"]);

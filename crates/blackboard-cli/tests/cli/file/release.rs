@@ -1,4 +1,4 @@
-use crate::scratch::Scratch;
+use super::repository;
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -9,7 +9,7 @@ fn people_see_what_the_transcript_shows() {
 
 #[test]
 fn programs_learn_what_was_given_back() {
-    let scratch = Scratch::new();
+    let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["file", "reserve", "src/", "docs/", "--session", "ivy"]);
     let released = scratch.json(["file", "release", "src/", "tests/", "--session", "ivy"]);

@@ -2,6 +2,7 @@ use std::fs;
 
 use blackboard::Code;
 
+use super::repository;
 use crate::scratch::{Output, Scratch};
 use crate::shapes::{RESERVATION, is_object};
 use crate::transcript;
@@ -13,7 +14,7 @@ fn people_see_what_the_transcript_shows() {
 
 #[test]
 fn programs_get_what_is_reserved() {
-    let scratch = Scratch::new();
+    let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
     let call = ["file", "reserve", "src/", "docs/*.md", "--note", "rewriting", "--session", "ivy"];
@@ -95,4 +96,20 @@ fn another_worktree_is_told_and_is_not_in_the_way() {
         checked.stdout.starts_with("Free.\nIn another worktree: Ivy has reserved src/** in "),
         "{checked:?}"
     );
+}
+
+#[test]
+fn outside_of_a_repository_a_file_is_the_same_from_everywhere() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.path().join("work/src")).unwrap();
+    for hint in ["ivy", "oak"] {
+        scratch.json(["agent", "register", "--name", hint, "--session-hint", hint]);
+    }
+    run_in(&scratch, "work", &["file", "reserve", "src/**", "--session", "ivy"]).success();
+    for (directory, path) in [("work/src", "a.rs"), ("work", "src/a.rs"), ("", "work/src/a.rs")] {
+        for verb in ["check", "reserve"] {
+            let call = ["file", verb, path, "--session", "oak", "--json"];
+            run_in(&scratch, directory, &call).refused(Code::Held);
+        }
+    }
 }

@@ -89,12 +89,14 @@ fn what_is_not_understood_is_named() {
         (r#"{"compare":[{"key":"a","exist":true}]}"#, "unknown field `exist`"),
         (r#"{"compare":[{"key":"a"}]}"#, "\"a\" needs exactly one of"),
         (r#"{"compare":[{"key":"a","exists":true,"version":1}]}"#, "\"a\" needs exactly one of"),
-        (r#"{"then":[{"wirte":{"key":"a","value":1}}]}"#, "unknown variant `wirte`"),
+        (r#"{"then":[{"wirte":{"key":"a","value":1}}]}"#, "unknown field `wirte`"),
         (r#"{"then":[{"write":{"key":"a"}}]}"#, "missing field `value`"),
         (r#"{"then":[{"write":{"key":"a","value":1,"tag":["x"]}}]}"#, "unknown field `tag`"),
         (r#"{"then":[{"write":{"key":"a","value":1,"metadata":[1]}}]}"#, "metadata"),
         (r#"{"then":[{"delete":{"key":"a","value":1}}]}"#, "unknown field `value`"),
-        (r#"{"then":[{"delete":{"key":"a"},"read":{"key":"a"}}]}"#, "expected"),
+        (r#"{"then":[{"delete":{"key":"a"},"read":{"key":"a"}}]}"#, "exactly one of write, delete, read"),
+        (r#"{"then":[{}]}"#, "exactly one of write, delete, read"),
+        (r#"{"compare":[{"key":"a","revision":-1}]}"#, "from 0 on"),
         (r#"{"then":[]} {"then":[]}"#, "trailing characters"),
     ] {
         let message = refused(text);
