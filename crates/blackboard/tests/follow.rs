@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-use std::path::PathBuf;
+mod board_file;
+
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,8 @@ use blackboard::entry::{Value, WaitFor, Write};
 use blackboard::event::{Start, Subscribe, Subscription};
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
-use tempfile::TempDir;
+
+use self::board_file::BoardFile;
 
 /// So long that a test has failed if it is over.
 const LONG: Duration = Duration::from_mins(2);
@@ -18,28 +20,10 @@ const LONG: Duration = Duration::from_mins(2);
 /// Who has slept longer than this was not woken, but woke by itself.
 const NOT_WOKEN: Duration = Duration::from_millis(200);
 
-struct Scratch {
-    directory: TempDir,
-}
-
-impl Scratch {
-    fn new() -> Scratch {
-        Scratch { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("local.db")
-    }
-
-    /// A board with connections of its own, as another process would have.
-    fn board(&self) -> Board {
-        Board::open(&self.path()).unwrap()
-    }
-
-    fn cursor(&self) -> i64 {
-        let connection = Connection::open(self.path()).unwrap();
-        connection.query_row("SELECT revision FROM cursors WHERE owner = ''", [], |row| row.get(0)).unwrap()
-    }
+/// Where the only named cursor stands.
+fn cursor(file: &BoardFile) -> i64 {
+    let connection = Connection::open(file.path()).unwrap();
+    connection.query_row("SELECT revision FROM cursors WHERE owner = ''", [], |row| row.get(0)).unwrap()
 }
 
 fn write(board: &Board, number: u32) -> Revision {
@@ -54,8 +38,8 @@ fn mirror(board: &Board) -> Subscription {
 #[test]
 fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_slept_through() {
     const ROUNDS: u32 = 10_000;
-    let scratch = Scratch::new();
-    let (board, others) = (scratch.board(), scratch.board());
+    let file = BoardFile::new();
+    let (board, others) = (file.board(), file.board());
     let (start, started) = mpsc::sync_channel(0);
     let (mut seen, mut not_woken) = (None, 0);
     std::thread::scope(|scope| {
@@ -85,37 +69,37 @@ fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_s
 
 #[test]
 fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
-    let scratch = Scratch::new();
-    let board = scratch.board();
+    let file = BoardFile::new();
+    let board = file.board();
     let mut subscription = mirror(&board);
     write(&board, 1);
     let first = subscription.next_batch(LONG).unwrap().unwrap();
     write(&board, 2);
-    let busy = Connection::open(scratch.path()).unwrap();
+    let busy = Connection::open(file.path()).unwrap();
     busy.execute_batch("BEGIN IMMEDIATE").unwrap();
     subscription.acknowledge(first.last).unwrap();
-    assert_eq!(scratch.cursor(), 0, "somebody else is writing, and nobody waits for that");
+    assert_eq!(cursor(&file), 0, "somebody else is writing, and nobody waits for that");
     std::thread::scope(|scope| {
         scope.spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
             busy.execute_batch("ROLLBACK").unwrap();
         });
         let second = subscription.next_batch(LONG).unwrap().unwrap();
-        assert_eq!((second.last.get(), scratch.cursor()), (2, 1), "now one batch at most comes again");
+        assert_eq!((second.last.get(), cursor(&file)), (2, 1), "now one batch at most comes again");
     });
 }
 
 #[test]
 fn a_subscription_whose_caller_takes_its_time_keeps_nobody_from_folding_the_log_back() {
-    let scratch = Scratch::new();
-    let (board, others) = (scratch.board(), scratch.board());
+    let file = BoardFile::new();
+    let (board, others) = (file.board(), file.board());
     let mut subscription = mirror(&board);
     for number in 0..100 {
         write(&others, number);
     }
     // It has a batch in its hands, and has handed out one event of it.
     assert_eq!(subscription.next().unwrap().unwrap().id.get(), 1);
-    let wal = scratch.directory.path().join("local.db-wal");
+    let wal = file.beside("-wal");
     for number in 100..400 {
         write(&others, number);
     }

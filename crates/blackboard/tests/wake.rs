@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-use std::path::{Path, PathBuf};
+mod board_file;
+
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
@@ -12,7 +14,8 @@ use blackboard::event::Since;
 use blackboard::work::Create;
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
-use tempfile::TempDir;
+
+use self::board_file::BoardFile;
 
 /// So long that a test has failed if it is over.
 const LONG: Duration = Duration::from_mins(2);
@@ -25,29 +28,6 @@ const BOARD: &str = "BLACKBOARD_TEST_BOARD";
 
 /// How many commits it makes.
 const COMMITS: i64 = 100;
-
-struct Scratch {
-    directory: TempDir,
-}
-
-impl Scratch {
-    fn new() -> Scratch {
-        Scratch { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("local.db")
-    }
-
-    /// A board with connections of its own, as another process would have.
-    fn board(&self) -> Board {
-        Board::open(&self.path()).unwrap()
-    }
-
-    fn beside(&self, ending: &str) -> PathBuf {
-        self.directory.path().join(format!("local.db{ending}"))
-    }
-}
 
 /// One session that tells of its progress: one event each time.
 struct Teller {
@@ -84,9 +64,9 @@ fn wait(board: &Board, seen: &mut Revision) -> bool {
 #[test]
 fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through() {
     const ROUNDS: u32 = 10_000;
-    let scratch = Scratch::new();
-    let board = scratch.board();
-    let teller = Teller::new(scratch.board());
+    let file = BoardFile::new();
+    let board = file.board();
+    let teller = Teller::new(file.board());
     let mut seen = revision(&board);
     let (start, started) = mpsc::sync_channel(0);
     let mut not_woken = 0;
@@ -115,8 +95,8 @@ fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through(
 #[test]
 fn two_who_answer_each_other_wake_each_other_every_time() {
     const ROUNDS: u32 = 1_000;
-    let scratch = Scratch::new();
-    let (caller, answerer) = (Teller::new(scratch.board()), Teller::new(scratch.board()));
+    let file = BoardFile::new();
+    let (caller, answerer) = (Teller::new(file.board()), Teller::new(file.board()));
     let began = revision(&caller.board);
     let last = Revision::new(began.get() + 2 * i64::from(ROUNDS));
     std::thread::scope(|scope| {
@@ -163,15 +143,15 @@ fn start_writer(path: &Path) -> Child {
 
 #[test]
 fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
-    let scratch = Scratch::new();
-    drop(scratch.board());
+    let file = BoardFile::new();
+    drop(file.board());
     let ready = Barrier::new(201);
     std::thread::scope(|scope| {
-        let (scratch, ready) = (&scratch, &ready);
+        let (file, ready) = (&file, &ready);
         let mut following = Vec::new();
         for _ in 0..50 {
             // Some of them share a handle, as they do in a program that serves many.
-            let shared = scratch.board();
+            let shared = file.board();
             following.extend((0..4).map(|_| {
                 let board = shared.clone();
                 scope.spawn(move || {
@@ -190,7 +170,7 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
             }));
         }
         ready.wait();
-        let mut writer = start_writer(&scratch.path());
+        let mut writer = start_writer(&file.path());
         for following in following {
             let ids = following.join().unwrap();
             assert_eq!(ids, (1..=COMMITS).collect::<Vec<_>>(), "each once, in order");
@@ -201,11 +181,11 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
 
 #[test]
 fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
-    let scratch = Scratch::new();
-    let board = scratch.board();
-    let before = Teller::new(scratch.board()).tell();
+    let file = BoardFile::new();
+    let board = file.board();
+    let before = Teller::new(file.board()).tell();
     // As a writer does that is killed between its commit and the wake-up.
-    let writer = Connection::open(scratch.path()).unwrap();
+    let writer = Connection::open(file.path()).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(before, LONG).unwrap());
         std::thread::sleep(Duration::from_millis(20));
@@ -222,8 +202,8 @@ fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
 
 #[test]
 fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
-    let scratch = Scratch::new();
-    let (board, others) = (scratch.board(), scratch.board());
+    let file = BoardFile::new();
+    let (board, others) = (file.board(), file.board());
     let last = Revision::new(300);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -237,7 +217,7 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
         }
         // Nobody but the one who waits has the board open, and for the moments of his looks alone.
         let began = Instant::now();
-        while std::fs::metadata(scratch.beside("-wal")).unwrap().len() > 0 {
+        while std::fs::metadata(file.beside("-wal")).unwrap().len() > 0 {
             assert!(began.elapsed() < LONG, "somebody holds on to a state of the board");
             others.settle();
             std::thread::yield_now();
@@ -250,10 +230,10 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
 #[cfg(target_os = "linux")]
 #[test]
 fn nobody_is_woken_by_what_has_no_events() {
-    let scratch = Scratch::new();
-    let board = scratch.board();
-    let teller = Teller::new(scratch.board());
-    let word = || std::fs::read(scratch.beside("-wake")).ok();
+    let file = BoardFile::new();
+    let board = file.board();
+    let teller = Teller::new(file.board());
+    let word = || std::fs::read(file.beside("-wake")).ok();
     let seen = teller.tell();
     assert_eq!(word(), None, "nobody has waited yet");
     board.wait(seen, Duration::from_millis(1)).unwrap();
@@ -262,7 +242,7 @@ fn nobody_is_woken_by_what_has_no_events() {
     assert_eq!(after_event[..4], u32::try_from(told.get()).unwrap().to_ne_bytes());
     teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();
     assert_eq!(revision(&board), told);
-    std::fs::write(scratch.beside("-wake"), [0; 4096]).unwrap();
+    std::fs::write(file.beside("-wake"), [0; 4096]).unwrap();
     teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();
     assert_eq!(word().unwrap(), [0; 4096], "it is not touched");
 }
