@@ -4,12 +4,14 @@
 
 mod board_file;
 
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use blackboard::clock::SystemClock;
 use blackboard::entry::{Value, WaitFor, Write};
 use blackboard::event::{Start, Subscribe, Subscription};
-use blackboard::{Board, Revision};
+use blackboard::store::{Changes, Commit, Committed, Memory, Store, Tx, Wanted};
+use blackboard::{Board, Code, Fault, Result, Revision};
 use rusqlite::Connection;
 
 use self::board_file::BoardFile;
@@ -87,6 +89,86 @@ fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
         let second = subscription.next_batch(LONG).unwrap().unwrap();
         assert_eq!((second.last.get(), cursor(&file)), (2, 1), "now one batch at most comes again");
     });
+}
+
+/// A store on which cursors can't be moved as long as there is an error.
+struct Stuck {
+    store: Memory,
+    error: Mutex<Option<Code>>,
+}
+
+impl Stuck {
+    fn board() -> (Arc<Stuck>, Board) {
+        let clock = Arc::new(SystemClock);
+        let stuck = Arc::new(Stuck { store: Memory::new(clock.clone()), error: Mutex::default() });
+        (stuck.clone(), Board::on(stuck, clock))
+    }
+
+    fn fail_with(&self, error: Option<Code>) {
+        *self.error.lock().unwrap() = error;
+    }
+}
+
+impl Store for Stuck {
+    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.store.read(wanted, f)
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        match *self.error.lock().unwrap() {
+            Some(code) if commit.name == "advance cursor" => Err(Fault::new(code, "not now").into()),
+            _ => self.store.commit(commit, f),
+        }
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.store.wait(after, timeout)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.store.size()
+    }
+}
+
+#[test]
+fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
+    let (stuck, board) = Stuck::board();
+    let mut subscription = mirror(&board);
+    write(&board, 1);
+    let first = subscription.next_batch(LONG).unwrap().unwrap();
+    write(&board, 2);
+    stuck.fail_with(Some(Code::Io));
+    assert_eq!(subscription.acknowledge(first.last).unwrap_err().code(), Code::Io);
+    for _ in 0..2 {
+        assert_eq!(subscription.next_batch(LONG).unwrap_err().code(), Code::Io);
+    }
+    stuck.fail_with(None);
+    write(&board, 3);
+    let rest = subscription.next_batch(LONG).unwrap().unwrap();
+    let ids: Vec<_> = rest.events.iter().map(|event| event.id.get()).collect();
+    assert_eq!(ids, [2, 3]);
+}
+
+#[test]
+fn more_is_not_handed_out_as_long_as_the_cursor_is_not_stored() {
+    let (stuck, board) = Stuck::board();
+    let mut subscription = mirror(&board);
+    write(&board, 1);
+    let first = subscription.next_batch(LONG).unwrap().unwrap();
+    write(&board, 2);
+    stuck.fail_with(Some(Code::Busy));
+    subscription.acknowledge(first.last).unwrap();
+    for _ in 0..2 {
+        assert_eq!(subscription.next_batch(LONG).unwrap_err().code(), Code::Busy);
+    }
+    assert_eq!(mirror(&board).next().unwrap().unwrap().id.get(), 1, "who is killed sees one batch again");
+    stuck.fail_with(None);
+    assert_eq!(subscription.next_batch(LONG).unwrap().unwrap().last.get(), 2);
+    assert_eq!(mirror(&board).next().unwrap().unwrap().id.get(), 2);
 }
 
 #[test]

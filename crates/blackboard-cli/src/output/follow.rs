@@ -67,6 +67,8 @@ impl Followed {
                 Ok(None) if left.is_some_and(|left| left.is_zero()) || has_left() => break,
                 Ok(None) => {}
                 Err(error) if error.code() == Code::Compacted => show(Next::Compacted(&error))?,
+                // Others have been writing for so long that the cursor could not be stored. Nothing is lost by that.
+                Err(error) if error.code() == Code::Busy && left.is_none_or(|left| !left.is_zero()) => {}
                 Err(error) => return Err(error.into()),
             }
             // What expires and who dies is to be seen while it happens, also if nobody else does anything.

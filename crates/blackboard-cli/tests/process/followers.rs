@@ -27,6 +27,12 @@ const WAL_LIMIT: u64 = 2 * 1024 * 1024;
 /// Who has waited longer than this was not woken, but woke by itself.
 const NOT_WOKEN: Duration = Duration::from_millis(200);
 
+/// A commit as the program makes it, but for the wake-up.
+const ANOTHER_EVENT: &str =
+    "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
+     SELECT id + 1, timestamp, 'work_created', 'x', 'work_item', summary, id + 1
+     FROM events ORDER BY id DESC LIMIT 1";
+
 fn follow(board: &TestBoard, arguments: &[&str]) -> Child {
     let call = ["observe", "--follow", "--json"].iter().chain(arguments);
     board.command(call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -171,6 +177,38 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
 }
 
 #[test]
+fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be_stored() {
+    let board = TestBoard::new();
+    written(&board.library(), "first", 0);
+    let mut follower = follow(&board, &["--cursor", "mirror"]);
+    wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
+    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    let writer = board.sql();
+    // Nobody wakes it, so that the writer is mostly at work again before it looks.
+    let commit_and_write_on = || {
+        writer.execute_batch(ANOTHER_EVENT).unwrap();
+        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    };
+    commit_and_write_on();
+    let mut shown = id_of(&next_line(&mut lines));
+    while cursor(&board) == shown {
+        writer.execute_batch("ROLLBACK").unwrap();
+        commit_and_write_on();
+        shown = id_of(&next_line(&mut lines));
+    }
+    writer.execute_batch("ROLLBACK").unwrap();
+    commit_and_write_on();
+    // Longer than a writer waits for others.
+    thread::sleep(Duration::from_secs(6));
+    assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
+    writer.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(id_of(&next_line(&mut lines)), shown + 1);
+    assert!(cursor(&board) >= shown, "one batch at most comes again");
+    kill(follower.id());
+    follower.wait().unwrap();
+}
+
+#[test]
 fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_small() {
     let seconds = size(2, 60) as u64;
     let board = TestBoard::new();
@@ -286,12 +324,8 @@ fn what_a_writer_commits_that_dies_before_it_wakes_anybody_is_heard_all_the_same
     let mut lines = BufReader::new(follower.stdout.take().unwrap());
     assert_eq!(id_of(&next_line(&mut lines)), 1);
     for id in 2..=5 {
-        // A commit as the program makes it, by somebody who is gone before the wake-up.
-        board.tamper(
-            "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
-             SELECT id + 1, timestamp, 'work_created', 'x', 'work_item', summary, id + 1
-             FROM events ORDER BY id DESC LIMIT 1",
-        );
+        // By somebody who is gone before the wake-up.
+        board.tamper(ANOTHER_EVENT);
         assert_eq!(id_of(&next_line(&mut lines)), id);
     }
     kill(follower.id());

@@ -5,7 +5,8 @@
 //! delays nobody and loses nothing; it reads on from where it is.
 //!
 //! With a named cursor that place is stored on the board. It is stored once what was handed out is done with, that is
-//! when more is asked for: whoever is killed sees its last batch again, and never misses one.
+//! when more is asked for, and nothing more is handed out before that has succeeded: whoever is killed sees its last batch
+//! again, no more than that, and never misses one.
 //!
 //! A subscription changes nothing else on the board. In particular it does not sweep: entries that expire and agents that
 //! die are told of when somebody does, as every command does ([`Board::sweep_in_passing`]).
@@ -86,7 +87,8 @@ impl Start {
 /// The log as it goes on: an iterator that waits for the next event.
 ///
 /// If events were pruned that it had not read, it says so once by an error of the code `compacted`, and goes on with the
-/// oldest that is kept. After any other error the next call tries again.
+/// oldest that is kept. After any other error the next call tries again, and nothing is lost: `busy` says that a named
+/// cursor could not be stored because others were writing all the time.
 ///
 /// ```
 /// use blackboard::Board;
@@ -143,7 +145,7 @@ impl Durable {
 pub struct StopHandle(Arc<AtomicBool>);
 
 impl StopHandle {
-    /// The subscription ends, in less than a quarter of a second.
+    /// The subscription ends, in less than a quarter of a second; later if it waits for other writers to store a cursor.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -296,12 +298,13 @@ impl Subscription {
             if self.stop.is_stopped() {
                 return Ok(None);
             }
+            let before = self.position;
             let (batch, complete) =
                 self.read().inspect_err(|error| self.failed = error.code() != Code::Compacted)?;
             if let Some(batch) = batch {
                 // Under many writers a look may not have been enough. Now it has to be stored: what is seen twice is
-                // one batch at most.
-                self.store(Patience::Wait)?;
+                // one batch at most. If it can't be, this batch is read again.
+                self.store(Patience::Wait).inspect_err(|_| self.position = before)?;
                 self.handed = batch.last;
                 return Ok(Some(batch));
             }
@@ -384,9 +387,12 @@ impl Subscription {
                 cursor.stored_at = Instant::now();
                 Ok(())
             }
-            // It is tried again later.
-            Err(error) if error.code() == Code::Busy => Ok(()),
-            Err(error) => Err(error),
+            // It is tried again later, and before the next batch with patience.
+            Err(error) if error.code() == Code::Busy && patience == Patience::Never => Ok(()),
+            Err(error) => {
+                self.failed = true;
+                Err(error)
+            }
         }
     }
 }
