@@ -119,6 +119,8 @@ pub struct Subscription {
     reading: Option<Revision>,
     /// Whether the last try failed.
     failed: bool,
+    /// Whether the last look came to the end of the log.
+    caught_up: bool,
     batch_size: usize,
 }
 
@@ -201,6 +203,7 @@ impl Board {
             ready: VecDeque::new(),
             reading: None,
             failed: false,
+            caught_up: false,
             batch_size: BATCH,
         })
     }
@@ -232,6 +235,28 @@ impl Subscription {
     /// From now on reads about so many events at once, at most; 1,000 if it is not said.
     pub fn set_batch_size(&mut self, events: usize) {
         self.batch_size = events.clamp(1, BATCH);
+    }
+
+    /// Whether the last look came to the end of the log. If not, that there was no event within a time only means that
+    /// none was found in it so far: a filter may have to go through much that it does not want.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use blackboard::{Board, event::{Filter, Subscribe}};
+    ///
+    /// let wanted = Subscribe { filters: vec![Filter::of_keys("task:*")], ..Subscribe::default() };
+    /// let mut subscription = Board::memory().subscribe(&wanted)?;
+    /// // All that is there now, however long that takes.
+    /// while !subscription.has_caught_up() {
+    ///     if let Some(batch) = subscription.next_batch(Duration::ZERO)? {
+    ///         println!("{} events", batch.events.len());
+    ///         subscription.acknowledge(batch.last)?;
+    ///     }
+    /// }
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn has_caught_up(&self) -> bool {
+        self.caught_up
     }
 
     /// The next event; `None` if none came within this time, or if the subscription was stopped.
@@ -306,9 +331,15 @@ impl Subscription {
                 // one batch at most. If it can't be, this batch is read again.
                 self.store(Patience::Wait).inspect_err(|_| self.position = before)?;
                 self.handed = batch.last;
+                self.caught_up = complete;
                 return Ok(Some(batch));
             }
+            self.caught_up = complete;
             if !complete {
+                if left().is_zero() {
+                    self.keep_up()?;
+                    return Ok(None);
+                }
                 continue;
             }
             self.keep_up()?;
