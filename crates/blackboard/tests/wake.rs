@@ -6,7 +6,7 @@ mod board_file;
 
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::{Barrier, mpsc};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use blackboard::agent::{Beat, Register};
@@ -19,9 +19,6 @@ use self::board_file::BoardFile;
 
 /// So long that a test has failed if it is over.
 const LONG: Duration = Duration::from_mins(2);
-
-/// Who has slept longer than this was not woken, but woke by itself.
-const NOT_WOKEN: Duration = Duration::from_millis(200);
 
 /// Where a writer that is a process of its own finds the board.
 const BOARD: &str = "BLACKBOARD_TEST_BOARD";
@@ -51,73 +48,11 @@ fn revision(board: &Board) -> Revision {
     board.wait(Revision::ZERO, Duration::ZERO).unwrap()
 }
 
-/// Waits for what comes after `seen`, and says whether that took so long that nobody can have woken the waiter.
-fn wait(board: &Board, seen: &mut Revision) -> bool {
-    let began = Instant::now();
+/// Waits for what comes after `seen`.
+fn wait(board: &Board, seen: &mut Revision) {
     let now = board.wait(*seen, LONG).unwrap();
     assert!(now > *seen, "the time is over");
     *seen = now;
-    began.elapsed() > NOT_WOKEN
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through() {
-    const ROUNDS: u32 = 10_000;
-    let file = BoardFile::new();
-    let board = file.board();
-    let teller = Teller::new(file.board());
-    let mut seen = revision(&board);
-    let (start, started) = mpsc::sync_channel(0);
-    let mut not_woken = 0;
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            for () in started {
-                teller.tell();
-            }
-        });
-        for round in 0..ROUNDS {
-            start.send(()).unwrap();
-            // So that the commit comes before, during and after every step of falling asleep.
-            let later = Instant::now() + Duration::from_micros(u64::from(round % 500));
-            while Instant::now() < later {
-                std::hint::spin_loop();
-            }
-            not_woken += u32::from(wait(&board, &mut seen));
-            // A machine that has much else to do wakes late.
-            assert!(not_woken < ROUNDS / 100, "{not_woken} of {round} waits were not woken");
-        }
-        drop(start);
-    });
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn two_who_answer_each_other_wake_each_other_every_time() {
-    const ROUNDS: u32 = 1_000;
-    let file = BoardFile::new();
-    let (caller, answerer) = (Teller::new(file.board()), Teller::new(file.board()));
-    let began = revision(&caller.board);
-    let last = Revision::new(began.get() + 2 * i64::from(ROUNDS));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut seen = began;
-            while seen < last {
-                wait(&answerer.board, &mut seen);
-                seen = answerer.tell();
-            }
-        });
-        let mut not_woken = 0;
-        for round in 0..ROUNDS {
-            let mut seen = caller.tell();
-            not_woken += u32::from(wait(&caller.board, &mut seen));
-            if not_woken > ROUNDS / 100 {
-                // The other one goes on until there is nothing more to come.
-                while caller.tell() < last {}
-                panic!("{not_woken} of {round} answers were not woken for");
-            }
-        }
-    });
 }
 
 /// Not a test: the writer of the next one, in a process of its own.

@@ -24,8 +24,9 @@ const BATCH: usize = 1000;
 /// The most bytes that the write-ahead log may have.
 const WAL_LIMIT: u64 = 2 * 1024 * 1024;
 
-/// Who has waited longer than this was not woken, but woke by itself.
-const NOT_WOKEN: Duration = Duration::from_millis(200);
+/// Who has waited longer than this was hardly woken. A follower that nobody wakes looks every 200 ms, and so half of what
+/// it hears takes longer than this.
+const NOT_WOKEN: Duration = Duration::from_millis(100);
 
 /// A commit as the program makes it, but for the wake-up.
 const ANOTHER_EVENT: &str =
@@ -294,7 +295,7 @@ fn a_follower_is_woken_by_every_write() {
         progress("followers, writes", round + 1, rounds);
     }
     println!("followers: {not_woken} of {rounds} writes were not heard at once");
-    // A machine that has much else to do wakes late.
+    // A machine that has much else to do wakes late. That not even one is lost is tested where no time has to tell.
     assert!(not_woken <= rounds / 20, "{not_woken} of {rounds} writes woke nobody");
     kill(follower.id());
     follower.wait().unwrap();
