@@ -39,9 +39,6 @@ const FAR_BEHIND: u64 = 500;
 /// How long it may.
 const LONG_BEHIND: Duration = Duration::from_secs(5);
 
-/// Whose the named cursors are: nobody's, so that no name can be mistaken for a reader of a session.
-const NOBODY: &str = "";
-
 /// What to follow, and from where.
 #[derive(Clone, Debug, Default)]
 pub struct Subscribe {
@@ -59,7 +56,8 @@ pub enum Start {
     Now,
     /// After this revision, such as that of a [snapshot](crate::entry::Snapshot).
     Revision(Revision),
-    /// Where the cursor of this name stands.
+    /// Where the cursor of this name stands. One that was not moved for as long as events are kept, and had not read
+    /// events that are pruned, is forgotten and starts anew.
     Cursor {
         /// The name.
         name: String,
@@ -185,7 +183,7 @@ impl Board {
             Start::Revision(revision) => (self.not_ahead(*revision)?, None),
             Start::Cursor { name, new_after } => {
                 let position = self.cursor_or_new(name, *new_after)?;
-                (position, Some(Durable::new(NOBODY, name, position)))
+                (position, Some(Durable::new(Cursor::OWNERLESS, name, position)))
             }
             Start::Session { session, reader, moves } => {
                 let (position, _) = self.read(&[], |tx| place_of(tx, session, reader))?;
@@ -216,13 +214,13 @@ impl Board {
     /// Where a named cursor stands. A new one is stored at once: what happens before it is first moved is not missed.
     fn cursor_or_new(&self, name: &str, new_after: Option<Revision>) -> Result<Revision> {
         check_id("cursor", name)?;
-        let key = Key::Cursor(NOBODY.to_owned(), name.to_owned());
+        let key = Key::Cursor(Cursor::OWNERLESS.to_owned(), name.to_owned());
         let (known, current) = self.read(&[], |tx| Ok((tx.row::<Cursor>(&key)?, tx.revision()?)))?;
         if let Some(known) = known {
             return self.not_ahead(known.revision);
         }
         let start = self.not_ahead(new_after.unwrap_or(current))?;
-        self.events().advance_patiently(Patience::Wait, NOBODY, name, start)
+        self.events().advance_patiently(Patience::Wait, Cursor::OWNERLESS, name, start)
     }
 }
 
