@@ -134,7 +134,7 @@ impl Observe {
                 (board, None) => (board, Since::Moment(parse_since("24h", now)?)),
             },
         };
-        let observation = board.events().observe_some(&since, &filters)?;
+        let observation = board.events().observe_filtered(&since, &filters)?;
         let reading = match since {
             Since::Cursor { .. } if !self.peek && filters.is_empty() => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,

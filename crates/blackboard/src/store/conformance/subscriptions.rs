@@ -185,7 +185,7 @@ fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fix
         let observation = fixture
             .board
             .events()
-            .observe_some(&crate::event::Since::Revision(Revision::ZERO), &[wanted])
+            .observe_filtered(&crate::event::Since::Revision(Revision::ZERO), &[wanted])
             .unwrap();
         let batch = fixture.board.events().next(&observation, Revision::ZERO, 100).unwrap();
         assert_eq!(batch.map(|batch| batch.events).unwrap_or_default(), events);
