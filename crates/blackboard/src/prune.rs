@@ -86,11 +86,14 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn prune(&self) -> Result<Pruned> {
-        // The search for agents takes no lock; each one that was found is looked at again under it.
-        let ended = self.read(&[Wanted::Row(KEY)], |tx| {
-            if is_due(tx)? { self.agents_to_forget(tx).map(Some) } else { Ok(None) }
+        // The search for agents and cursors takes no lock; each one that was found is looked at again under it.
+        let found = self.read(&[Wanted::Row(KEY)], |tx| {
+            if !is_due(tx)? {
+                return Ok(None);
+            }
+            Ok(Some((self.agents_to_forget(tx)?, self.cursors_to_forget(tx)?)))
         })?;
-        let Some(ended) = ended else { return Ok(Pruned::default()) };
+        let Some((ended, abandoned)) = found else { return Ok(Pruned::default()) };
         self.try_commit("prune", &[Wanted::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok((Changes::new(), Pruned::default()));
@@ -108,6 +111,7 @@ impl Board {
                     pruned.more = true;
                 }
             }
+            self.prune_cursors(tx, &abandoned, &mut changes, &mut pruned)?;
             prune_operations(tx, &mut changes, &mut pruned)?;
             if !pruned.more {
                 let due = PruneMark { due_at: tx.now().plus(REST) };
@@ -170,6 +174,38 @@ impl Board {
             }
         }
         Ok(due)
+    }
+
+    /// Named cursors that are due, as many as go at once.
+    fn cursors_to_forget(&self, tx: &dyn Tx) -> Result<Vec<Key>> {
+        let floor = tx.floor()?;
+        let named = tx.rows::<Cursor>(&Range::cursors_of(Cursor::OWNERLESS))?;
+        let due = named.into_iter().filter(|cursor| self.is_abandoned(cursor, floor, tx.now()));
+        Ok(due.map(|cursor| Key::Cursor(cursor.owner, cursor.reader)).take(BATCH).collect())
+    }
+
+    /// Whether nobody comes back to a cursor any more: it has not moved for so long that events would have gone in the
+    /// meantime, and some that it had not read did go.
+    fn is_abandoned(&self, cursor: &Cursor, floor: Revision, now: Timestamp) -> bool {
+        cursor.revision < floor && now.since(cursor.updated_at) >= self.settings().keep_events
+    }
+
+    fn prune_cursors(
+        &self,
+        tx: &dyn Tx,
+        due: &[Key],
+        changes: &mut Changes,
+        pruned: &mut Pruned,
+    ) -> Result<()> {
+        let floor = tx.floor()?;
+        for key in due {
+            let cursor = tx.row::<Cursor>(key)?;
+            if cursor.is_some_and(|cursor| self.is_abandoned(&cursor, floor, tx.now())) {
+                changes.remove(key.clone());
+            }
+        }
+        pruned.more |= due.len() == BATCH;
+        Ok(())
     }
 
     /// Whether an agent ended long enough ago.

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-use std::path::{Path, PathBuf};
+mod board_file;
+
+use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::{Barrier, mpsc};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use blackboard::agent::{Beat, Register};
@@ -12,42 +14,17 @@ use blackboard::event::Since;
 use blackboard::work::Create;
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
-use tempfile::TempDir;
+
+use self::board_file::BoardFile;
 
 /// So long that a test has failed if it is over.
 const LONG: Duration = Duration::from_mins(2);
-
-/// Who has slept longer than this was not woken, but woke by itself.
-const NOT_WOKEN: Duration = Duration::from_millis(200);
 
 /// Where a writer that is a process of its own finds the board.
 const BOARD: &str = "BLACKBOARD_TEST_BOARD";
 
 /// How many commits it makes.
 const COMMITS: i64 = 100;
-
-struct Scratch {
-    directory: TempDir,
-}
-
-impl Scratch {
-    fn new() -> Scratch {
-        Scratch { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("local.db")
-    }
-
-    /// A board with connections of its own, as another process would have.
-    fn board(&self) -> Board {
-        Board::open(&self.path()).unwrap()
-    }
-
-    fn beside(&self, ending: &str) -> PathBuf {
-        self.directory.path().join(format!("local.db{ending}"))
-    }
-}
 
 /// One session that tells of its progress: one event each time.
 struct Teller {
@@ -71,73 +48,11 @@ fn revision(board: &Board) -> Revision {
     board.wait(Revision::ZERO, Duration::ZERO).unwrap()
 }
 
-/// Waits for what comes after `seen`, and says whether that took so long that nobody can have woken the waiter.
-fn wait(board: &Board, seen: &mut Revision) -> bool {
-    let began = Instant::now();
+/// Waits for what comes after `seen`.
+fn wait(board: &Board, seen: &mut Revision) {
     let now = board.wait(*seen, LONG).unwrap();
     assert!(now > *seen, "the time is over");
     *seen = now;
-    began.elapsed() > NOT_WOKEN
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through() {
-    const ROUNDS: u32 = 10_000;
-    let scratch = Scratch::new();
-    let board = scratch.board();
-    let teller = Teller::new(scratch.board());
-    let mut seen = revision(&board);
-    let (start, started) = mpsc::sync_channel(0);
-    let mut not_woken = 0;
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            for () in started {
-                teller.tell();
-            }
-        });
-        for round in 0..ROUNDS {
-            start.send(()).unwrap();
-            // So that the commit comes before, during and after every step of falling asleep.
-            let later = Instant::now() + Duration::from_micros(u64::from(round % 500));
-            while Instant::now() < later {
-                std::hint::spin_loop();
-            }
-            not_woken += u32::from(wait(&board, &mut seen));
-            // A machine that has much else to do wakes late.
-            assert!(not_woken < ROUNDS / 100, "{not_woken} of {round} waits were not woken");
-        }
-        drop(start);
-    });
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn two_who_answer_each_other_wake_each_other_every_time() {
-    const ROUNDS: u32 = 1_000;
-    let scratch = Scratch::new();
-    let (caller, answerer) = (Teller::new(scratch.board()), Teller::new(scratch.board()));
-    let began = revision(&caller.board);
-    let last = Revision::new(began.get() + 2 * i64::from(ROUNDS));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut seen = began;
-            while seen < last {
-                wait(&answerer.board, &mut seen);
-                seen = answerer.tell();
-            }
-        });
-        let mut not_woken = 0;
-        for round in 0..ROUNDS {
-            let mut seen = caller.tell();
-            not_woken += u32::from(wait(&caller.board, &mut seen));
-            if not_woken > ROUNDS / 100 {
-                // The other one goes on until there is nothing more to come.
-                while caller.tell() < last {}
-                panic!("{not_woken} of {round} answers were not woken for");
-            }
-        }
-    });
 }
 
 /// Not a test: the writer of the next one, in a process of its own.
@@ -163,15 +78,15 @@ fn start_writer(path: &Path) -> Child {
 
 #[test]
 fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
-    let scratch = Scratch::new();
-    drop(scratch.board());
+    let file = BoardFile::new();
+    drop(file.board());
     let ready = Barrier::new(201);
     std::thread::scope(|scope| {
-        let (scratch, ready) = (&scratch, &ready);
+        let (file, ready) = (&file, &ready);
         let mut following = Vec::new();
         for _ in 0..50 {
             // Some of them share a handle, as they do in a program that serves many.
-            let shared = scratch.board();
+            let shared = file.board();
             following.extend((0..4).map(|_| {
                 let board = shared.clone();
                 scope.spawn(move || {
@@ -190,7 +105,7 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
             }));
         }
         ready.wait();
-        let mut writer = start_writer(&scratch.path());
+        let mut writer = start_writer(&file.path());
         for following in following {
             let ids = following.join().unwrap();
             assert_eq!(ids, (1..=COMMITS).collect::<Vec<_>>(), "each once, in order");
@@ -201,11 +116,11 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
 
 #[test]
 fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
-    let scratch = Scratch::new();
-    let board = scratch.board();
-    let before = Teller::new(scratch.board()).tell();
+    let file = BoardFile::new();
+    let board = file.board();
+    let before = Teller::new(file.board()).tell();
     // As a writer does that is killed between its commit and the wake-up.
-    let writer = Connection::open(scratch.path()).unwrap();
+    let writer = Connection::open(file.path()).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(before, LONG).unwrap());
         std::thread::sleep(Duration::from_millis(20));
@@ -222,8 +137,8 @@ fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
 
 #[test]
 fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
-    let scratch = Scratch::new();
-    let (board, others) = (scratch.board(), scratch.board());
+    let file = BoardFile::new();
+    let (board, others) = (file.board(), file.board());
     let last = Revision::new(300);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -237,7 +152,7 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
         }
         // Nobody but the one who waits has the board open, and for the moments of his looks alone.
         let began = Instant::now();
-        while std::fs::metadata(scratch.beside("-wal")).unwrap().len() > 0 {
+        while std::fs::metadata(file.beside("-wal")).unwrap().len() > 0 {
             assert!(began.elapsed() < LONG, "somebody holds on to a state of the board");
             others.settle();
             std::thread::yield_now();
@@ -250,10 +165,10 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
 #[cfg(target_os = "linux")]
 #[test]
 fn nobody_is_woken_by_what_has_no_events() {
-    let scratch = Scratch::new();
-    let board = scratch.board();
-    let teller = Teller::new(scratch.board());
-    let word = || std::fs::read(scratch.beside("-wake")).ok();
+    let file = BoardFile::new();
+    let board = file.board();
+    let teller = Teller::new(file.board());
+    let word = || std::fs::read(file.beside("-wake")).ok();
     let seen = teller.tell();
     assert_eq!(word(), None, "nobody has waited yet");
     board.wait(seen, Duration::from_millis(1)).unwrap();
@@ -262,7 +177,7 @@ fn nobody_is_woken_by_what_has_no_events() {
     assert_eq!(after_event[..4], u32::try_from(told.get()).unwrap().to_ne_bytes());
     teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();
     assert_eq!(revision(&board), told);
-    std::fs::write(scratch.beside("-wake"), [0; 4096]).unwrap();
+    std::fs::write(file.beside("-wake"), [0; 4096]).unwrap();
     teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();
     assert_eq!(word().unwrap(), [0; 4096], "it is not touched");
 }

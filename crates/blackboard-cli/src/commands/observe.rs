@@ -25,7 +25,8 @@ const READER: &str = "observe";
 /// With --follow it goes on and shows what happens as it happens; with --json that is one event a line. Without a session
 /// it starts now. --cursor keeps a place of its own in the log under a name, with or without filters, and a new one starts
 /// now or where --since or --after says: whoever is killed and started again sees at most its last batch twice, and misses
-/// nothing. If events were pruned that it had not shown, it says so and goes on.
+/// nothing. If events were pruned that it had not shown, it says so and goes on. A named cursor that was not
+/// moved for as long as events are kept, and has missed some since, is forgotten and starts anew.
 ///
 /// Of the filters all have to hold. --filter also takes write, create, update, delete, expire and clear. Keys and tags are
 /// those of one scope, the one that other commands use too, unless --scope or --all-scopes says otherwise; without --key
@@ -144,7 +145,7 @@ impl Observe {
                 (board, None) => (board, Since::Moment(parse_since("24h", now)?)),
             },
         };
-        let observation = board.events().observe_some(&since, &filters)?;
+        let observation = board.events().observe_filtered(&since, &filters)?;
         let reading = match since {
             Since::Cursor { .. } if !self.peek && filters.is_empty() => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,

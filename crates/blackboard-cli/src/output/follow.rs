@@ -64,9 +64,12 @@ impl Followed {
                     shown += batch.events.len();
                     subscription.acknowledge(batch.last)?;
                 }
-                Ok(None) if left.is_some_and(|left| left.is_zero()) || has_left() => break,
+                // What was there when the time was over is shown, however far one has to look for it.
+                Ok(None) if is_over(left) && subscription.has_caught_up() || has_left() => break,
                 Ok(None) => {}
                 Err(error) if error.code() == Code::Compacted => show(Next::Compacted(&error))?,
+                // Others have been writing for so long that the cursor could not be stored. Nothing is lost by that.
+                Err(error) if error.code() == Code::Busy && !is_over(left) => {}
                 Err(error) => return Err(error.into()),
             }
             // What expires and who dies is to be seen while it happens, also if nobody else does anything.
@@ -77,6 +80,10 @@ impl Followed {
         }
         Ok(())
     }
+}
+
+fn is_over(left: Option<Duration>) -> bool {
+    left.is_some_and(|left| left.is_zero())
 }
 
 impl Render for Followed {

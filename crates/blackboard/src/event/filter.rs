@@ -166,7 +166,7 @@ impl FromStr for EventKind {
 
 /// Filters that were checked and prepared: an event is wanted if one of them wants it, or if there is none.
 #[derive(Clone, Debug, Default)]
-pub struct Filters {
+pub(crate) struct Filters {
     filters: Arc<[Prepared]>,
     /// The types that an engine has to look for; all if empty.
     types: Vec<EventType>,
@@ -190,7 +190,7 @@ pub(super) type Names = RefCell<HashMap<String, Option<String>>>;
 
 impl Filters {
     /// Checks what the filters name.
-    pub fn new(filters: &[Filter]) -> Result<Filters> {
+    pub(crate) fn new(filters: &[Filter]) -> Result<Filters> {
         let all = filters.iter().any(|filter| filter.types.is_empty());
         let mut types: Vec<EventType> = Vec::new();
         for kind in filters.iter().filter(|_| !all).flat_map(|filter| &filter.types) {
@@ -208,7 +208,8 @@ impl Filters {
     }
 
     /// Whether nothing is left out.
-    pub fn want_everything(&self) -> bool {
+    #[cfg(test)]
+    fn want_everything(&self) -> bool {
         self.filters.is_empty()
     }
 

@@ -22,7 +22,8 @@ use std::fmt;
 use serde::Serialize;
 
 pub use self::change::EntryChange;
-pub use self::filter::{Custom, EventKind, Filter, Filters};
+pub(crate) use self::filter::Filters;
+pub use self::filter::{Custom, EventKind, Filter};
 pub use self::observe::{Batch, Events, Observation, Since};
 pub use self::subscribe::{Start, StopHandle, Subscribe, Subscription};
 pub use self::subscriber::{Receiver, Subscriber};

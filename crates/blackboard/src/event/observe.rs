@@ -43,7 +43,7 @@ pub struct Observation {
     /// Whether events had been pruned before the observation began that its reader had not read.
     pub compacted: bool,
     /// Which events are wanted.
-    pub filters: Filters,
+    pub(crate) filters: Filters,
 }
 
 /// A part of what is to be read: whole commits.
@@ -71,8 +71,8 @@ impl Events<'_> {
     /// ```
     pub fn observe(&self, since: &Since, types: &[EventType]) -> Result<Observation> {
         match types {
-            [] => self.observe_some(since, &[]),
-            types => self.observe_some(since, &[Filter::of_types(types.iter().cloned())]),
+            [] => self.observe_filtered(since, &[]),
+            types => self.observe_filtered(since, &[Filter::of_types(types.iter().cloned())]),
         }
     }
 
@@ -84,13 +84,13 @@ impl Events<'_> {
     /// board.scope("team-1").write(&Write::new("task:1", Value::of("open")?))?;
     /// board.scope("team-1").write(&Write::new("note", Value::of("hello")?))?;
     /// let tasks = [Filter::of_keys("task:*")];
-    /// let observation = board.events().observe_some(&Since::Revision(Revision::ZERO), &tasks)?;
+    /// let observation = board.events().observe_filtered(&Since::Revision(Revision::ZERO), &tasks)?;
     /// let batch = board.events().next(&observation, observation.after, 100)?.unwrap();
     /// let change = batch.events[0].entry.as_ref().unwrap();
     /// assert_eq!((batch.events.len(), change.value.clone()), (1, Some(Value::of("open")?)));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn observe_some(&self, since: &Since, filters: &[Filter]) -> Result<Observation> {
+    pub fn observe_filtered(&self, since: &Since, filters: &[Filter]) -> Result<Observation> {
         let filters = Filters::new(filters)?;
         let wanted = match since {
             Since::Cursor { session, reader } => vec![

@@ -5,7 +5,8 @@
 //! delays nobody and loses nothing; it reads on from where it is.
 //!
 //! With a named cursor that place is stored on the board. It is stored once what was handed out is done with, that is
-//! when more is asked for: whoever is killed sees its last batch again, and never misses one.
+//! when more is asked for, and nothing more is handed out before that has succeeded: whoever is killed sees its last batch
+//! again, no more than that, and never misses one.
 //!
 //! A subscription changes nothing else on the board. In particular it does not sweep: entries that expire and agents that
 //! die are told of when somebody does, as every command does ([`Board::sweep_in_passing`]).
@@ -38,9 +39,6 @@ const FAR_BEHIND: u64 = 500;
 /// How long it may.
 const LONG_BEHIND: Duration = Duration::from_secs(5);
 
-/// Whose the named cursors are: nobody's, so that no name can be mistaken for a reader of a session.
-const NOBODY: &str = "";
-
 /// What to follow, and from where.
 #[derive(Clone, Debug, Default)]
 pub struct Subscribe {
@@ -58,7 +56,8 @@ pub enum Start {
     Now,
     /// After this revision, such as that of a [snapshot](crate::entry::Snapshot).
     Revision(Revision),
-    /// Where the cursor of this name stands.
+    /// Where the cursor of this name stands. One that was not moved for as long as events are kept, and had not read
+    /// events that are pruned, is forgotten and starts anew.
     Cursor {
         /// The name.
         name: String,
@@ -86,7 +85,8 @@ impl Start {
 /// The log as it goes on: an iterator that waits for the next event.
 ///
 /// If events were pruned that it had not read, it says so once by an error of the code `compacted`, and goes on with the
-/// oldest that is kept. After any other error the next call tries again.
+/// oldest that is kept. After any other error the next call tries again, and nothing is lost: `busy` says that a named
+/// cursor could not be stored because others were writing all the time.
 ///
 /// ```
 /// use blackboard::Board;
@@ -117,6 +117,8 @@ pub struct Subscription {
     reading: Option<Revision>,
     /// Whether the last try failed.
     failed: bool,
+    /// Whether the last look came to the end of the log.
+    caught_up: bool,
     batch_size: usize,
 }
 
@@ -143,7 +145,7 @@ impl Durable {
 pub struct StopHandle(Arc<AtomicBool>);
 
 impl StopHandle {
-    /// The subscription ends, in less than a quarter of a second.
+    /// The subscription ends, in less than a quarter of a second; later if it waits for other writers to store a cursor.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -181,7 +183,7 @@ impl Board {
             Start::Revision(revision) => (self.not_ahead(*revision)?, None),
             Start::Cursor { name, new_after } => {
                 let position = self.cursor_or_new(name, *new_after)?;
-                (position, Some(Durable::new(NOBODY, name, position)))
+                (position, Some(Durable::new(Cursor::OWNERLESS, name, position)))
             }
             Start::Session { session, reader, moves } => {
                 let (position, _) = self.read(&[], |tx| place_of(tx, session, reader))?;
@@ -199,6 +201,7 @@ impl Board {
             ready: VecDeque::new(),
             reading: None,
             failed: false,
+            caught_up: false,
             batch_size: BATCH,
         })
     }
@@ -211,13 +214,13 @@ impl Board {
     /// Where a named cursor stands. A new one is stored at once: what happens before it is first moved is not missed.
     fn cursor_or_new(&self, name: &str, new_after: Option<Revision>) -> Result<Revision> {
         check_id("cursor", name)?;
-        let key = Key::Cursor(NOBODY.to_owned(), name.to_owned());
+        let key = Key::Cursor(Cursor::OWNERLESS.to_owned(), name.to_owned());
         let (known, current) = self.read(&[], |tx| Ok((tx.row::<Cursor>(&key)?, tx.revision()?)))?;
         if let Some(known) = known {
             return self.not_ahead(known.revision);
         }
         let start = self.not_ahead(new_after.unwrap_or(current))?;
-        self.events().advance_patiently(Patience::Wait, NOBODY, name, start)
+        self.events().advance_patiently(Patience::Wait, Cursor::OWNERLESS, name, start)
     }
 }
 
@@ -230,6 +233,28 @@ impl Subscription {
     /// From now on reads about so many events at once, at most; 1,000 if it is not said.
     pub fn set_batch_size(&mut self, events: usize) {
         self.batch_size = events.clamp(1, BATCH);
+    }
+
+    /// Whether the last look came to the end of the log. If not, that there was no event within a time only means that
+    /// none was found in it so far: a filter may have to go through much that it does not want.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use blackboard::{Board, event::{Filter, Subscribe}};
+    ///
+    /// let wanted = Subscribe { filters: vec![Filter::of_keys("task:*")], ..Subscribe::default() };
+    /// let mut subscription = Board::memory().subscribe(&wanted)?;
+    /// // All that is there now, however long that takes.
+    /// while !subscription.has_caught_up() {
+    ///     if let Some(batch) = subscription.next_batch(Duration::ZERO)? {
+    ///         println!("{} events", batch.events.len());
+    ///         subscription.acknowledge(batch.last)?;
+    ///     }
+    /// }
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn has_caught_up(&self) -> bool {
+        self.caught_up
     }
 
     /// The next event; `None` if none came within this time, or if the subscription was stopped.
@@ -296,16 +321,23 @@ impl Subscription {
             if self.stop.is_stopped() {
                 return Ok(None);
             }
+            let before = self.position;
             let (batch, complete) =
                 self.read().inspect_err(|error| self.failed = error.code() != Code::Compacted)?;
             if let Some(batch) = batch {
                 // Under many writers a look may not have been enough. Now it has to be stored: what is seen twice is
-                // one batch at most.
-                self.store(Patience::Wait)?;
+                // one batch at most. If it can't be, this batch is read again.
+                self.store(Patience::Wait).inspect_err(|_| self.position = before)?;
                 self.handed = batch.last;
+                self.caught_up = complete;
                 return Ok(Some(batch));
             }
+            self.caught_up = complete;
             if !complete {
+                if left().is_zero() {
+                    self.keep_up()?;
+                    return Ok(None);
+                }
                 continue;
             }
             self.keep_up()?;
@@ -384,9 +416,12 @@ impl Subscription {
                 cursor.stored_at = Instant::now();
                 Ok(())
             }
-            // It is tried again later.
-            Err(error) if error.code() == Code::Busy => Ok(()),
-            Err(error) => Err(error),
+            // It is tried again later, and before the next batch with patience.
+            Err(error) if error.code() == Code::Busy && patience == Patience::Never => Ok(()),
+            Err(error) => {
+                self.failed = true;
+                Err(error)
+            }
         }
     }
 }

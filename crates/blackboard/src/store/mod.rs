@@ -17,8 +17,9 @@
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
 //! - [`Store::wait`] returns once there is an event after the one that is known, from whatever process it comes. It is
 //!   a way to sleep and nothing else: the log is the truth, and whoever reads it after each return misses nothing,
-//!   even if every wake-up were lost. A wake-up that is lost costs less than a second. It holds up nobody, no state of
-//!   the board is held while it sleeps, and any number of threads may wait on one store.
+//!   even if every wake-up were lost. A wake-up that is lost costs at most 300 ms: a sleep of a quarter of a second, and
+//!   a look. It holds up nobody, no state of the board is held while it sleeps, and any number of threads may wait on
+//!   one store.
 //! - Nothing here assumes a local file, or a lock that is held between two calls.
 //!
 //! `conformance` holds every engine to this.

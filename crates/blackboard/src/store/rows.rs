@@ -61,14 +61,19 @@ pub enum Row {
 /// How far a reader has read the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// Whose cursor it is: a session id.
+    /// Whose cursor it is: a session id, or [`Cursor::OWNERLESS`].
     pub owner: String,
-    /// Which of its readers: `observe` and `hook` never share one.
+    /// Which of its readers: `observe` and `hook` never share one. The name of a cursor that has no owner.
     pub reader: String,
     /// The last revision that was read.
     pub revision: Revision,
     /// When that was.
     pub updated_at: Timestamp,
+}
+
+impl Cursor {
+    /// The owner of the cursors that have a name instead: no session can be called that.
+    pub const OWNERLESS: &'static str = "";
 }
 
 /// The remembered answer of an operation that its caller named.
@@ -243,7 +248,7 @@ impl Range {
         Range { before: Some(moment.to_string()), ..Range::whole(Index::Operations, "") }
     }
 
-    /// The cursors of a session.
+    /// The cursors of a session, or those without an owner.
     pub fn cursors_of(session: &str) -> Range {
         Range::whole(Index::Cursors, session)
     }

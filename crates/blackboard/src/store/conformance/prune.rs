@@ -1,7 +1,9 @@
 //! Retention: what is old goes, in bounded batches, and nothing that is needed.
 
 use super::*;
+use crate::event::{Start, Subscribe};
 use crate::prune::Pruned;
+use crate::store::{Cursor, Range};
 
 on_every_engine![
     nothing_is_pruned_before_its_time,
@@ -11,6 +13,7 @@ on_every_engine![
     events_go_in_batches_and_whole_commits,
     a_log_that_takes_too_much_room_is_cut,
     heartbeats_and_operations_go_after_their_time,
+    a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something,
     when_nothing_is_due_nobody_looks_for_an_hour,
     a_due_time_of_another_clock_is_not_waited_for,
     agents_go_in_batches,
@@ -157,6 +160,33 @@ fn heartbeats_and_operations_go_after_their_time(fixture: &Fixture) {
     fixture.pass_days(2);
     prune_all(&fixture.board);
     assert_eq!(oldest(), None);
+}
+
+fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &Fixture) {
+    let start = |name: &str, new_after| {
+        let start = Start::Cursor { name: name.to_owned(), new_after };
+        fixture.board.subscribe(&Subscribe { start, ..Subscribe::default() }).unwrap();
+    };
+    let names = || {
+        let range = Range::cursors_of(Cursor::OWNERLESS);
+        let cursors = fixture.board.read(&[], |tx| tx.rows::<Cursor>(&range)).unwrap();
+        cursors.into_iter().map(|cursor| cursor.reader).collect::<Vec<_>>()
+    };
+    fixture.item("x");
+    fixture.item("y");
+    start("left behind", Some(Revision::ZERO));
+    fixture.pass_days(31);
+    fixture.item("z");
+    start("at the end", None);
+    assert_eq!(prune_all(&fixture.board).0, 2);
+    fixture.pass(3600);
+    start("just moved", Some(Revision::ZERO));
+    assert_eq!(names(), ["at the end", "just moved", "left behind"]);
+    prune_all(&fixture.board);
+    assert_eq!(names(), ["at the end", "just moved"]);
+    fixture.pass_days(31);
+    prune_all(&fixture.board);
+    assert_eq!(names(), ["at the end"], "it has missed nothing, however old it is");
 }
 
 fn when_nothing_is_due_nobody_looks_for_an_hour(fixture: &Fixture) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use super::*;
 use crate::Error;
 use crate::entry::{By, Query, Value, Write};
-use crate::event::{EntryChange, Filter, Start, Subscribe, Subscription};
+use crate::event::{EntryChange, Filter, Start, StopHandle, Subscribe, Subscription};
 
 on_every_engine![
     events_of_entries_carry_what_happened,
@@ -25,7 +25,9 @@ on_every_engine![
     a_new_named_cursor_misses_nothing_before_it_is_first_moved,
     a_cursor_behind_a_channel_moves_with_its_receiver,
     a_batch_ends_with_a_commit_once_its_values_are_large,
+    a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time,
     a_subscription_that_is_stopped_ends,
+    a_subscription_that_is_stopped_in_the_middle_of_a_long_log_ends_there,
     several_subscribers_see_everything_that_many_write_in_the_same_order,
 ];
 
@@ -183,7 +185,7 @@ fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fix
         let observation = fixture
             .board
             .events()
-            .observe_some(&crate::event::Since::Revision(Revision::ZERO), &[wanted])
+            .observe_filtered(&crate::event::Since::Revision(Revision::ZERO), &[wanted])
             .unwrap();
         let batch = fixture.board.events().next(&observation, Revision::ZERO, 100).unwrap();
         assert_eq!(batch.map(|batch| batch.events).unwrap_or_default(), events);
@@ -427,6 +429,29 @@ fn a_batch_ends_with_a_commit_once_its_values_are_large(fixture: &Fixture) {
     assert_eq!(batches, [(9, 9), (1, 10)]);
 }
 
+/// A log of more than three looks, of which the last line alone is about the key `wanted`.
+fn long_log(fixture: &Fixture) {
+    for _ in 0..3 {
+        fixture.put(&(0..1001).map(|number| an_item(&number.to_string()).into()).collect::<Vec<_>>());
+    }
+    write(fixture, "wanted", 1);
+}
+
+fn a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time(fixture: &Fixture) {
+    long_log(fixture);
+    let mut subscription = from_the_start(&fixture.board, &[Filter::of_keys("wanted")]);
+    let mut looks = 1;
+    let event = loop {
+        match subscription.next_within(Duration::ZERO) {
+            Some(event) => break event.unwrap(),
+            None => assert!(!subscription.has_caught_up(), "it is there"),
+        }
+        looks += 1;
+    };
+    assert_eq!((change(&event).key.as_str(), looks), ("wanted", 4));
+    assert!(subscription.has_caught_up());
+}
+
 fn a_subscription_that_is_stopped_ends(fixture: &Fixture) {
     let mut subscription = subscribe(&fixture.board, Start::Now, &[]);
     let stop = subscription.stop_handle();
@@ -446,6 +471,22 @@ fn a_subscription_that_is_stopped_ends(fixture: &Fixture) {
     let stop = subscriber.stop_handle();
     drop(subscriber);
     assert!(stop.is_stopped());
+}
+
+fn a_subscription_that_is_stopped_in_the_middle_of_a_long_log_ends_there(fixture: &Fixture) {
+    long_log(fixture);
+    let (asked, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(std::sync::OnceLock::<StopHandle>::new()));
+    let (count, stopping) = (Arc::clone(&asked), Arc::clone(&stop));
+    let custom = move |_: &Event| {
+        count.fetch_add(1, Ordering::Relaxed);
+        stopping.get().unwrap().stop();
+        false
+    };
+    let nothing = Filter { custom: Some(Arc::new(custom)), ..Filter::default() };
+    let mut subscription = from_the_start(&fixture.board, &[nothing]);
+    stop.set(subscription.stop_handle()).unwrap();
+    assert!(subscription.next().is_none());
+    assert_eq!(asked.load(Ordering::Relaxed), 1001, "a look is brought to its end");
 }
 
 fn several_subscribers_see_everything_that_many_write_in_the_same_order(fixture: &Fixture) {

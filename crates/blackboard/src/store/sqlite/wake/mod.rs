@@ -9,7 +9,7 @@
 //! who waits creates the file; as long as nobody does, a commit pays for one look that finds nothing.
 //!
 //! Where there is no word (another system, a directory that can't be written, a file that is not to be trusted), who
-//! waits looks at the board again and again, in pauses that grow.
+//! waits looks at the board again and again, in pauses that grow as long as nothing happens.
 //!
 //! | File | What it is about |
 //! |---|---|
@@ -28,7 +28,7 @@ mod tests;
 mod word;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -64,11 +64,21 @@ pub(super) struct Wake {
     /// Those who wait in this process look at the board one after the other: a crowd that is woken at once would open
     /// a connection each.
     look: Mutex<()>,
+    /// How long the next sleep lasts where nobody wakes. It is kept over calls: whoever waits in slices would otherwise
+    /// begin with the shortest again and again.
+    pauses: Mutex<Pauses>,
+    /// How long one sleep lasts at most; a test makes it so long that it notices if nobody wakes.
+    longest_sleep: Duration,
 }
 
 impl Wake {
     pub(super) fn new(database: &Path) -> Wake {
-        Wake { sidecar: Sidecar::new(beside(database, "-wake")), look: Mutex::new(()) }
+        Wake {
+            sidecar: Sidecar::new(beside(database, "-wake")),
+            look: Mutex::new(()),
+            pauses: Mutex::new(Pauses::new()),
+            longest_sleep: LONGEST_SLEEP,
+        }
     }
 
     /// Tells those who wait that the board has a new revision. Comes after the commit.
@@ -85,13 +95,26 @@ impl Wake {
         timeout: Duration,
         read: impl Fn() -> Result<Revision>,
     ) -> Result<Revision> {
+        let revision = self.sleep(after, timeout, read)?;
+        if revision > after {
+            *self.pauses() = Pauses::new();
+        }
+        Ok(revision)
+    }
+
+    fn sleep(
+        &self,
+        after: Revision,
+        timeout: Duration,
+        read: impl Fn() -> Result<Revision>,
+    ) -> Result<Revision> {
         // Without an end if the time is longer than the machine can count.
         let until = Instant::now().checked_add(timeout);
         let mut revision = self.look(&read)?;
-        let mut pauses = Pauses { next: FIRST_PAUSE };
         let mut outdated = None;
         loop {
-            let left = until.map_or(LONGEST_SLEEP, |until| until.saturating_duration_since(Instant::now()));
+            let left =
+                until.map_or(self.longest_sleep, |until| until.saturating_duration_since(Instant::now()));
             if revision > after || left.is_zero() {
                 return Ok(revision);
             }
@@ -102,7 +125,7 @@ impl Wake {
             if revision > after {
                 return Ok(revision);
             }
-            let left = left.min(LONGEST_SLEEP);
+            let left = left.min(self.longest_sleep);
             let slept = match (word, seen) {
                 (Some(word), Some(seen)) => word.sleep(seen, left),
                 _ => Slept::Impossible,
@@ -112,9 +135,16 @@ impl Wake {
                 // A file system that shows a file in two ways at once would keep the loop turning: a word that has
                 // changed does not come back.
                 Slept::Changed if outdated != seen => outdated = seen,
-                Slept::Changed | Slept::Impossible => thread::sleep(pauses.next(left)),
+                Slept::Changed | Slept::Impossible => {
+                    let pause = self.pauses().next(left);
+                    thread::sleep(pause);
+                }
             }
         }
+    }
+
+    fn pauses(&self) -> MutexGuard<'_, Pauses> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look(&self, read: &impl Fn() -> Result<Revision>) -> Result<Revision> {
@@ -136,6 +166,10 @@ struct Pauses {
 }
 
 impl Pauses {
+    fn new() -> Pauses {
+        Pauses { next: FIRST_PAUSE }
+    }
+
     fn next(&mut self, left: Duration) -> Duration {
         let pause = self.next.min(left);
         self.next = (self.next * 2).min(LONGEST_SLEEP);

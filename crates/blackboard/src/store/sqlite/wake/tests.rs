@@ -3,12 +3,17 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use tempfile::TempDir;
 
 use super::word::LENGTH;
 use super::*;
+use crate::board::Board;
+use crate::clock::SystemClock;
+use crate::entry::{Value, Write};
+use crate::store::sqlite::{Sqlite, SqliteOptions};
 
 /// So long that a test has failed if it is over, and longer than any sleep that ends by itself.
 const LONG: Duration = Duration::from_mins(2);
@@ -287,26 +292,91 @@ fn a_file_that_is_cut_off_while_somebody_sleeps_kills_nobody() {
 
 #[test]
 fn what_is_committed_right_after_a_look_is_not_slept_through() {
-    const ROUNDS: usize = 20;
-    let mut not_woken = 0;
-    for round in 0..ROUNDS {
+    for look in 0..2 {
         let scratch = Scratch::new();
-        let (one, other) = (scratch.wake(), scratch.wake());
+        let (mut one, other) = (scratch.wake(), scratch.wake());
+        one.longest_sleep = LONG;
         scratch.wait(&one, Duration::from_millis(1));
         let looks = std::cell::Cell::new(0);
         let read = || {
             let revision = scratch.revision.load(Ordering::SeqCst);
-            if looks.replace(looks.get() + 1) == round % 2 {
+            if looks.replace(looks.get() + 1) == look {
                 scratch.commit(&other);
             }
             Ok(Revision::new(revision))
         };
         let began = Instant::now();
-        assert_eq!(one.wait(Revision::new(7), LONG, read).unwrap(), Revision::new(8));
-        not_woken += usize::from(began.elapsed() >= LONGEST_SLEEP);
+        assert_eq!(one.wait(Revision::new(7), 2 * LONG, read).unwrap(), Revision::new(8));
+        assert!(began.elapsed() < LONG, "it slept until it woke by itself, after look {look}");
     }
-    // A machine that has much else to do wakes late, but not half of the time.
-    assert!(not_woken < ROUNDS / 4, "{not_woken} of {ROUNDS} slept until they woke by themselves");
+}
+
+/// A board in a file, whose waiters nothing wakes but what others write.
+fn board_without_a_net(scratch: &Scratch) -> Board {
+    let clock = Arc::new(SystemClock);
+    let path = scratch.directory.path().join("local.db");
+    let mut store = Sqlite::open(&path, clock.clone(), &SqliteOptions::default()).unwrap();
+    store.wake.longest_sleep = LONG;
+    Board::on(Arc::new(store), clock)
+}
+
+fn write(board: &Board) -> Revision {
+    board.scope("team").write(&Write::new("a", Value::null())).unwrap().revision
+}
+
+/// The revision after `seen`. A wake-up that is lost is noticed here.
+fn next_revision(board: &Board, seen: Revision) -> Revision {
+    let began = Instant::now();
+    let revision = board.wait(seen, 2 * LONG).unwrap();
+    assert!(revision > seen && began.elapsed() < LONG, "nobody woke who waited for what follows {seen}");
+    revision
+}
+
+#[test]
+fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through() {
+    const ROUNDS: u64 = 10_000;
+    let scratch = Scratch::new();
+    let (board, others) = (board_without_a_net(&scratch), board_without_a_net(&scratch));
+    let mut seen = Revision::ZERO;
+    let (start, started) = std::sync::mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for () in started {
+                write(&others);
+            }
+        });
+        for round in 0..ROUNDS {
+            start.send(()).unwrap();
+            // So that the commit comes before, during and after every step of falling asleep.
+            let later = Instant::now() + Duration::from_micros(round % 500);
+            while Instant::now() < later {
+                std::hint::spin_loop();
+            }
+            seen = next_revision(&board, seen);
+        }
+        drop(start);
+    });
+    assert_eq!(seen, Revision::new(10_000));
+}
+
+#[test]
+fn two_who_answer_each_other_wake_each_other_every_time() {
+    const LAST: Revision = Revision::new(2_000);
+    let scratch = Scratch::new();
+    let (caller, answerer) = (board_without_a_net(&scratch), board_without_a_net(&scratch));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seen = Revision::ZERO;
+            while seen < LAST {
+                next_revision(&answerer, seen);
+                seen = write(&answerer);
+            }
+        });
+        let mut seen = Revision::ZERO;
+        while seen < LAST {
+            seen = next_revision(&caller, write(&caller));
+        }
+    });
 }
 
 #[test]
@@ -327,8 +397,26 @@ fn who_is_not_woken_wakes_by_itself() {
 
 #[test]
 fn pauses_grow_up_to_the_longest_sleep_and_never_pass_the_end() {
-    let mut pauses = Pauses { next: FIRST_PAUSE };
+    let mut pauses = Pauses::new();
     let milliseconds: Vec<_> = (0..8).map(|_| pauses.next(LONG).as_millis()).collect();
     assert_eq!(milliseconds, [5, 10, 20, 40, 80, 160, 250, 250]);
     assert_eq!(pauses.next(Duration::from_millis(3)).as_millis(), 3);
+}
+
+#[test]
+fn pauses_go_on_growing_from_one_wait_to_the_next_until_something_happens() {
+    let wake = Wake::new(Path::new("/proc/self/local.db"));
+    let scratch = Scratch::new();
+    let next = || wake.pauses().next.as_millis();
+    let began = Instant::now();
+    // None of the waits has room for more than the first pause.
+    while next() < LONGEST_SLEEP.as_millis() {
+        assert!(began.elapsed() < LONG, "the pauses begin anew with each wait");
+        let before = next();
+        assert_eq!(scratch.wait(&wake, Duration::from_millis(2)), Revision::new(7));
+        assert!(next() >= before);
+    }
+    scratch.commit(&wake);
+    assert_eq!(scratch.wait(&wake, LONG), Revision::new(8));
+    assert_eq!(next(), FIRST_PAUSE.as_millis());
 }
