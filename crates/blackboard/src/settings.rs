@@ -28,6 +28,8 @@ pub struct Settings {
     pub max_log_bytes: u64,
     /// How many bytes the value of an entry may have.
     pub max_value_bytes: usize,
+    /// How many bytes of values one commit may take: those that it writes, and those that it replaces, removes or reads.
+    pub max_commit_bytes: usize,
     /// What happens to text on its way in.
     pub text: TextRules,
 }
@@ -44,6 +46,7 @@ impl Default for Settings {
             keep_stale_agents: 7 * DAY,
             max_log_bytes: 256 * 1024 * 1024,
             max_value_bytes: 1024 * 1024,
+            max_commit_bytes: 64 * 1024 * 1024,
             text: TextRules::default(),
         }
     }

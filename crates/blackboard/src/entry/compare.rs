@@ -241,7 +241,7 @@ impl Operation {
             Operation::Delete { scope, key } => {
                 OperationResult::Delete(draft.delete(scope, key, Told::AsEntry)?)
             }
-            Operation::Read { scope, key } => OperationResult::Read(draft.entry(scope, key)?),
+            Operation::Read { scope, key } => OperationResult::Read(draft.read(scope, key)?),
         })
     }
 }

@@ -21,9 +21,6 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Range, Tx};
 
-/// How many bytes of values one commit may write: readers of the log get a commit as a whole.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-
 /// The author without a name and without a session.
 const NOBODY: &str = "cli";
 
@@ -35,7 +32,10 @@ pub(crate) struct Draft<'a> {
     pub(super) author: String,
     pub(crate) agent: Option<Agent>,
     keys: BTreeMap<(String, String), Slot>,
+    /// The values that it holds: those that it found under its keys, wrote, and gave away.
     bytes: usize,
+    /// How many things were done to keys.
+    operations: usize,
 }
 
 /// One key: as it is stored, and as the draft leaves it.
@@ -85,25 +85,42 @@ impl<'a> Draft<'a> {
             (None, Some(agent)) => agent.agent_name.clone(),
             (None, None) => NOBODY.to_owned(),
         };
-        Ok(Draft { board, tx, changes: Changes::new(), author, agent, keys: BTreeMap::new(), bytes: 0 })
+        Ok(Draft {
+            board,
+            tx,
+            changes: Changes::new(),
+            author,
+            agent,
+            keys: BTreeMap::new(),
+            bytes: 0,
+            operations: 0,
+        })
     }
 
     /// The entry, as far as anybody can see it, with what the draft did to it.
     pub(crate) fn entry(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         let now = self.tx.now();
-        Ok(self.slot(scope, key)?.current.clone().filter(|entry| !entry.is_expired(now)))
+        let entry = self.slot(scope, key)?.current.clone().filter(|entry| !entry.is_expired(now));
+        self.check_room()?;
+        Ok(entry)
+    }
+
+    /// The same for an answer, which takes room as well.
+    pub(super) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
+        self.operations += 1;
+        let entry = self.entry(scope, key)?;
+        self.bytes += entry.as_ref().map_or(0, |entry| entry.value.as_str().len());
+        self.check_room()?;
+        Ok(entry)
     }
 
     /// Writes an entry.
     pub(crate) fn write(&mut self, scope: &str, write: &Write, told: Told) -> Result<Written> {
         let now = self.tx.now();
+        self.operations += 1;
         self.bytes += write.value.as_str().len();
-        if self.bytes > MAX_BYTES {
-            return Err(Error::invalid(format!(
-                "one commit can't write more than {MAX_BYTES} bytes of values"
-            )));
-        }
         self.expire_if_due(scope, &write.key)?;
+        self.check_room()?;
         let session = self.agent.as_ref().map(|agent| agent.session_id.clone());
         self.refuse_if_held(scope, &write.key)?;
         if write.lease {
@@ -145,6 +162,7 @@ impl<'a> Draft<'a> {
 
     /// Deletes an entry; `None` if nobody can see one.
     pub(crate) fn delete(&mut self, scope: &str, key: &str, told: Told) -> Result<Option<Deleted>> {
+        self.operations += 1;
         if self.entry(scope, key)?.is_none() {
             return Ok(None);
         }
@@ -229,11 +247,35 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Whether it holds as much as one commit may: readers of the log get a commit as a whole, with what each of its
+    /// values was before.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes > self.board.settings().max_commit_bytes
+    }
+
+    /// Refuses to go on if that is too much for one commit. One thing can be done to one key whatever its size.
+    fn check_room(&self) -> Result<()> {
+        if !self.is_full() || (self.keys.len() <= 1 && self.operations <= 1) {
+            return Ok(());
+        }
+        let limit = self.board.settings().max_commit_bytes;
+        let message = format!(
+            "one commit can't take more than {limit} bytes of values, with those that it replaces, removes and reads"
+        );
+        Err(Refusal::new(Code::InvalidValue, message)
+            .hint("split it over several calls, or narrow the pattern")
+            .into())
+    }
+
     fn slot(&mut self, scope: &str, key: &str) -> Result<&mut Slot> {
         use std::collections::btree_map::Entry as Place;
         Ok(match self.keys.entry((scope.to_owned(), key.to_owned())) {
             Place::Occupied(known) => known.into_mut(),
-            Place::Vacant(vacant) => vacant.insert(Slot::read(self.tx, scope, key)?),
+            Place::Vacant(vacant) => {
+                let slot = Slot::read(self.tx, scope, key)?;
+                self.bytes += slot.stored.as_ref().map_or(0, |entry| entry.value.as_str().len());
+                vacant.insert(slot)
+            }
         })
     }
 }

@@ -23,6 +23,10 @@ impl Board {
             let mut draft = Draft::new(self, tx, &By::default())?;
             let mut expired = 0;
             for candidate in &candidates {
+                // What is left goes with the next sweep.
+                if draft.is_full() {
+                    break;
+                }
                 // Written anew in between, or removed by another sweep: then there is nothing to tell.
                 if draft.is_expired(&candidate.scope, &candidate.key)? {
                     draft.remove(&candidate.scope, &candidate.key, Removal::Expired, Told::AsEntry)?;
