@@ -182,6 +182,33 @@ impl CheckedQuery {
         Ok(QueryPage { entries, next, revision: tx.revision()? })
     }
 
+    /// The heads of everything that fits, by key, if `known` are those that were found at the revision `at`. What was
+    /// not written since then fits as it did before, so that values are read of the others alone.
+    pub(super) fn heads_since(
+        &self,
+        tx: &dyn Tx,
+        scope: &str,
+        known: &[(String, Revision)],
+        at: Revision,
+    ) -> Result<Vec<(String, Revision)>> {
+        let mut heads = Vec::new();
+        if self.impossible {
+            return Ok(heads);
+        }
+        self.walk_heads(tx, scope, self.narrow(scope), |found| {
+            let head = &found.head;
+            let place = known.binary_search_by(|(key, _)| key.cmp(&head.key));
+            let is_known = place.is_ok_and(|place| known[place].1 == head.revision);
+            // What was expired then is not any more if the clock was set back.
+            let may_be_new = head.revision > at || head.expires_at.is_some();
+            if is_known || (may_be_new && self.fits_entry(found)?) {
+                heads.push((found.head.key.clone(), found.head.revision));
+            }
+            Ok(true)
+        })?;
+        Ok(heads)
+    }
+
     pub(super) fn each_by_key<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -199,7 +226,7 @@ impl CheckedQuery {
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
-        f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
         if self.impossible {
             return Ok(());
@@ -218,7 +245,8 @@ impl CheckedQuery {
                 if let Some(Mark::Revision(after)) = self.after {
                     heads.retain(|head| head.revision < after);
                 }
-                return self.offer(tx, scope, heads, f).map(drop);
+                let offer = |found: &mut Found<'a>| Ok(!self.fits_entry(found)? || f(found)?);
+                return self.offer(tx, scope, heads, offer).map(drop);
             }
         }
         let after = match self.after {
@@ -237,6 +265,17 @@ impl CheckedQuery {
     }
 
     fn walk<'a>(
+        &self,
+        tx: &'a dyn Tx,
+        scope: &'a str,
+        range: Range,
+        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+    ) -> Result<()> {
+        self.walk_heads(tx, scope, range, |found| Ok(!self.fits_entry(found)? || f(found)?))
+    }
+
+    /// Calls `f` for everything in the range that anybody can see and whose key fits, until it says that it has enough.
+    fn walk_heads<'a>(
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
@@ -266,7 +305,7 @@ impl CheckedQuery {
         }
     }
 
-    /// Offers what fits; whether more is wanted.
+    /// Offers what anybody can see and whose key fits; whether more is wanted.
     fn offer<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -279,7 +318,7 @@ impl CheckedQuery {
                 continue;
             }
             let mut found = Found { tx, scope, head, read: None };
-            if self.fits_entry(&mut found)? && !f(&mut found)? {
+            if !f(&mut found)? {
                 return Ok(false);
             }
         }
