@@ -10,7 +10,7 @@
 //! | `query.rs`, `list.rs`, `history.rs` | finding entries, and what they were |
 //! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
-//! | `draft.rs` | what one commit does to entries: every change of an entry goes through it |
+//! | `draft.rs` | what one commit does to entries: every change of an entry is made there |
 //! | `expire.rs`, `lease.rs` | entries whose time, or whose session, is over |
 //! | `fence.rs` | proof that a lock or claim is still held |
 //! | `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
@@ -163,10 +163,15 @@ pub struct Entry {
     pub fence: Option<Revision>,
 }
 
+/// Whether nobody sees any more what expires then.
+fn is_over(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|expires| expires <= now)
+}
+
 impl Entry {
     /// Whether nobody sees it any more.
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|expires| expires <= now)
+        is_over(self.expires_at, now)
     }
 
     /// How long it was to live from its last write on, in seconds.
@@ -305,6 +310,8 @@ impl Pending for EntryVersion {
 /// What is known of an entry without its value: enough to find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryHead {
+    /// The scope.
+    pub scope: String,
     /// The key.
     pub key: String,
     /// The event that wrote it.
@@ -316,7 +323,7 @@ pub struct EntryHead {
 impl EntryHead {
     /// Whether nobody sees it any more.
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|expires| expires <= now)
+        is_over(self.expires_at, now)
     }
 }
 

@@ -553,12 +553,17 @@ pub(super) fn checked_revision(id: i64) -> Option<Revision> {
 const LAST_REVISION: i64 = 1 << 60;
 
 /// The columns of an entry's head, in the order of [`head_from`].
-pub(super) const HEAD_COLUMNS: &str = "entries.key, entries.revision, entries.expires_at";
+pub(super) const HEAD_COLUMNS: &str = "entries.scope, entries.key, entries.revision, entries.expires_at";
 
 /// An entry's head, from [`HEAD_COLUMNS`].
 pub(super) fn head_from(row: &rusqlite::Row<'_>) -> Result<EntryHead> {
     let cells = Cells { table: "entries", row };
-    Ok(EntryHead { key: cells.text(0)?, revision: cells.revision(1)?, expires_at: cells.optional_name(2)? })
+    Ok(EntryHead {
+        scope: cells.text(0)?,
+        key: cells.text(1)?,
+        revision: cells.revision(2)?,
+        expires_at: cells.optional_name(3)?,
+    })
 }
 
 /// The columns of an event, in the order of [`event_from`].
