@@ -1,8 +1,9 @@
 //! [`Draft`]: what one commit does to entries.
 //!
-//! Every change of an entry goes through here, whichever verb asks for it: so a lease, a fence, an expired entry and
+//! Every change of an entry is made here, whichever verb asks for it: so a lease, a fence, an expired entry and
 //! the numbering of versions are minded on every path. A draft knows its own changes (a key may be written and read
-//! and deleted in one commit), tells of each in an event, and puts each key once.
+//! and deleted in one commit), tells of each in an event, and puts each key once. What goes with a session goes by
+//! [`remove_stored`], because the commit that ends a session is about more than entries.
 
 use std::collections::BTreeMap;
 
@@ -280,14 +281,23 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The event, at this place of its commit, that tells of a removal.
-pub(super) fn removal_of(
+/// Removes an entry that is stored, in a commit that does nothing else to its key: with an event, and a tombstone where
+/// its versions go on.
+pub(super) fn remove_stored(
     entry: Entry,
     removal: Removal,
     author: &str,
     session: Option<&str>,
-    place: usize,
-) -> NewEvent {
+    changes: &mut Changes,
+) {
+    let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
+    let revision = changes.event(removal_of(entry, removal, author, session, changes.events.len()));
+    changes.remove(Key::Entry(scope.clone(), key.clone()));
+    changes.put(Tombstone { scope, key, version, revision });
+}
+
+/// The event, at this place of its commit, that tells of a removal.
+fn removal_of(entry: Entry, removal: Removal, author: &str, session: Option<&str>, place: usize) -> NewEvent {
     let summary = removal.told(author, &entry);
     // Nobody removes what expires: it stays with who wrote it last.
     let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
