@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::entry::Lease;
 use crate::error::Result;
 use crate::event::{Event, EventType, NewEvent, TargetType};
+use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Page, Tx, Wanted};
@@ -37,6 +38,17 @@ impl Beat {
     /// A plain heartbeat.
     pub fn of(session: &str) -> Beat {
         Beat { session: session.to_owned(), ..Beat::default() }
+    }
+
+    fn asked(&self) -> Fingerprint {
+        Fingerprint::new()
+            .text(&self.session)
+            .maybe(self.progress.as_ref())
+            .of(self.milestone)
+            .maybe(self.work.as_ref())
+            .maybe(self.work_item.as_ref())
+            .maybe(self.status)
+            .maybe(self.metadata.as_ref().map(Metadata::as_str))
     }
 }
 
@@ -90,7 +102,8 @@ impl Agents<'_> {
         let beat = self.cleaned_beat(beat)?;
         let mut wanted = vec![Wanted::Row(Key::Agent(beat.session.clone()))];
         wanted.extend(beat.work_item.iter().map(|item| Wanted::Row(Key::WorkItem(item.clone()))));
-        self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", &wanted, |tx| {
+        let asked = || beat.asked();
+        self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", asked, &wanted, |tx| {
             let agent = existing(tx, &beat.session)?;
             let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
             let lost = match agent.status {

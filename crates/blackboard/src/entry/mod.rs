@@ -91,7 +91,8 @@ pub struct By {
     pub session: Option<String>,
     /// What has to be held, at exactly these revisions.
     pub fences: Vec<Fence>,
-    /// The caller's name for one call, so that a repeated one counts once. The next call needs another.
+    /// The caller's name for one call, so that a repeated one counts once. The next call needs another name: under the
+    /// same one it is refused, unless it asks for the same.
     pub operation: Option<String>,
 }
 

@@ -150,11 +150,17 @@ enum Ran<T> {
 }
 
 impl<'a> Transaction<'a> {
-    /// On whose behalf it acts, and what has to be held. The name of an operation is of no use here: what was read
-    /// says whether it happened.
-    pub fn by(&mut self, by: By) {
+    /// On whose behalf it acts, and what has to be held. The name of an operation is refused: what was read says
+    /// whether it happened.
+    pub fn by(&mut self, by: By) -> Result<()> {
+        if by.operation.is_some() {
+            return Err(Refusal::new(Code::InvalidValue, "a transaction takes no operation id")
+                .hint("look in the transaction whether it happened, or use `Board::compare`")
+                .into());
+        }
         self.author = None;
         self.by = by;
+        Ok(())
     }
 
     /// The entries of a scope.

@@ -8,6 +8,7 @@ use super::draft::refuse_reserved;
 use super::{Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_key, check_scope, tag_set};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
@@ -110,7 +111,12 @@ impl Scope<'_> {
     pub fn write(&self, write: &Write) -> Result<Written> {
         let write = self.checked_write(write)?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), write.key.clone()))];
-        self.commit("write", &wanted, |draft| draft.write(&self.name, &write, Told::AsEntry))
+        self.commit(
+            "write",
+            |asked| write.asked(asked),
+            &wanted,
+            |draft| draft.write(&self.name, &write, Told::AsEntry),
+        )
     }
 
     /// Writes many entries, all of them or none.
@@ -132,21 +138,25 @@ impl Scope<'_> {
             .iter()
             .map(|write| Wanted::Row(Key::Entry(self.name.clone(), write.key.clone())))
             .collect();
-        self.commit("write batch", &wanted, |draft| {
+        let asked = |asked: Fingerprint| asked.each(&writes, |asked, write| write.asked(asked));
+        self.commit("write batch", asked, &wanted, |draft| {
             writes.iter().map(|write| draft.write(&self.name, write, Told::AsEntry)).collect()
         })
     }
 
-    /// Commits what `f` does to entries on behalf of whoever this scope acts for.
+    /// Commits what `f` does to entries on behalf of whoever this scope acts for. What it was asked for is added to a
+    /// fingerprint.
     pub(super) fn commit<T: Pending + Serialize + serde::de::DeserializeOwned>(
         &self,
         name: &'static str,
+        asked: impl FnOnce(Fingerprint) -> Fingerprint,
         wanted: &[Wanted],
         mut f: impl FnMut(&mut Draft<'_>) -> Result<T>,
     ) -> Result<T> {
         check_scope(&self.name)?;
         let by = self.board.checked_by(&self.by)?;
-        self.board.commit_once(by.operation.as_deref(), name, wanted, |tx| {
+        let asked = || asked(Fingerprint::new().text(&self.name));
+        self.board.commit_once(by.operation.as_deref(), name, asked, wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let answer = f(&mut draft)?;
             Ok((draft.finish()?, answer))
@@ -169,6 +179,20 @@ pub(super) fn check_count(count: usize) -> Result<()> {
 }
 
 impl Write {
+    /// Adds what it asks for to a fingerprint.
+    pub(super) fn asked(&self, asked: Fingerprint) -> Fingerprint {
+        asked
+            .text(&self.key)
+            .text(self.value.as_str())
+            .each(&self.tags, |asked, tag| asked.text(tag))
+            .maybe(self.ttl.map(|ttl| ttl.as_nanos()))
+            .maybe(self.metadata.as_ref().map(Metadata::as_str))
+            .of(self.merge)
+            .of(self.if_absent)
+            .maybe(self.if_revision)
+            .of(self.lease)
+    }
+
     /// The same with sorted tags, if everything about it is allowed.
     pub(crate) fn checked(&self, scope: &str, settings: &Settings) -> Result<Write> {
         check_key(scope, &self.key)?;

@@ -276,7 +276,7 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
         (
             "transaction",
             board.try_transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 tx.scope("work").write(&write("transaction"))?;
                 Ok(())
             }),
@@ -284,7 +284,7 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
         (
             "transaction that writes nothing",
             board.try_transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 tx.scope("work").read("transaction").map(drop)
             }),
         ),

@@ -508,7 +508,7 @@ fn the_author_of_a_transaction_is_seen_inside_too(fixture: &Fixture) {
         fixture
             .board
             .transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 let mut scope = tx.scope("team");
                 scope.write(&a_write(author, "1"))?;
                 let entry = scope.entry(author)?.unwrap();
