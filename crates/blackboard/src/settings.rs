@@ -34,6 +34,20 @@ pub struct Settings {
     pub text: TextRules,
 }
 
+impl Settings {
+    /// How often a session that works is noted to live: well within the threshold, however short that is.
+    ///
+    /// ```
+    /// # use blackboard::settings::Settings;
+    /// # use std::time::Duration;
+    /// let settings = Settings { stale_threshold: Duration::from_secs(50), ..Settings::default() };
+    /// assert_eq!(settings.sign_of_life_interval(), Duration::from_secs(10));
+    /// ```
+    pub fn sign_of_life_interval(&self) -> Duration {
+        self.heartbeat_interval.min(self.stale_threshold / 5)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {

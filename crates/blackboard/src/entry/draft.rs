@@ -31,7 +31,7 @@ pub(crate) struct Draft<'a> {
     tx: &'a dyn Tx,
     pub(crate) changes: Changes,
     pub(super) author: String,
-    pub(crate) agent: Option<Agent>,
+    agent: Option<Agent>,
     keys: BTreeMap<(String, String), Slot>,
     /// The values that it holds: those that it found under its keys, wrote, and gave away.
     bytes: usize,
@@ -392,14 +392,22 @@ fn about(scope: &str, op: &str) -> Map<String, serde_json::Value> {
     map
 }
 
+/// Since when an entry hangs on its session.
+pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
+    match entry.fence {
+        Some(fence) if fence == entry.revision => Ok(entry.updated_at),
+        // Retention may have removed the version in which its session took it.
+        Some(fence) => Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at)),
+        None => Ok(entry.created_at),
+    }
+}
+
 /// The refusal of whoever wants to change what hangs on the session of another.
 pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let session = entry.session_id.clone().unwrap_or_default();
     let holder = tx.row::<Agent>(&Key::Agent(session.clone()))?;
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
-    let taken = entry.fence.map(|fence| tx.version(fence)).transpose()?.flatten();
-    // Retention may have removed the version in which its session took it.
-    let since = taken.map_or(entry.created_at, |taken| taken.entry.updated_at);
+    let since = held_since(tx, entry)?;
     let (what, hint) = match entry.scope.as_str() {
         LOCKS => (
             format!("lock {}", entry.key),
@@ -443,6 +451,11 @@ impl Draft<'_> {
     /// The time of the commit.
     pub(crate) fn now(&self) -> Timestamp {
         self.tx.now()
+    }
+
+    /// The session that acts, for what can't be done without one.
+    pub(crate) fn session(&self) -> Result<Agent> {
+        self.agent.clone().ok_or_else(no_session_for_lease)
     }
 
     /// The board's revision before the commit.

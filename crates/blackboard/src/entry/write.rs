@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_reserved;
-use super::{Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_key, check_scope, tag_set};
+use super::{
+    DEFAULT_SCOPE, Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_key, check_scope, tag_set,
+};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
@@ -13,6 +15,7 @@ use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::{Key, Wanted};
+use crate::text::shell_word;
 
 /// What to write, and under which condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,6 +172,16 @@ impl Scope<'_> {
     }
 }
 
+/// Refuses a time to live in which nobody could see anything.
+pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
+    match ttl {
+        Some(ttl) if ttl.as_millis() == 0 => {
+            Err(Error::invalid("what lives for less than a millisecond would never be seen"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses more operations than one commit takes.
 pub(super) fn check_count(count: usize) -> Result<()> {
     if count <= MAX_OPERATIONS {
@@ -213,9 +226,7 @@ impl Write {
         session: Option<&str>,
         now: Timestamp,
     ) -> Result<Entry> {
-        if self.ttl.is_some_and(|ttl| ttl.as_millis() == 0) {
-            return Err(Error::invalid("what lives for less than a millisecond would never be seen"));
-        }
+        check_ttl(self.ttl)?;
         self.condition_holds(scope, before)?;
         let leased = before.and_then(|before| before.session_id.clone());
         let session_id = leased.clone().or_else(|| session.filter(|_| self.lease).map(str::to_owned));
@@ -250,7 +261,7 @@ impl Write {
 
     fn condition_holds(&self, scope: &str, before: Option<&Entry>) -> Result<()> {
         if let Some(before) = before.filter(|_| self.if_absent) {
-            return Err(exists(before));
+            return Err(exists(scope, before));
         }
         match self.if_revision {
             Some(expected) if expected != before.map_or(Revision::ZERO, |before| before.revision) => {
@@ -268,11 +279,13 @@ fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Result<Option<M
     }
 }
 
-fn exists(entry: &Entry) -> Error {
+fn exists(scope: &str, entry: &Entry) -> Error {
+    let in_scope =
+        if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) };
     let since = entry.created_at;
     let message = format!("{} exists: {} wrote it at {since}", entry.key, entry.created_by);
     Refusal::new(Code::AlreadyExists, message)
-        .hint("read it first: blackboard read KEY")
+        .hint(format!("read it first: blackboard read {}{in_scope}", shell_word(&entry.key)))
         .held_by(entry.session_id.clone(), entry.created_by.clone(), Some(since))
         .detail("revision", entry.revision.get())
         .detail("version", entry.version)

@@ -74,7 +74,7 @@ fn a_lock_goes_to_one_session_with_its_fence(fixture: &Fixture) {
     assert_eq!((event.actor_id.clone(), event.target_id.as_deref()), (Some(ivy.clone()), Some("deploy")));
     assert_eq!(metadata(&event)["scope"], LOCKS);
     let entry = fixture.board.scope(LOCKS).entry("deploy").unwrap().unwrap();
-    assert_eq!(entry.value.as_str(), r#"{"holder":"Ivy","note":"release 1.2"}"#);
+    assert_eq!(entry.value.as_str(), r#"{"note":"release 1.2"}"#);
     assert_eq!((entry.session_id, entry.fence), (Some(ivy), Some(event.id)));
 }
 
