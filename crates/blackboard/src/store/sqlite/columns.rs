@@ -196,6 +196,8 @@ pub(super) struct Plan {
     pub(super) table: &'static Table,
     /// Where its rows are read from.
     pub(super) source: &'static str,
+    /// The same for whoever wants nothing of what is joined to them.
+    pub(super) bare_source: &'static str,
     /// The condition; `?1` is the partition, or its first part if it has two: then `?5` is the second.
     pub(super) condition: &'static str,
     /// The column that `from` and `before` speak of.
@@ -207,6 +209,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
     let plan = |table: &'static Table, condition, bounded, order| Plan {
         table,
         source: table.source(),
+        bare_source: table.name,
         condition,
         bounded,
         order,
@@ -238,6 +241,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::TaggedEntries => Plan {
             source: "entry_tags CROSS JOIN entries USING (scope, key) \
                      LEFT JOIN entry_versions USING (revision)",
+            bare_source: "entry_tags CROSS JOIN entries USING (scope, key)",
             ..plan(
                 &ENTRIES,
                 "entry_tags.scope = ?1 AND entry_tags.tag = ?5",

@@ -372,7 +372,7 @@ pub(super) fn heads_query(range: &Range) -> String {
     format!(
         "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
         columns::HEAD_COLUMNS,
-        without_versions(&plan),
+        plan.bare_source,
         condition(&plan),
         plan.order
     )
@@ -381,12 +381,7 @@ pub(super) fn heads_query(range: &Range) -> String {
 /// The statement that looks whether a range has a row.
 pub(super) fn any_query(range: &Range) -> String {
     let plan = columns::plan_of(range);
-    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", without_versions(&plan), condition(&plan))
-}
-
-/// Where the rows of a plan stand, for whoever wants nothing of the versions, which come last in every join.
-fn without_versions(plan: &columns::Plan) -> &'static str {
-    plan.source.split(" LEFT JOIN entry_versions").next().unwrap_or(plan.source)
+    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan))
 }
 
 fn condition(plan: &columns::Plan) -> String {
@@ -464,8 +459,7 @@ impl Tx for Transaction<'_> {
 
     fn count(&self, range: &Range) -> Result<u64> {
         let plan = columns::plan_of(range);
-        let sql =
-            format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", without_versions(&plan), condition(&plan));
+        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan));
         let count: Option<i64> = self.query_one(&sql, bounds(range, -1), |row| row.get(0))?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
