@@ -15,7 +15,7 @@ use crate::entry::{Entry, EntryHead, EntryVersion};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time, last_older};
+use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, check_versions, event_time, last_older};
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
 const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
@@ -106,6 +106,7 @@ impl<'a> Transaction<'a> {
             return Ok(committed);
         }
         changes.resolve(first);
+        check_versions(&changes, first)?;
         // Rows that others refer to come first and go last, in whatever order the verb named them.
         changes.put.sort_by_key(|row| columns::generation(&row.key()));
         changes.remove.sort_by_key(|key| std::cmp::Reverse(columns::generation(key)));
