@@ -40,7 +40,8 @@ pub enum Test {
     Exists(bool),
     /// The revision; zero means that there is none.
     Revision(Revision),
-    /// The version; zero means that there is none.
+    /// The version; zero means that there is none. It begins at 1 again once retention has forgotten a removal, so that
+    /// another entry may have the same: the revision is what is safe to compare.
     Version(u64),
     /// The value: the same text but for white space between its parts.
     Value(Value),
@@ -72,7 +73,8 @@ pub enum Operation {
     },
 }
 
-/// What came of it.
+/// What came of it. Under an operation id all of it is remembered for a day, with the values that were read: whoever
+/// asks again gets what was so then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// Whether all conditions held.
