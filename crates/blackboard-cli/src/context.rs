@@ -272,6 +272,7 @@ impl Context {
                 allow_secret_looking: self.globals.allow_secret_looking,
                 ..TextRules::default()
             },
+            ..Settings::default()
         }
     }
 

@@ -10,9 +10,10 @@ use serde::de::DeserializeOwned;
 use crate::agent::Agents;
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{By, Scope};
-use crate::error::{Code, Fault, Result};
+use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
+use crate::fingerprint::Fingerprint;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
@@ -25,6 +26,9 @@ use crate::work::Work;
 
 /// The names of the facts that the board keeps about itself.
 pub(crate) const MARKS: &[&str] = &["clock", "prune"];
+
+/// What separates a verb from what was asked of it, where answers are remembered.
+const ASKED: char = '#';
 
 /// One board. Cheap to clone, and safe to share between threads.
 ///
@@ -232,27 +236,29 @@ impl Board {
         Ok(By { author, ..by.clone() })
     }
 
-    /// As [`Board::commit`], under the caller's name for this operation: whoever calls again with the same name
-    /// gets the same answer, and nothing happens twice.
+    /// As [`Board::commit`], under the caller's name for this operation: whoever asks for the same again with the same
+    /// name gets the same answer, and nothing happens twice. Whoever asks for something else is refused.
     pub(crate) fn commit_once<T: Pending + Serialize + DeserializeOwned>(
         &self,
         operation: Option<&str>,
         name: &'static str,
+        asked: impl FnOnce() -> Fingerprint,
         wanted: &[Wanted],
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         let Some(operation) = operation else { return self.commit(name, wanted, f) };
         crate::text::check_id("operation id", operation)?;
         let key = Key::Operation(operation.to_owned());
+        let asked = asked();
         let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();
         self.commit(name, &wanted, |tx| {
             if let Some(known) = tx.row::<Operation>(&key)? {
-                return Ok((Changes::new(), known.answer(name)?));
+                return Ok((Changes::new(), known.answer(name, asked)?));
             }
             let (mut changes, answer) = f(tx)?;
             changes.put(Operation {
                 operation_id: operation.to_owned(),
-                verb: name.to_owned(),
+                verb: format!("{name}{ASKED}{asked}"),
                 answer: serde_json::to_string(&answer)
                     .map_err(|error| Fault::new(Code::Internal, "an answer is not JSON").because(error))?,
                 revision: Revision::of_event(0),
@@ -289,13 +295,23 @@ impl Board {
 }
 
 impl Operation {
-    /// The remembered answer, for the verb that gave it.
-    fn answer<T: Pending + DeserializeOwned>(&self, verb: &str) -> Result<T> {
-        if self.verb != verb {
-            return Err(crate::Error::invalid(format!(
-                "operation id {} was used for {} before",
-                self.operation_id, self.verb
-            )));
+    /// The remembered answer, for the verb that gave it, if the same was asked.
+    fn answer<T: Pending + DeserializeOwned>(&self, verb: &str, asked: Fingerprint) -> Result<T> {
+        // Older programs did not remember what was asked.
+        let (known, asked_before) = match self.verb.split_once(ASKED) {
+            Some((known, asked_before)) => (known, Some(asked_before)),
+            None => (self.verb.as_str(), None),
+        };
+        let other = match asked_before {
+            _ if known != verb => known,
+            Some(before) if before != asked.to_string() => "another call",
+            _ => "",
+        };
+        if !other.is_empty() {
+            let message = format!("operation id {} was used for {other} before", self.operation_id);
+            return Err(Refusal::new(Code::InvalidValue, message)
+                .hint("every call needs an operation id of its own, which only its repetitions share")
+                .into());
         }
         let mut answer: T = serde_json::from_str(&self.answer)
             .map_err(|error| Fault::new(Code::Corrupt, "a remembered answer can't be read").because(error))?;

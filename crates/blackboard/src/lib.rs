@@ -45,6 +45,7 @@ pub mod error;
 pub mod event;
 pub mod export;
 pub mod file;
+mod fingerprint;
 pub mod id;
 mod json;
 pub mod lock;

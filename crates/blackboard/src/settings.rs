@@ -28,8 +28,24 @@ pub struct Settings {
     pub max_log_bytes: u64,
     /// How many bytes the value of an entry may have.
     pub max_value_bytes: usize,
+    /// How many bytes of values one commit may take: those that it writes, and those that it replaces, removes or reads.
+    pub max_commit_bytes: usize,
     /// What happens to text on its way in.
     pub text: TextRules,
+}
+
+impl Settings {
+    /// How often a session that works is noted to live: well within the threshold, however short that is.
+    ///
+    /// ```
+    /// # use blackboard::settings::Settings;
+    /// # use std::time::Duration;
+    /// let settings = Settings { stale_threshold: Duration::from_secs(50), ..Settings::default() };
+    /// assert_eq!(settings.sign_of_life_interval(), Duration::from_secs(10));
+    /// ```
+    pub fn sign_of_life_interval(&self) -> Duration {
+        self.heartbeat_interval.min(self.stale_threshold / 5)
+    }
 }
 
 impl Default for Settings {
@@ -44,6 +60,7 @@ impl Default for Settings {
             keep_stale_agents: 7 * DAY,
             max_log_bytes: 256 * 1024 * 1024,
             max_value_bytes: 1024 * 1024,
+            max_commit_bytes: 64 * 1024 * 1024,
             text: TextRules::default(),
         }
     }

@@ -36,7 +36,8 @@ pub struct Acting {
     #[arg(long = "fence", value_name = "HELD=N")]
     pub fences: Vec<String>,
 
-    /// A name for this call, unique on the board: the same call under the same name gives the same answer, and counts once
+    /// A name for this call, unique on the board: repeated with the same one it gives the same answer, and counts once;
+    /// another call needs another one
     #[arg(long = "op", value_name = "ID")]
     pub operation: Option<String>,
 }

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
 use crate::clock::Timestamp;
-use crate::entry::Lease;
+use crate::entry::{FILES, LOCKS, Lease};
 use crate::error::Result;
 use crate::event::{Event, EventType, NewEvent, TargetType};
+use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Page, Tx, Wanted};
@@ -37,6 +38,17 @@ impl Beat {
     /// A plain heartbeat.
     pub fn of(session: &str) -> Beat {
         Beat { session: session.to_owned(), ..Beat::default() }
+    }
+
+    fn asked(&self) -> Fingerprint {
+        Fingerprint::new()
+            .text(&self.session)
+            .maybe(self.progress.as_ref())
+            .of(self.milestone)
+            .maybe(self.work.as_ref())
+            .maybe(self.work_item.as_ref())
+            .maybe(self.status)
+            .maybe(self.metadata.as_ref().map(Metadata::as_str))
     }
 }
 
@@ -90,7 +102,8 @@ impl Agents<'_> {
         let beat = self.cleaned_beat(beat)?;
         let mut wanted = vec![Wanted::Row(Key::Agent(beat.session.clone()))];
         wanted.extend(beat.work_item.iter().map(|item| Wanted::Row(Key::WorkItem(item.clone()))));
-        self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", &wanted, |tx| {
+        let asked = || beat.asked();
+        self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", asked, &wanted, |tx| {
             let agent = existing(tx, &beat.session)?;
             let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
             let lost = match agent.status {
@@ -220,15 +233,20 @@ impl Lost {
 
     /// The end of a sentence.
     fn told(&self) -> String {
-        let leases = match self.leases.len() {
-            0 => String::new(),
-            count => format!("{count} lock(s) or entries"),
-        };
-        match (self.items.len(), leases.as_str()) {
-            (0, "") => String::new(),
-            (0, leases) => format!("; it had lost {leases}"),
-            (items, "") => format!("; it had lost {items} work item(s)"),
-            (items, leases) => format!("; it had lost {items} work item(s) and {leases}"),
+        let of = |scope: &str| self.leases.iter().filter(|lease| lease.scope == scope).count();
+        let (locks, files) = (of(LOCKS), of(FILES));
+        let parts = [
+            (self.items.len(), "work item(s)"),
+            (locks, "lock(s)"),
+            (files, "file reservation(s)"),
+            (self.leases.len() - locks - files, "leased entries"),
+        ];
+        let parts: Vec<_> = parts.iter().filter(|(count, _)| *count > 0).collect();
+        let parts: Vec<_> = parts.into_iter().map(|(count, what)| format!("{count} {what}")).collect();
+        match &parts[..] {
+            [] => String::new(),
+            [only] => format!("; it had lost {only}"),
+            [first @ .., last] => format!("; it had lost {} and {last}", first.join(", ")),
         }
     }
 }
@@ -243,6 +261,20 @@ fn items_of(event: &Event) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::store::conformance::an_agent;
+
+    #[test]
+    fn what_was_lost_is_told_by_its_kind() {
+        let lease = |scope: &str| Lease { scope: scope.to_owned(), key: "a".to_owned(), pattern: None };
+        for (items, scopes, told) in [
+            (0, &[][..], ""),
+            (1, &[], "; it had lost 1 work item(s)"),
+            (0, &["files"], "; it had lost 1 file reservation(s)"),
+            (1, &["locks", "team"], "; it had lost 1 work item(s), 1 lock(s) and 1 leased entries"),
+        ] {
+            let leases = scopes.iter().map(|scope| lease(scope)).collect();
+            assert_eq!(Lost { items: vec!["x".to_owned(); items], leases }.told(), told);
+        }
+    }
 
     #[test]
     fn a_heartbeat_says_what_is_worked_on_only_if_it_mentions_it() {

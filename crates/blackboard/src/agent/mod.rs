@@ -139,6 +139,11 @@ impl Agent {
         }
     }
 
+    /// Refuses if the session was found dead: it has nothing to give back any more, and should know.
+    pub(crate) fn must_not_be_stale(&self) -> Result<()> {
+        if self.status == AgentStatus::Stale { self.must_be_live() } else { Ok(()) }
+    }
+
     /// The session once it works on an item no more, if that is what it said it works on.
     pub(crate) fn done_with(&self, item: &WorkItem) -> Option<Agent> {
         let works_on_it = self.current_work.as_ref() == Some(&item.title);
@@ -177,8 +182,7 @@ impl Agents<'_> {
     /// Notes in a verb's changes that the session did something, unless it was heard of a moment ago. A session that
     /// works is noted well within the threshold, however short that is, so that no sweep takes it for dead.
     pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
-        let settings = self.board.settings();
-        let moment = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+        let moment = self.board.settings().sign_of_life_interval();
         if !agent.status.is_live() || now.since(agent.last_seen_at) < moment {
             return;
         }

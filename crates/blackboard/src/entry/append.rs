@@ -38,13 +38,18 @@ impl Scope<'_> {
         let settings = self.board.settings();
         settings.text.check_unaltered([key, told.as_str()])?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
-        self.commit(name, &wanted, |draft| {
-            // Also where the value could not be changed in this way: whose it is comes first.
-            draft.refuse_if_held(&self.name, key)?;
-            let before = draft.entry(&self.name, key)?.map(|entry| entry.value);
-            let value = change(before.as_ref())?;
-            value.check_size(settings.max_value_bytes)?;
-            draft.write(&self.name, &Write { merge: true, ..Write::new(key, value) }, Told::AsEntry)
-        })
+        self.commit(
+            name,
+            |asked| asked.text(key).text(told.as_str()),
+            &wanted,
+            |draft| {
+                // Also where the value could not be changed in this way: whose it is comes first.
+                draft.refuse_if_held(&self.name, key)?;
+                let before = draft.entry(&self.name, key)?.map(|entry| entry.value);
+                let value = change(before.as_ref())?;
+                value.check_size(settings.max_value_bytes)?;
+                draft.write(&self.name, &Write { merge: true, ..Write::new(key, value) }, Told::AsEntry)
+            },
+        )
     }
 }

@@ -45,30 +45,35 @@ impl Scope<'_> {
         check_pattern(&self.name, pattern)?;
         let glob = Glob::new(pattern);
         let range = Range::entries(&self.name, glob.literal_prefix());
-        self.commit("clear", &[Wanted::Range(range.clone())], |draft| {
-            let heads = draft.heads(&range)?;
-            let keys: Vec<_> = heads
-                .into_iter()
-                .filter(|head| glob.matches(&head.key) && !head.is_expired(draft.now()))
-                .map(|head| head.key)
-                .collect();
-            check_count(keys.len())?;
-            for key in &keys {
-                draft.delete(&self.name, key, Told::AsEntry)?;
-            }
-            let revision = match keys.len() {
-                0 => draft.revision()?,
-                count => draft.tell(|author, session| {
-                    let entries = if count == 1 { "entry" } else { "entries" };
-                    let summary =
-                        format!("Agent \"{author}\" cleared {count} {entries} that fit \"{pattern}\"");
-                    NewEvent::new(EventType::EntriesCleared, TargetType::Scope, &self.name, summary)
-                        .by(session)
-                        .with("pattern", pattern)
-                        .with("count", count)
-                }),
-            };
-            Ok(Cleared { scope: self.name.clone(), keys, revision })
-        })
+        self.commit(
+            "clear",
+            |asked| asked.text(pattern),
+            &[Wanted::Range(range.clone())],
+            |draft| {
+                let heads = draft.heads(&range)?;
+                let keys: Vec<_> = heads
+                    .into_iter()
+                    .filter(|head| glob.matches(&head.key) && !head.is_expired(draft.now()))
+                    .map(|head| head.key)
+                    .collect();
+                check_count(keys.len())?;
+                for key in &keys {
+                    draft.delete(&self.name, key, Told::AsEntry)?;
+                }
+                let revision = match keys.len() {
+                    0 => draft.revision()?,
+                    count => draft.tell(|author, session| {
+                        let entries = if count == 1 { "entry" } else { "entries" };
+                        let summary =
+                            format!("Agent \"{author}\" cleared {count} {entries} that fit \"{pattern}\"");
+                        NewEvent::new(EventType::EntriesCleared, TargetType::Scope, &self.name, summary)
+                            .by(session)
+                            .with("pattern", pattern)
+                            .with("count", count)
+                    }),
+                };
+                Ok(Cleared { scope: self.name.clone(), keys, revision })
+            },
+        )
     }
 }

@@ -7,6 +7,7 @@ use super::write::check_count;
 use super::{By, Deleted, Draft, Entry, Told, Value, Write, Written, check_key, check_scope};
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
 
@@ -39,7 +40,8 @@ pub enum Test {
     Exists(bool),
     /// The revision; zero means that there is none.
     Revision(Revision),
-    /// The version; zero means that there is none.
+    /// The version; zero means that there is none. It begins at 1 again once retention has forgotten a removal, so that
+    /// another entry may have the same: the revision is what is safe to compare.
     Version(u64),
     /// The value: the same text but for white space between its parts.
     Value(Value),
@@ -71,7 +73,8 @@ pub enum Operation {
     },
 }
 
-/// What came of it.
+/// What came of it. Under an operation id all of it is remembered for a day, with the values that were read: whoever
+/// asks again gets what was so then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// Whether all conditions held.
@@ -127,22 +130,28 @@ impl Board {
         let compare = self.checked_compare(compare)?;
         let by = self.checked_by(by)?;
         let wanted: Vec<_> = compare.conditions.iter().map(|at| wanted(&at.scope, &at.key)).collect();
-        self.commit_once(by.operation.as_deref(), "txn", &wanted, |tx| {
-            let mut draft = Draft::new(self, tx, &by)?;
-            let failed = compare.first_that_fails(&mut draft)?;
-            let operations = match (&failed, &compare.otherwise) {
-                (None, _) => &compare.then,
-                (Some(_), Some(otherwise)) => otherwise,
-                (Some((condition, found)), None) => return Err(condition.fails(found.as_ref())),
-            };
-            let results =
-                operations.iter().map(|operation| operation.run(&mut draft)).collect::<Result<_>>()?;
-            let revision = match draft.changes.events.len() {
-                0 => tx.revision()?,
-                count => Revision::of_event(count - 1),
-            };
-            Ok((draft.finish()?, Compared { succeeded: failed.is_none(), results, revision }))
-        })
+        self.commit_once(
+            by.operation.as_deref(),
+            "txn",
+            || compare.asked(),
+            &wanted,
+            |tx| {
+                let mut draft = Draft::new(self, tx, &by)?;
+                let failed = compare.first_that_fails(&mut draft)?;
+                let operations = match (&failed, &compare.otherwise) {
+                    (None, _) => &compare.then,
+                    (Some(_), Some(otherwise)) => otherwise,
+                    (Some((condition, found)), None) => return Err(condition.fails(found.as_ref())),
+                };
+                let results =
+                    operations.iter().map(|operation| operation.run(&mut draft)).collect::<Result<_>>()?;
+                let revision = match draft.changes.events.len() {
+                    0 => tx.revision()?,
+                    count => Revision::of_event(count - 1),
+                };
+                Ok((draft.finish()?, Compared { succeeded: failed.is_none(), results, revision }))
+            },
+        )
     }
 
     fn checked_compare(&self, compare: &Compare) -> Result<Compare> {
@@ -168,6 +177,16 @@ fn wanted(scope: &str, key: &str) -> Wanted {
 }
 
 impl Compare {
+    /// What it asks for.
+    fn asked(&self) -> Fingerprint {
+        let operations = |asked: Fingerprint, operations: &[Operation]| {
+            asked.each(operations, |asked, operation| operation.asked(asked))
+        };
+        let asked = Fingerprint::new().each(&self.conditions, |asked, condition| condition.asked(asked));
+        let asked = operations(asked, &self.then).of(self.otherwise.is_some());
+        operations(asked, self.otherwise.as_deref().unwrap_or_default())
+    }
+
     fn first_that_fails(&self, draft: &mut Draft<'_>) -> Result<Option<(&Condition, Option<Entry>)>> {
         for condition in &self.conditions {
             let found = draft.entry(&condition.scope, &condition.key)?;
@@ -191,6 +210,16 @@ impl Test {
 }
 
 impl Condition {
+    fn asked(&self, asked: Fingerprint) -> Fingerprint {
+        let asked = asked.text(&self.scope).text(&self.key);
+        match &self.test {
+            Test::Exists(exists) => asked.text("exists").of(exists),
+            Test::Revision(revision) => asked.text("revision").of(revision),
+            Test::Version(version) => asked.text("version").of(version),
+            Test::Value(value) => asked.text("value").text(value.as_str()),
+        }
+    }
+
     fn fails(&self, found: Option<&Entry>) -> Error {
         let what = match (&self.test, found) {
             (Test::Exists(false), Some(_)) => "exists".to_owned(),
@@ -212,6 +241,14 @@ impl Condition {
 }
 
 impl Operation {
+    fn asked(&self, asked: Fingerprint) -> Fingerprint {
+        match self {
+            Operation::Write { scope, write } => write.asked(asked.text("write").text(scope)),
+            Operation::Delete { scope, key } => asked.text("delete").text(scope).text(key),
+            Operation::Read { scope, key } => asked.text("read").text(scope).text(key),
+        }
+    }
+
     fn checked(&self, board: &Board) -> Result<Operation> {
         match self {
             Operation::Write { scope, write } => {
@@ -241,7 +278,7 @@ impl Operation {
             Operation::Delete { scope, key } => {
                 OperationResult::Delete(draft.delete(scope, key, Told::AsEntry)?)
             }
-            Operation::Read { scope, key } => OperationResult::Read(draft.entry(scope, key)?),
+            Operation::Read { scope, key } => OperationResult::Read(draft.read(scope, key)?),
         })
     }
 }

@@ -64,17 +64,22 @@ impl Scope<'_> {
         refuse_reserved(&self.name)?;
         check_key(&self.name, key)?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
-        self.commit("delete", &wanted, |draft| {
-            draft.refuse_if_held(&self.name, key)?;
-            let found = draft.entry(&self.name, key)?;
-            match expected {
-                Some(expected) if found.as_ref().is_some_and(|found| found.revision != expected) => {
-                    return Err(conflict(&self.name, key, expected, found.as_ref()));
+        self.commit(
+            "delete",
+            |asked| asked.text(key).maybe(expected),
+            &wanted,
+            |draft| {
+                draft.refuse_if_held(&self.name, key)?;
+                let found = draft.entry(&self.name, key)?;
+                match expected {
+                    Some(expected) if found.as_ref().is_some_and(|found| found.revision != expected) => {
+                        return Err(conflict(&self.name, key, expected, found.as_ref()));
+                    }
+                    _ => {}
                 }
-                _ => {}
-            }
-            draft.delete(&self.name, key, Told::AsEntry)?.ok_or_else(|| not_found(&self.name, key))
-        })
+                draft.delete(&self.name, key, Told::AsEntry)?.ok_or_else(|| not_found(&self.name, key))
+            },
+        )
     }
 }
 

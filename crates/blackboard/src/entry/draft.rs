@@ -1,8 +1,9 @@
 //! [`Draft`]: what one commit does to entries.
 //!
-//! Every change of an entry goes through here, whichever verb asks for it: so a lease, a fence, an expired entry and
+//! Every change of an entry is made here, whichever verb asks for it: so a lease, a fence, an expired entry and
 //! the numbering of versions are minded on every path. A draft knows its own changes (a key may be written and read
-//! and deleted in one commit), tells of each in an event, and puts each key once.
+//! and deleted in one commit), tells of each in an event, and puts each key once. What goes with a session goes by
+//! [`remove_stored`], because the commit that ends a session is about more than entries.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,6 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Range, Tx};
 
-/// How many bytes of values one commit may write: readers of the log get a commit as a whole.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-
 /// The author without a name and without a session.
 const NOBODY: &str = "cli";
 
@@ -33,9 +31,12 @@ pub(crate) struct Draft<'a> {
     tx: &'a dyn Tx,
     pub(crate) changes: Changes,
     pub(super) author: String,
-    pub(crate) agent: Option<Agent>,
+    agent: Option<Agent>,
     keys: BTreeMap<(String, String), Slot>,
+    /// The values that it holds: those that it found under its keys, wrote, and gave away.
     bytes: usize,
+    /// How many things were done to keys.
+    operations: usize,
 }
 
 /// One key: as it is stored, and as the draft leaves it.
@@ -85,25 +86,42 @@ impl<'a> Draft<'a> {
             (None, Some(agent)) => agent.agent_name.clone(),
             (None, None) => NOBODY.to_owned(),
         };
-        Ok(Draft { board, tx, changes: Changes::new(), author, agent, keys: BTreeMap::new(), bytes: 0 })
+        Ok(Draft {
+            board,
+            tx,
+            changes: Changes::new(),
+            author,
+            agent,
+            keys: BTreeMap::new(),
+            bytes: 0,
+            operations: 0,
+        })
     }
 
     /// The entry, as far as anybody can see it, with what the draft did to it.
     pub(crate) fn entry(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         let now = self.tx.now();
-        Ok(self.slot(scope, key)?.current.clone().filter(|entry| !entry.is_expired(now)))
+        let entry = self.slot(scope, key)?.current.clone().filter(|entry| !entry.is_expired(now));
+        self.check_room()?;
+        Ok(entry)
+    }
+
+    /// The same for an answer, which takes room as well.
+    pub(super) fn read(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
+        self.operations += 1;
+        let entry = self.entry(scope, key)?;
+        self.bytes += entry.as_ref().map_or(0, |entry| entry.value.as_str().len());
+        self.check_room()?;
+        Ok(entry)
     }
 
     /// Writes an entry.
     pub(crate) fn write(&mut self, scope: &str, write: &Write, told: Told) -> Result<Written> {
         let now = self.tx.now();
+        self.operations += 1;
         self.bytes += write.value.as_str().len();
-        if self.bytes > MAX_BYTES {
-            return Err(Error::invalid(format!(
-                "one commit can't write more than {MAX_BYTES} bytes of values"
-            )));
-        }
         self.expire_if_due(scope, &write.key)?;
+        self.check_room()?;
         let session = self.agent.as_ref().map(|agent| agent.session_id.clone());
         self.refuse_if_held(scope, &write.key)?;
         if write.lease {
@@ -145,6 +163,7 @@ impl<'a> Draft<'a> {
 
     /// Deletes an entry; `None` if nobody can see one.
     pub(crate) fn delete(&mut self, scope: &str, key: &str, told: Told) -> Result<Option<Deleted>> {
+        self.operations += 1;
         if self.entry(scope, key)?.is_none() {
             return Ok(None);
         }
@@ -229,23 +248,56 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Whether it holds as much as one commit may: readers of the log get a commit as a whole, with what each of its
+    /// values was before.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes > self.board.settings().max_commit_bytes
+    }
+
+    /// Refuses to go on if that is too much for one commit. One thing can be done to one key whatever its size.
+    fn check_room(&self) -> Result<()> {
+        if !self.is_full() || (self.keys.len() <= 1 && self.operations <= 1) {
+            return Ok(());
+        }
+        let limit = self.board.settings().max_commit_bytes;
+        let message = format!(
+            "one commit can't take more than {limit} bytes of values, with those that it replaces, removes and reads"
+        );
+        Err(Refusal::new(Code::InvalidValue, message)
+            .hint("split it over several calls, or narrow the pattern")
+            .into())
+    }
+
     fn slot(&mut self, scope: &str, key: &str) -> Result<&mut Slot> {
         use std::collections::btree_map::Entry as Place;
         Ok(match self.keys.entry((scope.to_owned(), key.to_owned())) {
             Place::Occupied(known) => known.into_mut(),
-            Place::Vacant(vacant) => vacant.insert(Slot::read(self.tx, scope, key)?),
+            Place::Vacant(vacant) => {
+                let slot = Slot::read(self.tx, scope, key)?;
+                self.bytes += slot.stored.as_ref().map_or(0, |entry| entry.value.as_str().len());
+                vacant.insert(slot)
+            }
         })
     }
 }
 
-/// The event, at this place of its commit, that tells of a removal.
-pub(super) fn removal_of(
+/// Removes an entry that is stored, in a commit that does nothing else to its key: with an event, and a tombstone where
+/// its versions go on.
+pub(super) fn remove_stored(
     entry: Entry,
     removal: Removal,
     author: &str,
     session: Option<&str>,
-    place: usize,
-) -> NewEvent {
+    changes: &mut Changes,
+) {
+    let (scope, key, version) = (entry.scope.clone(), entry.key.clone(), entry.version);
+    let revision = changes.event(removal_of(entry, removal, author, session, changes.events.len()));
+    changes.remove(Key::Entry(scope.clone(), key.clone()));
+    changes.put(Tombstone { scope, key, version, revision });
+}
+
+/// The event, at this place of its commit, that tells of a removal.
+fn removal_of(entry: Entry, removal: Removal, author: &str, session: Option<&str>, place: usize) -> NewEvent {
     let summary = removal.told(author, &entry);
     // Nobody removes what expires: it stays with who wrote it last.
     let remover = if removal == Removal::Expired { entry.updated_by.clone() } else { author.to_owned() };
@@ -340,14 +392,22 @@ fn about(scope: &str, op: &str) -> Map<String, serde_json::Value> {
     map
 }
 
+/// Since when an entry hangs on its session.
+pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
+    match entry.fence {
+        Some(fence) if fence == entry.revision => Ok(entry.updated_at),
+        // Retention may have removed the version in which its session took it.
+        Some(fence) => Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at)),
+        None => Ok(entry.created_at),
+    }
+}
+
 /// The refusal of whoever wants to change what hangs on the session of another.
 pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let session = entry.session_id.clone().unwrap_or_default();
     let holder = tx.row::<Agent>(&Key::Agent(session.clone()))?;
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
-    let taken = entry.fence.map(|fence| tx.version(fence)).transpose()?.flatten();
-    // Retention may have removed the version in which its session took it.
-    let since = taken.map_or(entry.created_at, |taken| taken.entry.updated_at);
+    let since = held_since(tx, entry)?;
     let (what, hint) = match entry.scope.as_str() {
         LOCKS => (
             format!("lock {}", entry.key),
@@ -391,6 +451,11 @@ impl Draft<'_> {
     /// The time of the commit.
     pub(crate) fn now(&self) -> Timestamp {
         self.tx.now()
+    }
+
+    /// The session that acts, for what can't be done without one.
+    pub(crate) fn session(&self) -> Result<Agent> {
+        self.agent.clone().ok_or_else(no_session_for_lease)
     }
 
     /// The board's revision before the commit.

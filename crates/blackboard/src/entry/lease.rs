@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{Removal, removal_of};
-use super::{Entry, FILES, Tombstone};
+use super::draft::{Removal, remove_stored};
+use super::{Entry, FILES};
 use crate::agent::{Agent, AgentStatus};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -40,11 +40,7 @@ pub(super) fn pattern_of(entry: &Entry) -> Option<String> {
 
 /// What hangs on a session.
 pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
-    let range = Range::leased_by(session);
-    if !tx.any(&range)? && tx.heads(&range, usize::MAX)?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let entries = tx.rows::<Entry>(&range)?;
+    let entries = tx.rows::<Entry>(&Range::leased_by(session))?;
     for entry in &entries {
         // Each leaves a tombstone, and what is written has to have been read.
         tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
@@ -68,13 +64,9 @@ pub(crate) fn release_leases(
             AgentStatus::Stale => Removal::SessionStale,
             _ => Removal::SessionEnded,
         };
-        let (lease, version) = (Lease::of(&entry), entry.version);
-        let (scope, key) = (entry.scope.clone(), entry.key.clone());
+        let lease = Lease::of(&entry);
         let session = (removal == Removal::SessionEnded).then_some(agent.session_id.as_str());
-        let event = removal_of(entry, removal, &agent.agent_name, session, changes.events.len());
-        let revision = changes.event(event);
-        changes.remove(Key::Entry(scope.clone(), key.clone()));
-        changes.put(Tombstone { scope, key, version, revision });
+        remove_stored(entry, removal, &agent.agent_name, session, changes);
         if removal != Removal::Expired {
             released.push(lease);
         }

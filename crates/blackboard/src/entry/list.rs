@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Entry, Query, Scope};
+use super::{Entry, Order, Query, Scope};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::revision::Revision;
@@ -26,7 +26,8 @@ pub struct Snapshot {
 }
 
 impl Scope<'_> {
-    /// The keys that a query finds, all of them, sorted. Without tags, author or time no value is read.
+    /// The keys that a query finds, sorted; all of them if it has no limit. No value is read unless the query has an
+    /// author, a time or more than one tag.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{Query, Value, Write}};
@@ -37,15 +38,24 @@ impl Scope<'_> {
     /// }
     /// let tasks = scope.list(&Query { prefix: Some("task:".to_owned()), ..Query::default() })?;
     /// assert_eq!(tasks.iter().map(|listed| &listed.key[..]).collect::<Vec<_>>(), ["task:a", "task:b"]);
+    /// let rest = Query { after: Some("result:a".to_owned()), limit: Some(1), ..Query::default() };
+    /// assert_eq!(scope.list(&rest)?[0].key, "task:a");
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn list(&self, query: &Query) -> Result<Vec<ListedKey>> {
-        let query = query.checked(&self.name)?;
+        let checked = Query { order: Order::Key, ..query.clone() }.checked(&self.name)?;
         self.board.read(&[], |tx| {
-            let mut keys = Vec::new();
-            query.each_by_key(tx, &self.name, &mut |found| {
+            let (mut keys, mut skipped) = (Vec::new(), 0);
+            checked.each(tx, &self.name, |found| {
+                if skipped < query.offset {
+                    skipped += 1;
+                    return Ok(true);
+                }
+                if query.limit.is_some_and(|limit| keys.len() >= limit) {
+                    return Ok(false);
+                }
                 keys.push(ListedKey { key: found.head.key.clone(), expires_at: found.head.expires_at });
-                Ok(())
+                Ok(true)
             })?;
             Ok(keys)
         })

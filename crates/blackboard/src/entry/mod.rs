@@ -10,7 +10,7 @@
 //! | `query.rs`, `list.rs`, `history.rs` | finding entries, and what they were |
 //! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
-//! | `draft.rs` | what one commit does to entries: every change of an entry goes through it |
+//! | `draft.rs` | what one commit does to entries: every change of an entry is made there |
 //! | `expire.rs`, `lease.rs` | entries whose time, or whose session, is over |
 //! | `fence.rs` | proof that a lock or claim is still held |
 //! | `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
@@ -40,7 +40,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::clear::Cleared;
 pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
-pub(crate) use self::draft::{Draft, Told, held};
+pub(crate) use self::draft::{Draft, Told, held, held_since};
 pub use self::fence::Fence;
 pub use self::glob::Glob;
 pub use self::history::History;
@@ -56,6 +56,7 @@ pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::value::Value;
 pub use self::wait::WaitFor;
+pub(crate) use self::write::check_ttl;
 pub use self::write::{Write, Written};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -91,7 +92,8 @@ pub struct By {
     pub session: Option<String>,
     /// What has to be held, at exactly these revisions.
     pub fences: Vec<Fence>,
-    /// The caller's name for one call, so that a repeated one counts once. The next call needs another.
+    /// The caller's name for one call, so that a repeated one counts once. The next call needs another name: under the
+    /// same one it is refused, unless it asks for the same.
     pub operation: Option<String>,
 }
 
@@ -163,10 +165,15 @@ pub struct Entry {
     pub fence: Option<Revision>,
 }
 
+/// Whether nobody sees any more what expires then.
+fn is_over(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|expires| expires <= now)
+}
+
 impl Entry {
     /// Whether nobody sees it any more.
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|expires| expires <= now)
+        is_over(self.expires_at, now)
     }
 
     /// How long it was to live from its last write on, in seconds.
@@ -305,6 +312,8 @@ impl Pending for EntryVersion {
 /// What is known of an entry without its value: enough to find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryHead {
+    /// The scope.
+    pub scope: String,
     /// The key.
     pub key: String,
     /// The event that wrote it.
@@ -316,7 +325,7 @@ pub struct EntryHead {
 impl EntryHead {
     /// Whether nobody sees it any more.
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|expires| expires <= now)
+        is_over(self.expires_at, now)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The literal beginning of a pattern and the first tag are found by an index, and so is the order: newest first walks
 //! the index of revisions, unless prefix or tag leave so few that they are sorted here. Values are read only for keys
-//! that fit.
+//! that fit, and only where the index has not decided.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::{Entry, EntryHead, Glob, Scope, check_pattern, check_scope, tag_set};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
-use crate::store::{Key, Range, Tx};
+use crate::store::{Index, Key, Range, Tx};
 
 /// How many entries are returned if it is not said.
 pub const DEFAULT_LIMIT: usize = 100;
@@ -117,6 +117,8 @@ pub(super) struct Found<'a> {
     tx: &'a dyn Tx,
     scope: &'a str,
     pub(super) head: EntryHead,
+    /// Whether an index says that it has the first tag.
+    tagged: bool,
     read: Option<Entry>,
 }
 
@@ -182,6 +184,33 @@ impl CheckedQuery {
         Ok(QueryPage { entries, next, revision: tx.revision()? })
     }
 
+    /// The heads of everything that fits, by key, if `known` are those that were found at the revision `at`. What was
+    /// not written since then fits as it did before, so that values are read of the others alone.
+    pub(super) fn heads_since(
+        &self,
+        tx: &dyn Tx,
+        scope: &str,
+        known: &[(String, Revision)],
+        at: Revision,
+    ) -> Result<Vec<(String, Revision)>> {
+        let mut heads = Vec::new();
+        if self.impossible {
+            return Ok(heads);
+        }
+        self.walk_heads(tx, scope, self.narrow(scope), |found| {
+            let head = &found.head;
+            let place = known.binary_search_by(|(key, _)| key.cmp(&head.key));
+            let is_known = place.is_ok_and(|place| known[place].1 == head.revision);
+            // What was expired then is not any more if the clock was set back.
+            let may_be_new = head.revision > at || head.expires_at.is_some();
+            if is_known || (may_be_new && self.fits_entry(found)?) {
+                heads.push((found.head.key.clone(), found.head.revision));
+            }
+            Ok(true)
+        })?;
+        Ok(heads)
+    }
+
     pub(super) fn each_by_key<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -195,11 +224,11 @@ impl CheckedQuery {
     }
 
     /// Calls `f` for everything that fits, in order, until it says that it has enough.
-    fn each<'a>(
+    pub(super) fn each<'a>(
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
-        f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
         if self.impossible {
             return Ok(());
@@ -212,13 +241,15 @@ impl CheckedQuery {
             return self.walk(tx, scope, range, f);
         }
         if !self.prefix.is_empty() || !self.query.tags.is_empty() {
-            let mut heads = tx.heads(&self.narrow(scope), FEW + 1)?;
+            let range = self.narrow(scope);
+            let mut heads = tx.heads(&range, FEW + 1)?;
             if heads.len() <= FEW {
                 heads.sort_by_key(|head| std::cmp::Reverse(head.revision));
                 if let Some(Mark::Revision(after)) = self.after {
                     heads.retain(|head| head.revision < after);
                 }
-                return self.offer(tx, scope, heads, f).map(drop);
+                let offer = |found: &mut Found<'a>| Ok(!self.fits_entry(found)? || f(found)?);
+                return self.offer(tx, scope, &range, heads, offer).map(drop);
             }
         }
         let after = match self.after {
@@ -240,6 +271,17 @@ impl CheckedQuery {
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
+        range: Range,
+        mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
+    ) -> Result<()> {
+        self.walk_heads(tx, scope, range, |found| Ok(!self.fits_entry(found)? || f(found)?))
+    }
+
+    /// Calls `f` for everything in the range that anybody can see and whose key fits, until it says that it has enough.
+    fn walk_heads<'a>(
+        &self,
+        tx: &'a dyn Tx,
+        scope: &'a str,
         mut range: Range,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
@@ -255,31 +297,34 @@ impl CheckedQuery {
             let heads = tx.heads(&range, CHUNK)?;
             let Some(last) = heads.last() else { return Ok(()) };
             let is_end = heads.len() < CHUNK || too_old.is_some_and(|bound| last.revision <= bound);
-            range = if range.is_backwards() {
+            let rest = if range.is_backwards() {
                 Range::newest_entries(scope, Some(last.revision))
             } else {
-                range.after(&last.key)
+                range.clone().after(&last.key)
             };
-            if !self.offer(tx, scope, heads, &mut f)? || is_end {
+            if !self.offer(tx, scope, &range, heads, &mut f)? || is_end {
                 return Ok(());
             }
+            range = rest;
         }
     }
 
-    /// Offers what fits; whether more is wanted.
+    /// Offers what of a range anybody can see and whose key fits; whether more is wanted.
     fn offer<'a>(
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
+        range: &Range,
         heads: Vec<EntryHead>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<bool> {
+        let tagged = range.index == Index::TaggedEntries;
         for head in heads {
             if head.is_expired(tx.now()) || !self.fits_key(&head.key) {
                 continue;
             }
-            let mut found = Found { tx, scope, head, read: None };
-            if self.fits_entry(&mut found)? && !f(&mut found)? {
+            let mut found = Found { tx, scope, head, tagged, read: None };
+            if !f(&mut found)? {
                 return Ok(false);
             }
         }
@@ -288,7 +333,7 @@ impl CheckedQuery {
 
     fn fits_entry(&self, found: &mut Found<'_>) -> Result<bool> {
         let Query { tags, author, updated_since, .. } = &self.query;
-        if tags.is_empty() && author.is_none() && updated_since.is_none() {
+        if tags.len() <= usize::from(found.tagged) && author.is_none() && updated_since.is_none() {
             return Ok(true);
         }
         Ok(found.entry()?.is_some_and(|entry| self.fits_beyond_key(&entry)))

@@ -48,7 +48,10 @@ type Place = (String, String);
 struct FoundBefore {
     scope: String,
     query: Query,
+    /// What it found, by key.
     entries: Vec<(String, Revision)>,
+    /// The revision of the board then.
+    at: Revision,
 }
 
 enum Step {
@@ -147,11 +150,17 @@ enum Ran<T> {
 }
 
 impl<'a> Transaction<'a> {
-    /// On whose behalf it acts, and what has to be held. The name of an operation is of no use here: what was read
-    /// says whether it happened.
-    pub fn by(&mut self, by: By) {
+    /// On whose behalf it acts, and what has to be held. The name of an operation is refused: what was read says
+    /// whether it happened.
+    pub fn by(&mut self, by: By) -> Result<()> {
+        if by.operation.is_some() {
+            return Err(Refusal::new(Code::InvalidValue, "a transaction takes no operation id")
+                .hint("look in the transaction whether it happened, or use `Board::compare`")
+                .into());
+        }
         self.author = None;
         self.by = by;
+        Ok(())
     }
 
     /// The entries of a scope.
@@ -197,8 +206,8 @@ impl<'a> Transaction<'a> {
                 return Ok(Some(conflict(scope, key, expected, current.as_ref())));
             }
         }
-        for FoundBefore { scope, query, entries } in &self.found {
-            let found = heads_of(&query.checked(scope)?.page(tx, scope)?.entries);
+        for FoundBefore { scope, query, entries, at } in &self.found {
+            let found = query.checked(scope)?.heads_since(tx, scope, entries, *at)?;
             if let Some(changed) = first_difference(entries, &found) {
                 return Ok(Some(changed_query(scope, changed, entries, &found)));
             }
@@ -311,11 +320,13 @@ impl TransactionScope<'_, '_> {
         let checked = whole.checked(&self.name)?;
         let name = &self.name;
         let transaction = &mut *self.transaction;
-        let mut entries = transaction.board.read(&[], |tx| checked.page(tx, name))?.entries;
+        let found = transaction.board.read(&[], |tx| checked.page(tx, name))?;
+        let (mut entries, at) = (found.entries, found.revision);
         transaction.found.push(FoundBefore {
             scope: name.clone(),
             query: whole,
             entries: heads_of(&entries),
+            at,
         });
         entries.retain(|entry| !transaction.own.contains_key(&(name.clone(), entry.key.clone())));
         let own = transaction.own.iter().filter(|((scope, _), _)| scope == name);

@@ -5,13 +5,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_reserved;
-use super::{Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_key, check_scope, tag_set};
+use super::{
+    DEFAULT_SCOPE, Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_key, check_scope, tag_set,
+};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::{Key, Wanted};
+use crate::text::shell_word;
 
 /// What to write, and under which condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +114,12 @@ impl Scope<'_> {
     pub fn write(&self, write: &Write) -> Result<Written> {
         let write = self.checked_write(write)?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), write.key.clone()))];
-        self.commit("write", &wanted, |draft| draft.write(&self.name, &write, Told::AsEntry))
+        self.commit(
+            "write",
+            |asked| write.asked(asked),
+            &wanted,
+            |draft| draft.write(&self.name, &write, Told::AsEntry),
+        )
     }
 
     /// Writes many entries, all of them or none.
@@ -132,21 +141,25 @@ impl Scope<'_> {
             .iter()
             .map(|write| Wanted::Row(Key::Entry(self.name.clone(), write.key.clone())))
             .collect();
-        self.commit("write batch", &wanted, |draft| {
+        let asked = |asked: Fingerprint| asked.each(&writes, |asked, write| write.asked(asked));
+        self.commit("write batch", asked, &wanted, |draft| {
             writes.iter().map(|write| draft.write(&self.name, write, Told::AsEntry)).collect()
         })
     }
 
-    /// Commits what `f` does to entries on behalf of whoever this scope acts for.
+    /// Commits what `f` does to entries on behalf of whoever this scope acts for. What it was asked for is added to a
+    /// fingerprint.
     pub(super) fn commit<T: Pending + Serialize + serde::de::DeserializeOwned>(
         &self,
         name: &'static str,
+        asked: impl FnOnce(Fingerprint) -> Fingerprint,
         wanted: &[Wanted],
         mut f: impl FnMut(&mut Draft<'_>) -> Result<T>,
     ) -> Result<T> {
         check_scope(&self.name)?;
         let by = self.board.checked_by(&self.by)?;
-        self.board.commit_once(by.operation.as_deref(), name, wanted, |tx| {
+        let asked = || asked(Fingerprint::new().text(&self.name));
+        self.board.commit_once(by.operation.as_deref(), name, asked, wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let answer = f(&mut draft)?;
             Ok((draft.finish()?, answer))
@@ -156,6 +169,16 @@ impl Scope<'_> {
     fn checked_write(&self, write: &Write) -> Result<Write> {
         refuse_reserved(&self.name)?;
         write.checked(&self.name, self.board.settings())
+    }
+}
+
+/// Refuses a time to live in which nobody could see anything.
+pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
+    match ttl {
+        Some(ttl) if ttl.as_millis() == 0 => {
+            Err(Error::invalid("what lives for less than a millisecond would never be seen"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -169,6 +192,20 @@ pub(super) fn check_count(count: usize) -> Result<()> {
 }
 
 impl Write {
+    /// Adds what it asks for to a fingerprint.
+    pub(super) fn asked(&self, asked: Fingerprint) -> Fingerprint {
+        asked
+            .text(&self.key)
+            .text(self.value.as_str())
+            .each(&self.tags, |asked, tag| asked.text(tag))
+            .maybe(self.ttl.map(|ttl| ttl.as_nanos()))
+            .maybe(self.metadata.as_ref().map(Metadata::as_str))
+            .of(self.merge)
+            .of(self.if_absent)
+            .maybe(self.if_revision)
+            .of(self.lease)
+    }
+
     /// The same with sorted tags, if everything about it is allowed.
     pub(crate) fn checked(&self, scope: &str, settings: &Settings) -> Result<Write> {
         check_key(scope, &self.key)?;
@@ -189,9 +226,7 @@ impl Write {
         session: Option<&str>,
         now: Timestamp,
     ) -> Result<Entry> {
-        if self.ttl.is_some_and(|ttl| ttl.as_millis() == 0) {
-            return Err(Error::invalid("what lives for less than a millisecond would never be seen"));
-        }
+        check_ttl(self.ttl)?;
         self.condition_holds(scope, before)?;
         let leased = before.and_then(|before| before.session_id.clone());
         let session_id = leased.clone().or_else(|| session.filter(|_| self.lease).map(str::to_owned));
@@ -226,7 +261,7 @@ impl Write {
 
     fn condition_holds(&self, scope: &str, before: Option<&Entry>) -> Result<()> {
         if let Some(before) = before.filter(|_| self.if_absent) {
-            return Err(exists(before));
+            return Err(exists(scope, before));
         }
         match self.if_revision {
             Some(expected) if expected != before.map_or(Revision::ZERO, |before| before.revision) => {
@@ -244,11 +279,13 @@ fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Result<Option<M
     }
 }
 
-fn exists(entry: &Entry) -> Error {
+fn exists(scope: &str, entry: &Entry) -> Error {
+    let in_scope =
+        if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) };
     let since = entry.created_at;
     let message = format!("{} exists: {} wrote it at {since}", entry.key, entry.created_by);
     Refusal::new(Code::AlreadyExists, message)
-        .hint("read it first: blackboard read KEY")
+        .hint(format!("read it first: blackboard read {}{in_scope}", shell_word(&entry.key)))
         .held_by(entry.session_id.clone(), entry.created_by.clone(), Some(since))
         .detail("revision", entry.revision.get())
         .detail("version", entry.version)

@@ -22,8 +22,8 @@ pub use self::reserve::{MAX_PATTERNS, Reserve, Reserved, ReservedPattern};
 use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::entry::{Entry, FILES};
-use crate::error::{Error, Result};
+use crate::entry::{Entry, FILES, held_since};
+use crate::error::{Code, Error, Fault, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Range, Tx};
 
@@ -107,21 +107,22 @@ struct Standing {
 }
 
 impl Standing {
-    /// What an entry stands for, if it is a reservation. Nothing but the verbs of files writes this scope; what can't be
-    /// read there is in nobody's way.
-    fn of(entry: &Entry) -> Option<Standing> {
-        let stored = entry.value.to::<Stored>().ok()?;
-        Some(Standing {
-            pattern: PathPattern::parse(&stored.pattern).ok()?,
+    /// What an entry stands for. Nothing but the verbs of files writes this scope; as long as nobody can read what is
+    /// there, nobody knows which files are free.
+    fn of(tx: &dyn Tx, entry: &Entry) -> Result<Standing> {
+        let stored = entry.value.to::<Stored>().map_err(|error| unreadable(entry, error))?;
+        let session = entry.session_id.clone();
+        Ok(Standing {
+            pattern: PathPattern::parse(&stored.pattern).map_err(|error| unreadable(entry, error))?,
             reservation: Reservation {
                 pattern: stored.pattern,
                 mode: stored.mode,
                 note: stored.note,
                 repository: stored.repository,
                 worktree: stored.worktree,
-                session_id: entry.session_id.clone()?,
+                session_id: session.ok_or_else(|| unreadable(entry, "it hangs on no session"))?,
                 agent_name: entry.created_by.clone(),
-                since: entry.created_at,
+                since: held_since(tx, entry)?,
                 expires_at: entry.expires_at,
                 fence: entry.fence.unwrap_or(entry.revision),
             },
@@ -131,8 +132,16 @@ impl Standing {
     /// Every reservation that stands now, validated.
     fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
         let entries = tx.rows::<Entry>(&every_reservation())?;
-        Ok(entries.iter().filter(|entry| !entry.is_expired(tx.now())).filter_map(Standing::of).collect())
+        let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
+        live.map(|entry| Standing::of(tx, entry)).collect()
     }
+}
+
+fn unreadable(entry: &Entry, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Fault::new(Code::Corrupt, format!("the file reservation {} can't be read", entry.key))
+        .hint("it goes with its session, or when that gives back all of its files: blackboard file release --all")
+        .because(source)
+        .into()
 }
 
 impl Reservation {

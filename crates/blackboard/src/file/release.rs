@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::reserve::parsed;
-use super::{Files, PathPattern, Standing, key_of};
-use crate::agent::{AgentStatus, existing as existing_agent};
-use crate::entry::{By, Draft, Entry, FILES, Told};
+use super::{Files, PathPattern, key_of};
+use crate::entry::{By, Draft, Entry, FILES, Lease, Told};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Range, Wanted};
@@ -93,11 +92,9 @@ impl Files<'_> {
         }
         let by = By::session(session);
         self.board.commit("file release", &wanted, |tx| {
-            let agent = existing_agent(tx, session)?;
-            if agent.status == AgentStatus::Stale {
-                agent.must_be_live()?;
-            }
             let mut draft = Draft::new(self.board, tx, &by)?;
+            let agent = draft.session()?;
+            agent.must_not_be_stale()?;
             let keys = match &named {
                 Some((worktree, patterns)) => keys_of(worktree, patterns, session),
                 None => reserved_by(&tx.rows::<Entry>(&Range::leased_by(session))?),
@@ -126,9 +123,7 @@ fn keys_of(worktree: &str, patterns: &[PathPattern], session: &str) -> Vec<(Stri
 /// The reservations among what hangs on a session, by pattern.
 fn reserved_by(leased: &[Entry]) -> Vec<(String, String)> {
     let files = leased.iter().filter(|entry| entry.scope == FILES);
-    let pattern = |entry: &Entry| {
-        Standing::of(entry).map_or_else(|| entry.key.clone(), |standing| standing.reservation.pattern)
-    };
+    let pattern = |entry: &Entry| Lease::of(entry).pattern.unwrap_or_else(|| entry.key.clone());
     let mut keys: Vec<_> = files.map(|entry| (entry.key.clone(), pattern(entry))).collect();
     // The order of the keys says nothing to anybody.
     keys.sort_by(|(_, one), (_, other)| one.cmp(other));

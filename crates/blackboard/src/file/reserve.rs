@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::{
     Files, Mode, PathPattern, Reservation, Standing, Stored, check_place, every_reservation, key_of,
 };
-use crate::agent::{Agent, existing as existing_agent};
-use crate::entry::{By, Draft, FILES, Told, Value, Write};
+use crate::agent::Agent;
+use crate::entry::{By, Draft, FILES, Told, Value, Write, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
@@ -112,20 +112,18 @@ impl Files<'_> {
         settings.text.check_unaltered(patterns.iter().map(PathPattern::as_str))?;
         let note = reserve.note.as_ref().map(|note| settings.text.field(note)).transpose()?;
         let reserve = Reserve { note: note.filter(|note| !note.is_empty()), ..reserve.clone() };
-        if reserve.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Err(Error::invalid("a reservation with a time to live of nothing would never stand"));
-        }
+        check_ttl(reserve.ttl)?;
         let by = By::session(&reserve.session);
         let wanted = [Wanted::Row(Key::Agent(reserve.session.clone())), Wanted::Range(every_reservation())];
         self.board.commit("file reserve", &wanted, |tx| {
-            let agent = existing_agent(tx, &reserve.session)?;
+            let mut draft = Draft::new(self.board, tx, &by)?;
+            let agent = draft.session()?;
             agent.must_be_live()?;
             let standing = Standing::all(tx)?;
             if let Some((pattern, other)) = first_in_the_way(&reserve, &patterns, &standing) {
                 let other = other.reservation.clone().with_name_of_today(tx)?;
                 return Err(in_the_way(pattern, &other));
             }
-            let mut draft = Draft::new(self.board, tx, &by)?;
             let reservations = patterns
                 .iter()
                 .map(|pattern| put(&mut draft, &agent, &reserve, pattern, &standing))

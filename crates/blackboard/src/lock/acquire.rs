@@ -7,10 +7,11 @@ use serde::Serialize;
 use super::{Lock, Locks, Stored, key_of};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::duration::human;
-use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, held};
+use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, check_ttl, held};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
+use crate::text::shell_word;
 
 /// How often whoever waits looks for dead holders, whose end nobody tells.
 const TICK: Duration = Duration::from_secs(1);
@@ -78,24 +79,22 @@ impl Locks<'_> {
         rules.check_unaltered([&*acquire.name])?;
         let note = acquire.note.as_ref().map(|note| rules.field(note)).transpose()?;
         let note = note.filter(|note| !note.is_empty());
-        if acquire.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Err(Error::invalid("a lock with a time to live of nothing would never be held"));
-        }
+        check_ttl(acquire.ttl)?;
         let by = By::session(&acquire.session);
         let wanted = [Wanted::Row(Key::Agent(acquire.session.clone())), Wanted::Row(key)];
         self.board.commit("lock acquire", &wanted, |tx| {
-            let agent = existing_agent(tx, &acquire.session)?;
             let mut draft = Draft::new(self.board, tx, &by)?;
+            let agent = draft.session()?;
             let current = draft.entry(LOCKS, &acquire.name)?;
             match decide(&agent, current, acquire.anew)? {
                 Verdict::Keeps(entry) => {
-                    let kept = Acquired { lock: Lock::of(&entry), acquired: false, already_held: true };
+                    let kept = Acquired { lock: Lock::of(tx, &entry)?, acquired: false, already_held: true };
                     Ok((draft.finish()?, kept))
                 }
                 Verdict::Refused(entry) => Err(held(tx, &entry)?),
-                Verdict::RefusedByItself(entry) => Err(held_by_itself(&agent, &entry)),
+                Verdict::RefusedByItself(entry) => Err(held_by_itself(&agent, &Lock::of(tx, &entry)?)),
                 Verdict::Takes => {
-                    let value = Value::of(&Stored { holder: agent.agent_name.clone(), note: note.clone() })?;
+                    let value = Value::of(&Stored { note: note.clone() })?;
                     let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
                     let told = format!("Agent \"{}\" acquired lock \"{}\"", agent.agent_name, acquire.name);
                     let written = draft.write(LOCKS, &write, Told::InWords(told))?;
@@ -162,8 +161,7 @@ impl Locks<'_> {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
         let began = Instant::now();
-        let settings = self.board.settings();
-        let heartbeat = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+        let heartbeat = self.board.settings().sign_of_life_interval();
         let (mut ticked, mut beaten) = (began, began);
         // Whatever happens after this look ends the wait: the lock is tried with nothing in between that is missed.
         let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;
@@ -244,12 +242,15 @@ fn decide(agent: &Agent, current: Option<Entry>, anew: bool) -> Result<Verdict> 
     })
 }
 
-fn held_by_itself(agent: &Agent, entry: &Entry) -> Error {
-    let Lock { name, fence, since, .. } = Lock::of(entry);
+fn held_by_itself(agent: &Agent, lock: &Lock) -> Error {
+    let Lock { name, fence, since, .. } = lock;
     let message = format!("lock {name} is held by this session already, since {since}");
     Refusal::new(Code::Held, message)
-        .hint(format!("if nobody in this session uses it any more: blackboard lock release {name}"))
-        .held_by(agent.session_id.clone(), agent.agent_name.clone(), Some(since))
+        .hint(format!(
+            "if nobody in this session uses it any more: blackboard lock release {}",
+            shell_word(name)
+        ))
+        .held_by(agent.session_id.clone(), agent.agent_name.clone(), Some(*since))
         .detail("fence", fence.get())
         .into()
 }

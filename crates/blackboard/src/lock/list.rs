@@ -22,7 +22,7 @@ impl Locks<'_> {
         self.board.read(&[Wanted::Range(range.clone())], |tx| {
             let entries = tx.rows::<Entry>(&range)?;
             let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
-            live.map(|entry| Lock::of(entry).with_name_of_today(tx)).collect()
+            live.map(|entry| Lock::of(tx, entry)?.with_name_of_today(tx)).collect()
         })
     }
 }

@@ -16,7 +16,7 @@ pub use self::release::{Release, Released};
 use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::entry::{Entry, LOCKS, check_key};
+use crate::entry::{Entry, LOCKS, check_key, held_since};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Tx};
@@ -49,24 +49,23 @@ pub struct Lock {
 /// What the entry of a lock has as its value.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
-    holder: String,
     note: Option<String>,
 }
 
 impl Lock {
     /// The lock that an entry stands for.
-    fn of(entry: &Entry) -> Lock {
+    fn of(tx: &dyn Tx, entry: &Entry) -> Result<Lock> {
         // Nothing but the verbs of locks writes here. Whatever else stands in the file, the lock is held.
         let stored = entry.value.to::<Stored>().ok();
-        Lock {
+        Ok(Lock {
             name: entry.key.clone(),
             fence: entry.fence.unwrap_or(entry.revision),
             session_id: entry.session_id.clone().unwrap_or_default(),
             agent_name: entry.created_by.clone(),
-            since: entry.created_at,
+            since: held_since(tx, entry)?,
             note: stored.and_then(|stored| stored.note),
             expires_at: entry.expires_at,
-        }
+        })
     }
 
     /// The same under the name that its holder has now.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Lock, Locks, key_of};
-use crate::agent::{Agent, AgentStatus, existing as existing_agent};
+use crate::agent::Agent;
 use crate::entry::{By, Draft, LOCKS, Told};
 use crate::error::{Code, Refusal, Result};
 use crate::revision::{Pending, Revision};
@@ -66,9 +66,9 @@ impl Locks<'_> {
         let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(name)?)];
         let by = By::session(session);
         self.board.commit("lock release", &wanted, |tx| {
-            let agent = existing_agent(tx, session)?;
             let mut draft = Draft::new(self.board, tx, &by)?;
-            let lock = draft.entry(LOCKS, name)?.map(|entry| Lock::of(&entry));
+            let agent = draft.session()?;
+            let lock = draft.entry(LOCKS, name)?.map(|entry| Lock::of(tx, &entry)).transpose()?;
             let mut released = Released {
                 name: name.clone(),
                 released: decide(&agent, name, lock.as_ref(), *fence)?,
@@ -90,9 +90,7 @@ impl Locks<'_> {
 /// Whether there is a lock to give back, and this session may do it.
 fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision>) -> Result<bool> {
     let session = &agent.session_id;
-    if agent.status == AgentStatus::Stale {
-        agent.must_be_live()?;
-    }
+    agent.must_not_be_stale()?;
     let Some(lock) = lock else { return Ok(false) };
     if lock.session_id != *session {
         let holder = format!("{} ({})", lock.agent_name, lock.session_id);
@@ -100,6 +98,7 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
             Code::NotHolder,
             format!("lock {name} is held by {holder}, not by session {session}"),
         )
+        .hint("see who holds what: blackboard lock list")
         .held_by(lock.session_id.clone(), lock.agent_name.clone(), Some(lock.since))
         .detail("fence", lock.fence.get())
         .into());
@@ -119,8 +118,9 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Entry;
-    use crate::store::conformance::{an_agent, an_entry};
+    use crate::agent::AgentStatus;
+    use crate::clock::Timestamp;
+    use crate::store::conformance::an_agent;
 
     #[test]
     fn a_lock_is_given_back_by_who_holds_it() {
@@ -140,12 +140,14 @@ mod tests {
             (Stale, Some("other"), None, Err(Code::SessionStale)),
         ] {
             let me = Agent { status: agent, ..an_agent("me") };
-            let lock = holder.map(|holder| {
-                Lock::of(&Entry {
-                    session_id: Some(holder.to_owned()),
-                    fence: Some(Revision::new(7)),
-                    ..an_entry(LOCKS, "deploy")
-                })
+            let lock = holder.map(|holder| Lock {
+                name: "deploy".to_owned(),
+                fence: Revision::new(7),
+                session_id: holder.to_owned(),
+                agent_name: "Ivy".to_owned(),
+                since: Timestamp::EPOCH,
+                note: None,
+                expires_at: None,
             });
             let outcome =
                 decide(&me, "deploy", lock.as_ref(), fence.map(Revision::new)).map_err(|error| error.code());

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLoc
 use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
-use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, event_time, last_older};
+use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, check_versions, event_time, last_older};
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
 use crate::entry::{EntryHead, EntryVersion};
@@ -190,6 +190,7 @@ impl State {
     fn apply(&mut self, mut changes: Changes, seen: &Seen, now: Timestamp) -> Result<Committed> {
         let first = self.revision().next();
         changes.resolve(first);
+        check_versions(&changes, first)?;
         for key in changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned()) {
             if !seen.rows.contains_key(&key) {
                 return Err(
@@ -375,23 +376,30 @@ impl Tx for Reader<'_> {
 
 fn head(row: &Row) -> Option<EntryHead> {
     match row {
-        Row::Entry(entry) => {
-            Some(EntryHead { key: entry.key.clone(), revision: entry.revision, expires_at: entry.expires_at })
-        }
+        Row::Entry(entry) => Some(EntryHead {
+            scope: entry.scope.clone(),
+            key: entry.key.clone(),
+            revision: entry.revision,
+            expires_at: entry.expires_at,
+        }),
         _ => None,
     }
 }
 
-/// What a run has seen: each row with its stamp (none if it was absent), each range with its membership.
+/// What a run has seen: each row with its stamp (none if it was absent), each head with that of its row, each range with
+/// its membership.
 #[derive(Default)]
 struct Seen {
     rows: HashMap<Key, Option<u64>>,
+    heads: HashMap<Key, u64>,
     ranges: Vec<(Range, u64)>,
 }
 
 impl Seen {
     fn still_holds(&self, state: &State) -> bool {
-        self.rows.iter().all(|(key, stamp)| state.rows.get(key).map(|stored| stored.stamp) == *stamp)
+        let stamp_of = |key| state.rows.get(key).map(|stored| stored.stamp);
+        self.rows.iter().all(|(key, stamp)| stamp_of(key) == *stamp)
+            && self.heads.iter().all(|(key, stamp)| stamp_of(key) == Some(*stamp))
             && self.ranges.iter().all(|(range, membership)| state.membership(range) == *membership)
     }
 }
@@ -447,7 +455,7 @@ impl Tx for Recorder<'_> {
         seen.ranges.push((range.clone(), state.membership(range)));
         let rows = state.rows_of(range, limit);
         for (key, stored) in &rows {
-            seen.rows.entry((*key).clone()).or_insert(Some(stored.stamp));
+            seen.heads.entry((*key).clone()).or_insert(stored.stamp);
         }
         Ok(rows.into_iter().filter_map(|(_, stored)| head(&stored.row)).collect())
     }

@@ -11,7 +11,9 @@
 //! - An event of an entry brings its version, which is stored under the event's id and once only. An entry that is put
 //!   has the version of an event of the same commit; its value is not stored again.
 //! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
-//! - A verb puts and removes only rows whose keys it has read in the same run.
+//! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
+//!   it knows from [`Tx::heads`] or a hint is not enough. An engine refuses a commit that breaks this, or puts an entry
+//!   without its version, as a fault of this program.
 //! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
 //!   the last one is more than a day ahead of the clock.
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
@@ -39,6 +41,7 @@ pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
 use crate::Result;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
+use crate::error::{Code, Fault};
 use crate::event::{Event, EventType};
 use crate::revision::Revision;
 use crate::status::Room;
@@ -179,6 +182,21 @@ impl Page<'_> {
     pub fn after(after: Revision, limit: usize) -> Page<'static> {
         Page { after, until: Revision::new(i64::MAX), types: &[], limit }
     }
+}
+
+/// Faults if an entry is put that is not the version of an event of the same commit. Revisions are resolved.
+fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
+    for row in &changes.put {
+        let Row::Entry(entry) = row else { continue };
+        let place = usize::try_from(entry.revision.get() - first.get()).ok();
+        let event = place.and_then(|place| changes.events.get(place));
+        let version = event.and_then(|event| event.version.as_deref());
+        if version.is_none_or(|version| version.removed || version.entry != *entry) {
+            let message = format!("{:?} is put without its version", row.key());
+            return Err(Fault::new(Code::Internal, message).into());
+        }
+    }
+    Ok(())
 }
 
 /// How far ahead of the clock the last event may be before its time is no longer held on to.

@@ -28,3 +28,30 @@ pub fn escape_for_terminal(text: &str) -> Cow<'_, str> {
     }
     Cow::Owned(escaped)
 }
+
+/// The text as one word of a command line, for hints that people copy.
+pub(crate) fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.:/@%+,".contains(character);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_command_line_stays_one_word() {
+        for (text, word) in [
+            ("task:1", "task:1"),
+            ("", "''"),
+            ("write the docs", "'write the docs'"),
+            ("it's $HOME", r"'it'\''s $HOME'"),
+            ("käse", "'käse'"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+}

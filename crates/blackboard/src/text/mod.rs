@@ -14,6 +14,7 @@ mod secret;
 
 pub(crate) use control::forges;
 pub use display::escape_for_terminal;
+pub(crate) use display::shell_word;
 
 use crate::error::{Code, Error, Refusal, Result};
 

@@ -321,7 +321,7 @@ impl Taking<'_> {
     fn transaction(&self, by: &Whose, steps: &[Inside]) -> String {
         let mut seen = Vec::new();
         let outcome = self.board.try_transaction(|tx| {
-            tx.by(self.by(by));
+            tx.by(self.by(by))?;
             for step in steps {
                 seen.push(self.inside(tx, step)?);
             }

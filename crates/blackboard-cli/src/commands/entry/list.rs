@@ -1,7 +1,7 @@
 //! `blackboard list`
 
 use blackboard::Result;
-use blackboard::entry::{ListedKey, Order, Query};
+use blackboard::entry::{Order, Query};
 
 use super::Matching;
 use crate::commands::Run;
@@ -46,24 +46,17 @@ impl Run for List {
         let query = self.which.query(self.pattern)?;
         let board = context.reading()?;
         let scope = board.scope(&name);
-        // Only where a few are wanted is a page less than all of it.
-        let page = |limit| scope.query(&Query { order: Order::Key, limit: Some(limit), ..query.clone() });
+        let query = Query { order: Order::Key, limit: self.limit, ..query };
         Ok(match (self.long, self.limit) {
-            (true, Some(limit)) => {
-                let page = page(limit)?;
+            (true, Some(_)) => {
+                let page = scope.query(&query)?;
                 Outcome::new(EntryList { entries: page.entries, next: None, revision: page.revision })
             }
             (true, None) => {
                 let snapshot = scope.snapshot(&query)?;
                 Outcome::new(EntryList { entries: snapshot.entries, next: None, revision: snapshot.revision })
             }
-            (false, Some(limit)) => {
-                let entries = page(limit)?.entries.into_iter();
-                Outcome::new(KeyList(
-                    entries.map(|entry| ListedKey { key: entry.key, expires_at: entry.expires_at }).collect(),
-                ))
-            }
-            (false, None) => Outcome::new(KeyList(scope.list(&query)?)),
+            (false, _) => Outcome::new(KeyList(scope.list(&query)?)),
         })
     }
 }

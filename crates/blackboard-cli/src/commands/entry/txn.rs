@@ -31,8 +31,9 @@ const MAX_BYTES: usize = 80 * 1024 * 1024;
 /// If every comparison holds, everything in "then" is done, else everything in "else"; without "else" that is refused
 /// (exit 4). All of it happens, or nothing. Each part may name its "scope". A write may also have "tags", "ttl" (seconds,
 /// or as in "1h"), "metadata", "merge", "if_absent", "if_revision" and "lease". A revision or version of 0 means that there is
-/// no such key. A value is compared as text, but for the white space between its parts: 1.0 is not 1, and the order of
-/// keys counts.
+/// no such key. Compare revisions to be safe: versions begin at 1 again once a removal was forgotten. A value is compared as
+/// text, but for the white space between its parts: 1.0 is not 1, and the order of keys counts. With --op the answer is
+/// remembered, with what was read.
 ///
 /// Examples:
 ///   echo '{"then":[{"write":{"key":"a","value":1}},{"delete":{"key":"b"}}]}' | blackboard txn

@@ -125,8 +125,7 @@ impl Run {
             .env("BLACKBOARD_SESSION_ID", &lock.session_id)
             .env("BLACKBOARD_FENCE", format!("lock:{}={}", lock.name, lock.fence))
             .env("BLACKBOARD_LOCK_FENCE", lock.fence.to_string());
-        let settings = board.settings();
-        let every = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+        let every = board.settings().sign_of_life_interval();
         signals.run(&mut command, every, || {
             // One that is missed does no harm, and what became of the lock is seen at the end.
             let _ = board.agents().heartbeat(&Beat::of(&lock.session_id));

@@ -1,6 +1,7 @@
 //! A commit: all or nothing, with its events, under ids that only grow.
 
 use super::*;
+use crate::entry::EntryVersion;
 use crate::store::{Cursor, Key, Mark, Operation, Range};
 use crate::work::Dependency;
 
@@ -12,6 +13,8 @@ on_every_engine![
     a_commit_that_changes_nothing_writes_nothing,
     a_row_that_was_not_read_can_not_be_written,
     a_hint_is_no_read,
+    a_head_is_no_read,
+    an_entry_is_put_only_as_the_version_of_an_event,
     every_kind_of_row_comes_back_as_it_was_put,
     rows_may_come_in_any_order_though_one_refers_to_the_other,
     event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead,
@@ -100,6 +103,42 @@ fn a_row_that_was_not_read_can_not_be_written(fixture: &Fixture) {
         fixture.commit(|_| Ok(Changes { remove: vec![Key::WorkItem("x".to_owned())], ..Changes::new() }));
     assert_eq!(code(remove), Code::Internal);
     assert_eq!(fixture.work("x"), an_item("x"));
+}
+
+fn a_head_is_no_read(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let entry = fixture.scope().entry("a").unwrap().unwrap();
+    let key = Row::from(entry).key();
+    let remove = fixture.commit(|tx| {
+        assert_eq!(tx.heads(&Range::entries("team", ""), 10)?.len(), 1);
+        Ok(Changes { remove: vec![key.clone()], ..Changes::new() })
+    });
+    assert_eq!(code(remove), Code::Internal);
+    assert_eq!(fixture.value("a").as_deref(), Some("1"));
+}
+
+fn an_entry_is_put_only_as_the_version_of_an_event(fixture: &Fixture) {
+    let entry = Entry { revision: Revision::of_event(0), ..an_entry("team", "a") };
+    let version = EntryVersion { entry: entry.clone(), previous: None, removed: false };
+    let other = Entry { value: json("\"another\""), ..entry.clone() };
+    for (version, expected) in [
+        (None, Some(Code::Internal)),
+        (Some(EntryVersion { removed: true, ..version.clone() }), Some(Code::Internal)),
+        (Some(EntryVersion { entry: other, ..version.clone() }), Some(Code::Internal)),
+        (Some(version), None),
+    ] {
+        let put = fixture.commit(|tx| {
+            let mut changes = Changes::new();
+            tx.get(&Row::from(entry.clone()).key())?;
+            changes.put(entry.clone());
+            changes.event(match version.clone() {
+                Some(version) => an_event().of_version(version),
+                None => an_event(),
+            });
+            Ok(changes)
+        });
+        assert_eq!(put.as_ref().err().map(crate::Error::code), expected, "{version:?}");
+    }
 }
 
 fn a_hint_is_no_read(fixture: &Fixture) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::entry::{Compare, Operation, OperationResult};
+use crate::store::{Key, Operation as Remembered};
 
 on_every_engine![
     a_write_is_read_with_everything_about_it,
@@ -23,6 +24,8 @@ on_every_engine![
     the_same_key_in_two_scopes_is_two_entries,
     an_array_grows_and_a_counter_counts,
     a_named_operation_happens_once_whatever_the_verb,
+    the_name_of_an_operation_is_for_one_call,
+    an_answer_that_an_older_program_remembered_is_given_again,
     a_remembered_answer_says_the_same,
 ];
 
@@ -405,6 +408,56 @@ fn an_array_grows_and_a_counter_counts(fixture: &Fixture) {
     fixture.write("last", &i64::MAX.to_string());
     assert_eq!(code(fixture.scope().increment("last", 1)), Code::InvalidValue);
     assert_eq!(fixture.value("last"), Some(i64::MAX.to_string()));
+}
+
+fn the_name_of_an_operation_is_for_one_call(fixture: &Fixture) {
+    let by = |name: &str| By { operation: Some(name.to_owned()), ..By::default() };
+    let named = |name: &str| fixture.scope().by(by(name));
+    fixture.write("gone", "1");
+    fixture.write("left", "1");
+    named("write").write(&a_write("a", "1")).unwrap();
+    named("batch").write_batch(&[a_write("b", "1")]).unwrap();
+    named("append").append("list", &json("1")).unwrap();
+    named("increment").increment("counter", 1).unwrap();
+    named("delete").delete("gone").unwrap();
+    named("clear").clear("nothing:*").unwrap();
+    let write = |value: &str| Operation::Write { scope: "team".to_owned(), write: a_write("d", value) };
+    let compare = |value: &str| Compare { then: vec![write(value)], ..Compare::default() };
+    fixture.board.compare(&compare("1"), &by("txn")).unwrap();
+    let before = fixture.revision();
+    let elsewhere = fixture.board.scope("other").by(by("write"));
+    for (what, refused) in [
+        ("another key", code(named("write").write(&a_write("z", "1")))),
+        ("another value", code(named("write").write(&a_write("a", "2")))),
+        ("another condition", code(named("write").write(&Write { if_absent: true, ..a_write("a", "1") }))),
+        ("another scope", code(elsewhere.write(&a_write("a", "1")))),
+        ("another batch", code(named("batch").write_batch(&[a_write("b", "1"), a_write("c", "1")]))),
+        ("another item", code(named("append").append("list", &json("2")))),
+        ("another number", code(named("increment").increment("counter", 2))),
+        ("another deletion", code(named("delete").delete("left"))),
+        ("another pattern", code(named("clear").clear("*"))),
+        ("another transaction", code(fixture.board.compare(&compare("2"), &by("txn")))),
+        ("a transaction of a closure", code(fixture.board.transaction(|tx| tx.by(by("new"))))),
+    ] {
+        assert_eq!(refused, Code::InvalidValue, "{what}");
+    }
+    assert_eq!(fixture.revision(), before);
+}
+
+fn an_answer_that_an_older_program_remembered_is_given_again(fixture: &Fixture) {
+    let scope = || fixture.scope().by(By { operation: Some("op".to_owned()), ..By::default() });
+    let first = scope().write(&a_write("a", "1")).unwrap();
+    let key = Key::Operation("op".to_owned());
+    fixture
+        .commit(|tx| {
+            let known: Remembered = tx.row(&key)?.unwrap();
+            let mut changes = Changes::new();
+            changes.put(Remembered { verb: "write".to_owned(), ..known });
+            Ok(changes)
+        })
+        .unwrap();
+    assert_eq!(scope().write(&a_write("a", "1")).unwrap(), first);
+    assert_eq!(scope().write(&a_write("b", "1")).unwrap(), first, "nobody knows what it asked for");
 }
 
 fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {

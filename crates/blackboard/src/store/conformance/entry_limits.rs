@@ -10,6 +10,9 @@ on_every_engine![
     no_query_takes_a_bad_pattern_or_tag,
     limits_are_what_they_say,
     a_commit_has_a_limited_number_of_operations,
+    a_commit_holds_a_limited_number_of_bytes,
+    one_key_can_be_changed_whatever_its_size,
+    a_sweep_leaves_to_the_next_one_what_is_too_much,
     nothing_lives_for_less_than_a_moment,
 ];
 
@@ -223,4 +226,75 @@ fn nothing_lives_for_less_than_a_moment(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("1"));
     fixture.scope().write(&Write { ttl: Some(Duration::MAX), ..a_write("a", "2") }).unwrap();
     assert_eq!(fixture.value("a").as_deref(), Some("2"), "for as long as there are dates");
+}
+
+/// Ten entries with values of a kilobyte, on a board whose commits take three of them.
+fn ten_large_entries(fixture: &Fixture, ttl: Option<Duration>) -> Board {
+    let large = format!("\"{}\"", "x".repeat(1022));
+    let writes: Vec<_> =
+        (0..10).map(|number| Write { ttl, ..a_write(&format!("large:{number}"), &large) }).collect();
+    fixture.board.scope("team").write_batch(&writes).unwrap();
+    fixture.with_settings(|settings| settings.max_commit_bytes = 3 * 1024 + 100)
+}
+
+fn a_commit_holds_a_limited_number_of_bytes(fixture: &Fixture) {
+    let board = ten_large_entries(fixture, None);
+    let scope = board.scope("team");
+    let before = fixture.revision();
+    let place = |number: usize| ("team".to_owned(), format!("large:{number}"));
+    let compare = |count: usize, operation: &dyn Fn(String, String) -> Operation| {
+        let then = (0..count).map(|number| operation(place(number).0, place(number).1)).collect();
+        board.compare(&Compare { then, ..Compare::default() }, &By::default()).map(drop)
+    };
+    let read = |scope, key| Operation::Read { scope, key };
+    let delete = |scope, key| Operation::Delete { scope, key };
+    let overwrites: Vec<_> = (0..4).map(|number| a_write(&format!("large:{number}"), "1")).collect();
+    let conditions = (0..4).map(|number| Condition {
+        scope: place(number).0,
+        key: place(number).1,
+        test: Test::Exists(true),
+    });
+    let conditions = Compare { conditions: conditions.collect(), ..Compare::default() };
+    let in_a_transaction = board.transaction(|tx| {
+        let mut scope = tx.scope("team");
+        (0..4).try_for_each(|number| scope.delete(&format!("large:{number}")).map(drop))
+    });
+    for (what, refused) in [
+        ("clear", code(scope.clear("*"))),
+        ("overwrite", code(scope.write_batch(&overwrites))),
+        ("delete", code(compare(4, &delete))),
+        ("read", code(compare(4, &read))),
+        ("compare", code(board.compare(&conditions, &By::default()))),
+        ("transaction", code(in_a_transaction)),
+    ] {
+        assert_eq!(refused, Code::InvalidValue, "{what}");
+    }
+    assert_eq!(fixture.revision(), before);
+    compare(1, &read).unwrap();
+    compare(3, &delete).unwrap();
+    scope.clear("large:3").unwrap();
+}
+
+fn one_key_can_be_changed_whatever_its_size(fixture: &Fixture) {
+    ten_large_entries(fixture, None);
+    let board = fixture.with_settings(|settings| settings.max_commit_bytes = 10);
+    let scope = board.scope("team");
+    scope.write(&a_write("large:0", "\"longer than ten bytes\"")).unwrap();
+    scope.delete("large:1").unwrap();
+    scope.clear("large:2").unwrap();
+    let read = Operation::Read { scope: "team".to_owned(), key: "large:3".to_owned() };
+    let compare = Compare { then: vec![read.clone()], ..Compare::default() };
+    board.compare(&compare, &By::default()).unwrap();
+    let twice = Compare { then: vec![read.clone(), read], ..Compare::default() };
+    assert_eq!(code(board.compare(&twice, &By::default())), Code::InvalidValue);
+}
+
+fn a_sweep_leaves_to_the_next_one_what_is_too_much(fixture: &Fixture) {
+    let board = ten_large_entries(fixture, Some(Duration::from_secs(1)));
+    fixture.pass(2);
+    let mut expired = Vec::new();
+    while expired.last() != Some(&0) {
+        expired.push(board.expire_entries(Patience::Wait).unwrap());
+    }
+    assert_eq!(expired, [4, 4, 2, 0]);
 }

@@ -1,5 +1,6 @@
 //! Finding entries: by pattern, prefix, tags, author and time, in pages that stay right.
 
+use super::watched::ValuesRead;
 use super::*;
 use crate::entry::{Order, Query};
 
@@ -12,6 +13,8 @@ on_every_engine![
     a_prefix_ends_where_it_should_whatever_its_last_character,
     large_scopes_give_the_same_answers_as_small_ones,
     a_list_and_a_snapshot_have_everything_by_key,
+    a_list_has_the_part_that_is_asked_for,
+    a_list_reads_no_values_where_an_index_decides,
     tags_are_found_as_long_as_an_entry_has_them,
     time_and_author_of_the_last_write_count,
 ];
@@ -243,6 +246,32 @@ fn a_list_and_a_snapshot_have_everything_by_key(fixture: &Fixture) {
     let short = Write { ttl: Some(Duration::from_secs(5)), ..a_write("short", "1") };
     let expires_at = fixture.scope().write(&short).unwrap().expires_at;
     assert_eq!(fixture.scope().list(&matching("short")).unwrap()[0].expires_at, expires_at);
+}
+
+fn a_list_has_the_part_that_is_asked_for(fixture: &Fixture) {
+    fixture.scope().write_batch(&["a", "b", "c", "d"].map(|key| a_write(key, "1"))).unwrap();
+    let page = |after: Option<&str>, offset, limit| {
+        let query = Query { after: after.map(str::to_owned), offset, limit, ..Query::default() };
+        let listed = fixture.scope().list(&query).unwrap();
+        listed.into_iter().map(|listed| listed.key).collect::<String>()
+    };
+    assert_eq!(page(None, 0, None), "abcd");
+    assert_eq!(page(None, 0, Some(2)), "ab");
+    assert_eq!(page(Some("b"), 0, Some(1)), "c");
+    assert_eq!(page(Some("a"), 1, None), "cd");
+}
+
+fn a_list_reads_no_values_where_an_index_decides(fixture: &Fixture) {
+    fixture.scope().write_batch(&[tagged("a", &["x"]), tagged("b", &["x", "y"]), tagged("c", &[])]).unwrap();
+    let values = ValuesRead::on(fixture.board.clone(), fixture.clock.clone());
+    let read = |query: &Query| {
+        let listed = values.board.scope(fixture.scope().name()).list(query).unwrap();
+        (listed.len(), values.take())
+    };
+    assert_eq!(read(&Query { tags: owned(&["x"]), ..Query::default() }), (2, 0));
+    assert_eq!(read(&Query { tags: owned(&["x"]), limit: Some(1), ..Query::default() }), (1, 0));
+    assert_eq!(read(&Query { prefix: Some("a".to_owned()), ..Query::default() }), (1, 0));
+    assert_eq!(read(&Query { tags: owned(&["x", "y"]), ..Query::default() }), (1, 2));
 }
 
 fn tags_are_found_as_long_as_an_entry_has_them(fixture: &Fixture) {

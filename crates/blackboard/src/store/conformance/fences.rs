@@ -55,14 +55,14 @@ fn on_every_path(fixture: &Fixture, fences: &[Fence]) -> Vec<(&'static str, Resu
         (
             "transaction",
             board.transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 tx.scope("team").write(&write)
             }),
         ),
         (
             "transaction that reads",
             board.transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 tx.scope("team").read("a").map(drop)
             }),
         ),

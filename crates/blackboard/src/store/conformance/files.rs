@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::entry::{By, FILES, Write};
+use crate::entry::{By, Draft, FILES, Told, Write};
 use crate::file::{
     Check, CheckedPath, FileFilter, Mode, Release as ReleaseFiles, Reservation, Reserve, Reserved,
 };
@@ -26,6 +26,7 @@ on_every_engine![
     only_a_live_session_reserves,
     nothing_but_the_verbs_of_files_changes_one,
     odd_reservations_are_refused,
+    nothing_is_free_while_a_reservation_cannot_be_read,
 ];
 
 const HERE: &str = "/home/ivy/project";
@@ -405,4 +406,23 @@ fn odd_reservations_are_refused(fixture: &Fixture) {
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     assert_eq!(refused(fixture, &[&secret], &ivy).code(), Code::SecretLooking);
     assert!(reserved(fixture).is_empty());
+}
+
+fn nothing_is_free_while_a_reservation_cannot_be_read(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let odd = Write { lease: true, ..a_write("odd", "1") };
+    fixture
+        .board
+        .commit("test", &[], |tx| {
+            let mut draft = Draft::new(&fixture.board, tx, &By::session(&ivy))?;
+            draft.write(FILES, &odd, Told::AsEntry)?;
+            Ok((draft.finish()?, ()))
+        })
+        .unwrap();
+    let error = refused(fixture, &["src/**"], &oak);
+    assert_eq!(error.code(), Code::Corrupt);
+    assert_eq!(error.to_string(), "the file reservation odd can't be read");
+    assert_eq!(code(fixture.board.files().check(&Check::of("/w", &["src/lib.rs"], None))), Code::Corrupt);
+    assert_eq!(fixture.board.files().release(&ReleaseFiles::all(&ivy)).unwrap().released, ["odd"]);
+    reserve(fixture, &["src/**"], &oak);
 }

@@ -1,6 +1,7 @@
 //! Heartbeats: what they say, whom they revive, and that a named one counts once.
 
 use super::*;
+use crate::fingerprint::Fingerprint;
 use crate::work::Block;
 
 on_every_engine![
@@ -138,7 +139,7 @@ fn a_named_heartbeat_happens_once(fixture: &Fixture) {
 
 fn an_operation_id_belongs_to_one_verb(fixture: &Fixture) {
     let once = |verb: &'static str| {
-        fixture.board.commit_once(Some("op"), verb, &[], |_| {
+        fixture.board.commit_once(Some("op"), verb, Fingerprint::new, &[], |_| {
             let mut changes = Changes::new();
             let revision = changes.event(an_event());
             Ok((changes, revision))

@@ -56,7 +56,7 @@ fn whoever_holds_it_may_change_it_and_keeps_it(fixture: &Fixture) {
     fixture
         .board
         .transaction(|tx| {
-            tx.by(By::session(&ivy));
+            tx.by(By::session(&ivy))?;
             tx.scope("team").write(&a_write("a", "[3]"))
         })
         .unwrap();
@@ -78,7 +78,7 @@ fn nobody_else_changes_it_on_any_path(fixture: &Fixture) {
         let board = &fixture.board;
         let in_transaction = |f: &dyn Fn(&mut crate::entry::TransactionScope<'_, '_>) -> Result<()>| {
             board.transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 f(&mut tx.scope("team"))
             })
         };

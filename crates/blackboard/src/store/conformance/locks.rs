@@ -74,7 +74,7 @@ fn a_lock_goes_to_one_session_with_its_fence(fixture: &Fixture) {
     assert_eq!((event.actor_id.clone(), event.target_id.as_deref()), (Some(ivy.clone()), Some("deploy")));
     assert_eq!(metadata(&event)["scope"], LOCKS);
     let entry = fixture.board.scope(LOCKS).entry("deploy").unwrap().unwrap();
-    assert_eq!(entry.value.as_str(), r#"{"holder":"Ivy","note":"release 1.2"}"#);
+    assert_eq!(entry.value.as_str(), r#"{"note":"release 1.2"}"#);
     assert_eq!((entry.session_id, entry.fence), (Some(ivy), Some(event.id)));
 }
 
@@ -276,7 +276,7 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
         (
             "transaction",
             board.try_transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 tx.scope("work").write(&write("transaction"))?;
                 Ok(())
             }),
@@ -284,7 +284,7 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
         (
             "transaction that writes nothing",
             board.try_transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 tx.scope("work").read("transaction").map(drop)
             }),
         ),

@@ -30,6 +30,7 @@ mod sweep_clock;
 mod transactions;
 mod wait;
 mod wait_for_key;
+mod watched;
 
 use std::sync::Arc;
 use std::time::Duration;

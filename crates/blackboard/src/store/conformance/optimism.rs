@@ -5,10 +5,11 @@
 //! every engine to the same with threads.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::watched::{Look, watched};
 use super::*;
-use crate::entry::{EntryHead, EntryVersion};
-use crate::store::{Key, Range, Store, Tx, Wanted};
+use crate::store::{Key, Range, Tx};
 use crate::work::ClaimNext;
 
 on_every_engine![no_engine_lets_two_writers_pass_each_other];
@@ -182,116 +183,16 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     let others = fixture.board.clone();
+    let meddled = AtomicBool::new(false);
     // Between the look at the queue and the look at its head, the head is taken and another item arrives.
-    let meddling = Meddling {
-        inner: fixture.board.clone(),
-        meddle: Box::new(move || {
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
+        if matches!(look, Look::Hint(_)) && !meddled.swap(true, Ordering::Relaxed) {
             others.work().claim(&Claim::of("x", &oak)).unwrap();
             others.work().create(&Create::new("y", "Another")).unwrap();
-        }),
-    };
-    let board = Board::on(Arc::new(meddling), fixture.clock.clone());
+        }
+    });
     let claimed = board.work().claim_next(&ClaimNext { session: ivy, ..ClaimNext::default() }).unwrap();
     assert_eq!(claimed.item.item_id, "y");
-}
-
-/// A store in which somebody else acts once, right after the first hint of a commit.
-struct Meddling {
-    inner: Board,
-    meddle: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Store for Meddling {
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        self.inner.store().read(wanted, f)
-    }
-
-    fn commit(
-        &self,
-        commit: &Commit<'_>,
-        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
-    ) -> Result<Committed> {
-        let meddled = Cell::new(false);
-        self.inner
-            .store()
-            .commit(commit, &mut |tx| f(&MeddlingTx { tx, meddled: &meddled, meddle: &self.meddle }))
-    }
-
-    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
-        self.inner.store().wait(after, timeout)
-    }
-
-    fn size(&self) -> Result<u64> {
-        Ok(0)
-    }
-}
-
-struct MeddlingTx<'a> {
-    tx: &'a dyn Tx,
-    meddled: &'a Cell<bool>,
-    meddle: &'a dyn Fn(),
-}
-
-impl Tx for MeddlingTx<'_> {
-    fn now(&self) -> Timestamp {
-        self.tx.now()
-    }
-
-    fn revision(&self) -> Result<Revision> {
-        self.tx.revision()
-    }
-
-    fn get(&self, key: &Key) -> Result<Option<Row>> {
-        self.tx.get(key)
-    }
-
-    fn range(&self, range: &Range) -> Result<Vec<Row>> {
-        self.tx.range(range)
-    }
-
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
-        let rows = self.tx.hint(range, limit);
-        if !self.meddled.replace(true) {
-            (self.meddle)();
-        }
-        rows
-    }
-
-    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
-        self.tx.heads(range, limit)
-    }
-
-    fn any(&self, range: &Range) -> Result<bool> {
-        self.tx.any(range)
-    }
-
-    fn count(&self, range: &Range) -> Result<u64> {
-        self.tx.count(range)
-    }
-
-    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
-        self.tx.events(page)
-    }
-
-    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
-        self.tx.version(revision)
-    }
-
-    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        self.tx.revision_before(moment)
-    }
-
-    fn floor(&self) -> Result<Revision> {
-        self.tx.floor()
-    }
-
-    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
-        self.tx.oldest_heartbeat()
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        self.tx.heartbeats_of(session)
-    }
 }
 
 /// Eight threads add items as long as there are fewer than five, each under a name of its own. Without the check for

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use super::watched::ValuesRead;
 use super::*;
 use crate::entry::{Compare, Condition, Operation, OperationResult, Order, Query, Test, Transaction};
 
@@ -13,6 +14,8 @@ on_every_engine![
     a_conflict_names_the_key_and_both_revisions,
     of_two_that_get_in_each_others_way_one_commits,
     a_phantom_is_a_conflict_wherever_the_query_looks,
+    whether_a_query_still_finds_the_same_is_seen_without_values,
+    what_a_clock_that_was_set_back_shows_again_is_a_conflict,
     what_does_not_concern_it_is_no_conflict,
     a_transaction_that_only_reads_sees_one_moment,
     an_error_counts_only_if_what_was_seen_was_true,
@@ -148,6 +151,40 @@ fn of_two_that_get_in_each_others_way_one_commits(fixture: &Fixture) {
         assert_eq!(code(outcome), Code::Conflict, "{name}");
         assert_eq!(Some(fixture.board.export().unwrap()), after.take(), "{name}: only theirs happened");
     }
+}
+
+fn whether_a_query_still_finds_the_same_is_seen_without_values(fixture: &Fixture) {
+    let tagged = |key: &str| Write { tags: vec!["hot".to_owned()], ..a_write(key, "1") };
+    let scope = fixture.board.scope("team");
+    scope.write_batch(&[tagged("a:1"), a_write("a:2", "2"), tagged("b:1")]).unwrap();
+    let values = ValuesRead::on(fixture.board.clone(), fixture.clock.clone());
+    for query in [
+        Query { prefix: Some("a:".to_owned()), ..Query::default() },
+        Query { tags: vec!["hot".to_owned()], ..Query::default() },
+        Query { author: Some("cli".to_owned()), ..Query::default() },
+        Query { author: Some("nobody".to_owned()), ..Query::default() },
+    ] {
+        let refused = values.board.try_transaction(|tx| {
+            tx.scope("team").query(&query)?;
+            values.take();
+            Ok(())
+        });
+        assert!(refused.is_ok(), "{query:?}");
+        assert_eq!(values.take(), 0, "{query:?}");
+    }
+}
+
+fn what_a_clock_that_was_set_back_shows_again_is_a_conflict(fixture: &Fixture) {
+    let short = Write { ttl: Some(Duration::from_secs(10)), ..a_write("a", "1") };
+    fixture.board.scope("team").write(&short).unwrap();
+    let began = fixture.now();
+    fixture.pass(20);
+    let refused = fixture.board.try_transaction(|tx| {
+        assert!(tx.scope("team").query(&Query::default())?.is_empty());
+        fixture.clock.set(began);
+        tx.scope("team").write(&a_write("b", "2"))
+    });
+    assert_eq!(code(refused), Code::Conflict);
 }
 
 fn a_phantom_is_a_conflict_wherever_the_query_looks(fixture: &Fixture) {
@@ -471,7 +508,7 @@ fn the_author_of_a_transaction_is_seen_inside_too(fixture: &Fixture) {
         fixture
             .board
             .transaction(|tx| {
-                tx.by(by.clone());
+                tx.by(by.clone())?;
                 let mut scope = tx.scope("team");
                 scope.write(&a_write(author, "1"))?;
                 let entry = scope.entry(author)?.unwrap();

@@ -196,6 +196,8 @@ pub(super) struct Plan {
     pub(super) table: &'static Table,
     /// Where its rows are read from.
     pub(super) source: &'static str,
+    /// The same for whoever wants nothing of what is joined to them.
+    pub(super) bare_source: &'static str,
     /// The condition; `?1` is the partition, or its first part if it has two: then `?5` is the second.
     pub(super) condition: &'static str,
     /// The column that `from` and `before` speak of.
@@ -207,6 +209,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
     let plan = |table: &'static Table, condition, bounded, order| Plan {
         table,
         source: table.source(),
+        bare_source: table.name,
         condition,
         bounded,
         order,
@@ -238,6 +241,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::TaggedEntries => Plan {
             source: "entry_tags CROSS JOIN entries USING (scope, key) \
                      LEFT JOIN entry_versions USING (revision)",
+            bare_source: "entry_tags CROSS JOIN entries USING (scope, key)",
             ..plan(
                 &ENTRIES,
                 "entry_tags.scope = ?1 AND entry_tags.tag = ?5",
@@ -553,12 +557,17 @@ pub(super) fn checked_revision(id: i64) -> Option<Revision> {
 const LAST_REVISION: i64 = 1 << 60;
 
 /// The columns of an entry's head, in the order of [`head_from`].
-pub(super) const HEAD_COLUMNS: &str = "entries.key, entries.revision, entries.expires_at";
+pub(super) const HEAD_COLUMNS: &str = "entries.scope, entries.key, entries.revision, entries.expires_at";
 
 /// An entry's head, from [`HEAD_COLUMNS`].
 pub(super) fn head_from(row: &rusqlite::Row<'_>) -> Result<EntryHead> {
     let cells = Cells { table: "entries", row };
-    Ok(EntryHead { key: cells.text(0)?, revision: cells.revision(1)?, expires_at: cells.optional_name(2)? })
+    Ok(EntryHead {
+        scope: cells.text(0)?,
+        key: cells.text(1)?,
+        revision: cells.revision(2)?,
+        expires_at: cells.optional_name(3)?,
+    })
 }
 
 /// The columns of an event, in the order of [`event_from`].

@@ -15,7 +15,7 @@ use crate::entry::{Entry, EntryHead, EntryVersion};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, event_time, last_older};
+use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, check_versions, event_time, last_older};
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
 const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
@@ -106,6 +106,7 @@ impl<'a> Transaction<'a> {
             return Ok(committed);
         }
         changes.resolve(first);
+        check_versions(&changes, first)?;
         // Rows that others refer to come first and go last, in whatever order the verb named them.
         changes.put.sort_by_key(|row| columns::generation(&row.key()));
         changes.remove.sort_by_key(|key| std::cmp::Reverse(columns::generation(key)));
@@ -372,7 +373,7 @@ pub(super) fn heads_query(range: &Range) -> String {
     format!(
         "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
         columns::HEAD_COLUMNS,
-        without_versions(&plan),
+        plan.bare_source,
         condition(&plan),
         plan.order
     )
@@ -381,12 +382,7 @@ pub(super) fn heads_query(range: &Range) -> String {
 /// The statement that looks whether a range has a row.
 pub(super) fn any_query(range: &Range) -> String {
     let plan = columns::plan_of(range);
-    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", without_versions(&plan), condition(&plan))
-}
-
-/// Where the rows of a plan stand, for whoever wants nothing of the versions, which come last in every join.
-fn without_versions(plan: &columns::Plan) -> &'static str {
-    plan.source.split(" LEFT JOIN entry_versions").next().unwrap_or(plan.source)
+    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan))
 }
 
 fn condition(plan: &columns::Plan) -> String {
@@ -464,8 +460,7 @@ impl Tx for Transaction<'_> {
 
     fn count(&self, range: &Range) -> Result<u64> {
         let plan = columns::plan_of(range);
-        let sql =
-            format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", without_versions(&plan), condition(&plan));
+        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan));
         let count: Option<i64> = self.query_one(&sql, bounds(range, -1), |row| row.get(0))?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }

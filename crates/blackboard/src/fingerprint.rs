@@ -1,0 +1,82 @@
+//! [`Fingerprint`]: what a call asked for, in 32 characters, so that its repetition is told from another call.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+/// Where every fingerprint starts. It never changes: boards remember what is made from it.
+const START: Uuid = Uuid::from_u128(0x6b0d_52e7_1c94_4e3f_b4a8_0f97_d3c1_58aa);
+
+/// What a call asked for, part by part: the same parts in the same order make the same, and no others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint(Uuid);
+
+impl Fingerprint {
+    /// Of nothing yet.
+    pub(crate) fn new() -> Fingerprint {
+        Fingerprint(START)
+    }
+
+    /// With a text.
+    #[must_use]
+    pub(crate) fn text(self, text: &str) -> Fingerprint {
+        Fingerprint(Uuid::new_v5(&self.0, text.as_bytes()))
+    }
+
+    /// With anything that can be written down in one way.
+    #[must_use]
+    pub(crate) fn of(self, what: impl fmt::Display) -> Fingerprint {
+        self.text(&what.to_string())
+    }
+
+    /// With something that may not have been said.
+    #[must_use]
+    pub(crate) fn maybe(self, what: Option<impl fmt::Display>) -> Fingerprint {
+        match what {
+            Some(what) => self.of(true).of(what),
+            None => self.of(false),
+        }
+    }
+
+    /// With each of a list.
+    #[must_use]
+    pub(crate) fn each<T>(self, list: &[T], add: impl Fn(Fingerprint, &T) -> Fingerprint) -> Fingerprint {
+        list.iter().fold(self.of(list.len()), add)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_read_alike_together_are_told_apart() {
+        let new = Fingerprint::new;
+        let nothing: Option<&str> = None;
+        let all = [
+            new(),
+            new().text(""),
+            new().text("ab"),
+            new().text("a").text("b"),
+            new().text("b").text("a"),
+            new().maybe(nothing),
+            new().maybe(Some("")),
+            new().each(&["a"], |so_far, part| so_far.text(part)).each::<&str>(&[], |so_far, _| so_far),
+            new().each::<&str>(&[], |so_far, _| so_far).each(&["a"], |so_far, part| so_far.text(part)),
+        ];
+        for (place, one) in all.iter().enumerate() {
+            assert!(!all[..place].contains(one), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_what_boards_remember() {
+        assert_eq!(Fingerprint::new().text("write").of(7).to_string(), "a2b261d069505199a7c7c257fb3e6fc9");
+    }
+}

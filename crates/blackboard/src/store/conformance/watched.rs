@@ -1,0 +1,159 @@
+//! A store that tells of every look at it, after the look: so a test can act in between, or count.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::Board;
+use crate::clock::{Clock, Timestamp};
+use crate::entry::{EntryHead, EntryVersion};
+use crate::error::Result;
+use crate::event::Event;
+use crate::revision::Revision;
+use crate::store::{Changes, Commit, Committed, Key, Page, Range, Row, Store, Tx, Wanted};
+
+/// One look at a store.
+pub(super) enum Look<'a> {
+    /// At a row.
+    Row(&'a Key),
+    /// At the rows of a range.
+    Rows(&'a [Row]),
+    /// At the first rows of a range, perhaps outdated.
+    Hint(&'a [Row]),
+}
+
+type Watch = dyn Fn(Look<'_>) + Send + Sync;
+
+/// The same board, watched.
+pub(super) fn watched(
+    board: Board,
+    clock: Arc<dyn Clock>,
+    watch: impl Fn(Look<'_>) + Send + Sync + 'static,
+) -> Board {
+    Board::on(Arc::new(Watched { board, watch: Box::new(watch) }), clock)
+}
+
+struct Watched {
+    board: Board,
+    watch: Box<Watch>,
+}
+
+impl Store for Watched {
+    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.board.store().read(wanted, &mut |tx| f(&WatchedTx { tx, watch: &*self.watch }))
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        self.board.store().commit(commit, &mut |tx| f(&WatchedTx { tx, watch: &*self.watch }))
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.board.store().wait(after, timeout)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.board.store().size()
+    }
+}
+
+struct WatchedTx<'a> {
+    tx: &'a dyn Tx,
+    watch: &'a Watch,
+}
+
+impl Tx for WatchedTx<'_> {
+    fn now(&self) -> Timestamp {
+        self.tx.now()
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        self.tx.revision()
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        let row = self.tx.get(key);
+        (self.watch)(Look::Row(key));
+        row
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        let rows = self.tx.range(range)?;
+        (self.watch)(Look::Rows(&rows));
+        Ok(rows)
+    }
+
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        let rows = self.tx.hint(range, limit)?;
+        (self.watch)(Look::Hint(&rows));
+        Ok(rows)
+    }
+
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        self.tx.heads(range, limit)
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        self.tx.any(range)
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        self.tx.count(range)
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        self.tx.events(page)
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        self.tx.version(revision)
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        self.tx.revision_before(moment)
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        self.tx.floor()
+    }
+
+    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
+        self.tx.oldest_heartbeat()
+    }
+
+    fn heartbeats_of(&self, session: &str) -> Result<u64> {
+        self.tx.heartbeats_of(session)
+    }
+}
+
+/// Counts the entries that are read with their values, on a watched board.
+pub(super) struct ValuesRead {
+    pub(super) board: Board,
+    count: Arc<AtomicUsize>,
+}
+
+impl ValuesRead {
+    pub(super) fn on(board: Board, clock: Arc<dyn Clock>) -> ValuesRead {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        let board = watched(board, clock, move |look| {
+            let values = match look {
+                Look::Row(Key::Entry(..)) => 1,
+                Look::Row(_) => 0,
+                Look::Rows(rows) | Look::Hint(rows) => {
+                    rows.iter().filter(|row| matches!(row, Row::Entry(_))).count()
+                }
+            };
+            counted.fetch_add(values, Ordering::Relaxed);
+        });
+        ValuesRead { board, count }
+    }
+
+    /// How many were read since the last question.
+    pub(super) fn take(&self) -> usize {
+        self.count.swap(0, Ordering::Relaxed)
+    }
+}
