@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::agent::Agents;
+use crate::agent::{Agent, Agents};
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{By, Scope};
-use crate::error::{Code, Fault, Refusal, Result};
+use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
-use crate::process::{Processes, SystemProcesses};
+use crate::process::{Liveness, Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
@@ -247,7 +247,7 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         let Some(operation) = operation else { return self.commit(name, wanted, f) };
-        crate::text::check_id("operation id", operation)?;
+        crate::text::check_id("operation", operation)?;
         let key = Key::Operation(operation.to_owned());
         let asked = asked();
         let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();
@@ -287,10 +287,33 @@ impl Board {
             let (changes, value) = f(tx)?;
             answer = Some(value);
             Ok(changes)
-        })?;
+        });
+        let committed = committed.map_err(|refused| self.with_word_of_a_dead_holder(refused))?;
         let mut answer = answer.ok_or_else(nothing_ran)?;
         answer.resolve(committed.first);
         Ok(answer)
+    }
+}
+
+impl Board {
+    /// If what somebody wants is held by a session whose process is gone, says how to get it without waiting until that is
+    /// noticed.
+    fn with_word_of_a_dead_holder(&self, error: Error) -> Error {
+        let Error::Refusal(mut refusal) = error else { return error };
+        let holder = refusal.details.get("held_by").and_then(serde_json::Value::as_str).map(str::to_owned);
+        let agent = holder.and_then(|session| {
+            self.read(&[], |tx| tx.row::<Agent>(&Key::Agent(session.clone()))).ok().flatten()
+        });
+        if let Some((agent, pid)) = agent.and_then(|agent| agent.pid.map(|pid| (agent, pid)))
+            && self.processes.liveness(pid, agent.process.as_ref()) == Liveness::Dead
+        {
+            refusal.hint = Some(format!(
+                "the process of {} (PID {pid}) is gone; to free what it holds at once: \
+                 blackboard agent deregister --session {}",
+                agent.agent_name, agent.session_id
+            ));
+        }
+        Error::Refusal(refusal)
     }
 }
 

@@ -102,6 +102,12 @@ impl Scope<'_> {
     }
 }
 
+/// What is asked for has not happened yet.
+pub(super) fn in_the_future(revision: Revision, current: Revision) -> Error {
+    let message = format!("revision {revision} is in the future: the board is at {current}");
+    Refusal::new(Code::CursorAhead, message).detail("revision", current.get()).into()
+}
+
 /// What is asked for lies before what is kept.
 pub(crate) fn compacted(revision: Revision, floor: Revision) -> Error {
     Refusal::new(

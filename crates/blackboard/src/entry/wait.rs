@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::history::in_the_future;
 use super::{Entry, Scope, check_key, check_scope};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
@@ -59,6 +60,10 @@ impl Scope<'_> {
                 let entry = tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now()));
                 Ok((entry, tx.revision()?))
             })?;
+            // Whoever has seen more than there is has seen another board.
+            if let Some(after) = wait.after.filter(|after| *after > seen) {
+                return Err(in_the_future(after, seen));
+            }
             if let Some(entry) = entry.filter(|entry| wait.after.is_none_or(|after| entry.revision > after)) {
                 return Ok(entry);
             }

@@ -10,6 +10,7 @@ use crate::clock::Timestamp;
 use crate::entry::{EntryVersion, Value};
 use crate::error::Result;
 use crate::metadata::Metadata;
+use crate::revision::Revision;
 use crate::store::Tx;
 
 /// What happened to an entry.
@@ -27,6 +28,8 @@ pub struct EntryChange {
     pub old_value: Option<Value>,
     /// The version that was written or removed.
     pub version: u64,
+    /// The event itself: from here on the entry is what it tells.
+    pub revision: Revision,
     /// Who did it; of an entry that expired, who wrote it last.
     pub author: String,
     /// Its tags, sorted.
@@ -38,6 +41,9 @@ pub struct EntryChange {
     /// The session with which it dies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The revision at which that session took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Revision>,
 }
 
 impl EntryChange {
@@ -63,11 +69,13 @@ impl EntryChange {
             value: (!removed).then_some(entry.value),
             old_value: before.filter(|before| !before.removed).map(|before| before.entry.value),
             version: entry.version,
+            revision: entry.revision,
             author: entry.updated_by,
             tags: entry.tags,
             metadata: entry.metadata,
             expires_at: entry.expires_at,
             session_id: entry.session_id,
+            fence: entry.fence,
         }
     }
 

@@ -57,7 +57,7 @@ impl Pending for Acquired {
 }
 
 impl Locks<'_> {
-    /// Takes a lock. For whoever holds it already nothing changes, its time to live included.
+    /// Takes a lock. For whoever holds it already nothing changes; only a time to live that is named begins anew.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register, lock::Acquire};
@@ -88,8 +88,15 @@ impl Locks<'_> {
             let current = draft.entry(LOCKS, &acquire.name)?;
             match decide(&agent, current, acquire.anew)? {
                 Verdict::Keeps(entry) => {
-                    let kept = Acquired { lock: Lock::of(tx, &entry)?, acquired: false, already_held: true };
-                    Ok((draft.finish()?, kept))
+                    let mut lock = Lock::of(tx, &entry)?;
+                    if acquire.ttl.is_some() {
+                        let write =
+                            Write { ttl: acquire.ttl, merge: true, ..Write::new(&acquire.name, entry.value) };
+                        let told =
+                            format!("Agent \"{}\" renewed lock \"{}\"", agent.agent_name, acquire.name);
+                        lock.expires_at = draft.write(LOCKS, &write, Told::InWords(told))?.expires_at;
+                    }
+                    Ok((draft.finish()?, Acquired { lock, acquired: false, already_held: true }))
                 }
                 Verdict::Refused(entry) => Err(held(tx, &entry)?),
                 Verdict::RefusedByItself(entry) => Err(held_by_itself(&agent, &Lock::of(tx, &entry)?)),

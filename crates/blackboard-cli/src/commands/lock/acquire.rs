@@ -15,7 +15,7 @@ use crate::output::lock::AcquiredLock;
 /// Prints the fence of the lock, a number that only grows: `write`, `delete` and `txn` take it as --fence
 /// lock:NAME=N and do nothing once somebody else has the lock. Whoever is too late is told who has it and since when
 /// (exit 4, or 6 after waiting). The lock is free again when it is released, when its session ends or is found
-/// dead, or when its time is over. Taking it again changes nothing and prints the same fence.
+/// dead, or when its time is over. Taking it again prints the same fence; with --ttl its time begins anew.
 ///
 /// Examples:
 ///   blackboard lock acquire deploy

@@ -8,6 +8,8 @@ use crate::lock::{Acquire, Acquired, Lock, Release};
 on_every_engine![
     a_lock_goes_to_one_session_with_its_fence,
     a_lock_taken_again_says_since_when,
+    a_time_to_live_that_is_named_again_begins_anew,
+    whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on,
     those_who_share_a_session_can_keep_each_other_out,
     losers_are_told_who_has_it,
     only_a_live_session_takes_a_lock,
@@ -82,15 +84,45 @@ fn a_lock_taken_again_says_since_when(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = acquire(fixture, "deploy", &ivy);
     fixture.pass(10);
-    let (again, told) = fixture.told_by(|| {
-        let ttl = Some(Duration::from_secs(1));
-        fixture.board.locks().acquire(&Acquire { ttl, ..Acquire::of("deploy", &ivy) }).unwrap()
-    });
+    let (again, told) = fixture.told_by(|| acquire(fixture, "deploy", &ivy));
     assert!(told.is_empty());
     assert!(again.already_held && !again.acquired);
-    assert_eq!(again.lock, first.lock, "its time to live included");
+    assert_eq!(again.lock, first.lock);
     acquire(fixture, "another", &ivy);
     assert_eq!(holders(fixture), [("another".to_owned(), ivy.clone()), ("deploy".to_owned(), ivy)]);
+}
+
+fn a_time_to_live_that_is_named_again_begins_anew(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let acquire = |seconds, session: &str| {
+        let ttl = Some(Duration::from_secs(seconds));
+        fixture.board.locks().acquire(&Acquire { ttl, ..Acquire::of("deploy", session) })
+    };
+    let first = acquire(10, &ivy).unwrap().lock;
+    fixture.pass(9);
+    let (renewed, told) = fixture.told_by(|| acquire(10, &ivy).unwrap());
+    assert_eq!(told, [EventType::EntryWritten]);
+    assert!(renewed.already_held);
+    assert_eq!((renewed.lock.fence, renewed.lock.since), (first.fence, first.since));
+    fixture.pass(9);
+    assert_eq!(code(acquire(10, &oak)), Code::Held);
+    fixture.pass(1);
+    assert!(acquire(10, &oak).unwrap().acquired);
+}
+
+fn whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on(fixture: &Fixture) {
+    let (dead, oak) = (fixture.session_of_process("Ivy", 7), fixture.session("Oak"));
+    acquire(fixture, "deploy", &dead);
+    fixture.item("item");
+    fixture.claim("item", &dead);
+    let hints = || {
+        let lock = fixture.board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap_err();
+        let item = fixture.board.work().claim(&Claim::of("item", &oak)).unwrap_err();
+        [lock, item].map(|refused| refused.hint().unwrap().contains(&format!("deregister --session {dead}")))
+    };
+    assert_eq!(hints(), [false, false]);
+    fixture.processes.end(7);
+    assert_eq!(hints(), [true, true]);
 }
 
 fn those_who_share_a_session_can_keep_each_other_out(fixture: &Fixture) {

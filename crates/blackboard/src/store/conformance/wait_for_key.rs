@@ -12,6 +12,7 @@ on_every_engine![
     what_is_written_around_the_beginning_of_a_wait_is_never_missed,
     who_waits_can_do_something_meanwhile_however_much_others_write,
     a_key_that_can_not_be_is_refused,
+    nobody_waits_for_what_comes_after_the_future,
 ];
 
 const LONG: WaitFor = WaitFor { timeout: Some(Duration::from_mins(2)), after: None };
@@ -121,4 +122,9 @@ fn a_key_that_can_not_be_is_refused(fixture: &Fixture) {
     for key in ["", "task:*", "team:a"] {
         assert_eq!(code(wait(fixture, key, LONG)), Code::InvalidValue, "{key}");
     }
+}
+
+fn nobody_waits_for_what_comes_after_the_future(fixture: &Fixture) {
+    let wait = WaitFor { after: Some(fixture.revision().next()), ..WaitFor::default() };
+    assert_eq!(code(fixture.board.scope("team").wait("key", &wait)), Code::CursorAhead);
 }

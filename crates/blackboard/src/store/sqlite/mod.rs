@@ -28,7 +28,7 @@ mod wake;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::wal::CheckpointMode;
@@ -104,6 +104,8 @@ pub struct Sqlite {
     /// Writers of this process take turns here, before they meet those of others.
     writer: Mutex<()>,
     idle: Mutex<Vec<Connection>>,
+    /// Which file it is.
+    opened: OnceLock<trust::Identity>,
     /// How long the write-ahead log was at the last commit.
     frames: Arc<AtomicU32>,
     /// How long it is when a commit folds it back.
@@ -141,6 +143,7 @@ impl Sqlite {
             options: options.clone(),
             writer: Mutex::new(()),
             idle: Mutex::default(),
+            opened: OnceLock::new(),
             frames: Arc::default(),
             frames_allowed: AtomicU32::new(FRAMES_BETWEEN_COMMITS),
         }
@@ -149,6 +152,7 @@ impl Sqlite {
     /// Connects once, so that whatever is wrong with the file comes up here.
     fn connected(self) -> Result<Sqlite> {
         let connection = self.take()?;
+        let _ = self.opened.set(trust::check(&self.path)?);
         self.put_back(connection);
         Ok(self)
     }
@@ -267,14 +271,20 @@ impl Store for Sqlite {
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
-        self.wake.wait(after, timeout, || {
+        let found = self.wake.wait(after, timeout, || {
             let mut revision = Revision::ZERO;
             self.read(&[], &mut |tx| {
                 revision = tx.revision()?;
                 Ok(())
             })?;
             Ok(revision)
-        })
+        })?;
+        if found <= after
+            && let Some(opened) = self.opened.get()
+        {
+            trust::check_still_there(&self.path, opened)?;
+        }
+        Ok(found)
     }
 
     fn size(&self) -> Result<u64> {

@@ -393,3 +393,16 @@ fn one_at_the_head_who_was_stopped_holds_up_nobody_for_good() {
     drop(head);
     board.work().create(&Create::new("y", "Y")).unwrap();
 }
+
+#[test]
+fn whoever_waits_for_a_board_that_was_replaced_is_told() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let revision = board.agents().register(&Register::named("Ivy")).unwrap().agent.revision;
+    let moment = Duration::from_millis(1);
+    assert_eq!(board.wait(revision, moment).unwrap(), revision);
+    std::fs::rename(scratch.path(), scratch.directory.path().join("moved.db")).unwrap();
+    assert_eq!(board.wait(revision, moment).unwrap_err().code(), Code::Io);
+    drop(scratch.open().unwrap());
+    assert_eq!(board.wait(revision, moment).unwrap_err().code(), Code::Io);
+}

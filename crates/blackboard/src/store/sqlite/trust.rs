@@ -67,6 +67,17 @@ pub(super) fn check_same(path: &Path, looked_at: &Identity) -> Result<()> {
         .into())
 }
 
+/// Refuses to go on with a database that is not the one at its path any more: whoever waits for it would wait for ever,
+/// while others use the new one.
+pub(super) fn check_still_there(path: &Path, opened: &Identity) -> Result<()> {
+    if plain_file(path)?.is_some_and(|metadata| Identity::of(path, &metadata) == *opened) {
+        return Ok(());
+    }
+    Err(Fault::new(Code::Io, format!("{} was moved away or replaced while it was open", path.display()))
+        .hint("start again, with the board that is there now")
+        .into())
+}
+
 /// Looks at the first bytes of the file: is it a database of this program at all? SQLite would create companions
 /// beside, or recover, a database that is none of our business. Returns what the opened file says about itself.
 fn check_header(path: &Path, found: &Metadata) -> Result<Metadata> {
