@@ -15,6 +15,7 @@ mod lock;
 mod observe;
 mod private;
 mod project;
+mod run;
 mod status;
 mod sweep;
 mod version;
@@ -39,6 +40,7 @@ pub const COMMANDS: &[Command] = &[
     command::<work::list::List>("work list", Group::Everyday),
     command::<work::status::Status>("work status", Group::Everyday),
     command::<observe::Observe>("observe", Group::Everyday),
+    command::<run::Run>("run", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
     command::<entry::write::Write>("write", Group::Entries),
     command::<entry::read::Read>("read", Group::Entries),

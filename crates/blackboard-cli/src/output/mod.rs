@@ -5,6 +5,7 @@
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;
+pub mod child;
 pub mod entry;
 mod escape;
 pub mod event;

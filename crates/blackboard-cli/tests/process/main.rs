@@ -32,6 +32,7 @@ mod pipes;
 mod queue;
 mod readers;
 mod retention;
+mod runs;
 mod scale;
 #[expect(dead_code, reason = "the tests of single commands use more of it")]
 #[path = "../cli/scratch.rs"]
