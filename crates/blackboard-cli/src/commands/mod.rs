@@ -10,6 +10,7 @@ mod completions;
 mod entry;
 mod export;
 mod file;
+mod guard;
 mod init;
 mod lock;
 mod observe;
@@ -67,6 +68,9 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::SetUp),
     command::<project::status::Status>("project status", Group::SetUp),
     command::<project::remove::Remove>("project remove", Group::SetUp),
+    command::<guard::install::Install>("guard install", Group::SetUp),
+    command::<guard::check::Check>("guard check", Group::SetUp),
+    command::<guard::remove::Remove>("guard remove", Group::SetUp),
     command::<completions::Completions>("completions", Group::SetUp),
     command::<version::Version>("version", Group::SetUp),
     command::<work::reset::Reset>("work reset", Group::Operator),
@@ -90,6 +94,7 @@ pub const ALIASES: &[Alias] = &[
 pub const NOUNS: &[Noun] = &[
     Noun { path: "agent", about: "Who is here" },
     Noun { path: "file", about: "Who works on which files" },
+    Noun { path: "guard", about: "What git asks before a commit" },
     Noun { path: "lock", about: "What one session holds at a time" },
     Noun { path: "project", about: "Where work happens" },
     Noun { path: "tasks", about: "Work items, by another name" },

@@ -11,6 +11,7 @@ mod escape;
 pub mod event;
 pub mod file;
 pub mod follow;
+pub mod guard;
 mod json_text;
 pub mod lock;
 pub mod project;
