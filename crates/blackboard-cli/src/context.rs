@@ -300,6 +300,21 @@ impl Context {
         }
     }
 
+    /// The session that the environment names, in which a new one would be a delegate. One that is not on this board is
+    /// told of, and is none.
+    pub fn session_around(&self, board: &Board) -> Result<Option<String>> {
+        let Some(session) = &self.environment.session else { return Ok(None) };
+        let session = text_of(session)?;
+        match board.agents().resolve(session) {
+            Err(error) if error.code() == Code::AgentNotFound => {
+                let unknown = not_on_this_board(session);
+                warn(&format!("{unknown}; the new session is nobody's delegate"));
+                Ok(None)
+            }
+            found => Ok(Some(found?.0)),
+        }
+    }
+
     fn calling_process(&self) -> Option<u32> {
         let processes = blackboard::process::SystemProcesses::default();
         let hints: Vec<u32> =

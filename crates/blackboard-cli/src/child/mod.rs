@@ -1,5 +1,8 @@
 //! Runs another program in the place of this one: what asks this program to end goes on to the other one, something
-//! can be done in between while it runs, and how it ended becomes an exit code.
+//! can be done in between while it runs, and how it ended becomes an exit code. It runs for a session, which is shown to
+//! live meanwhile.
+
+mod session;
 
 #[cfg(unix)]
 mod unix;
@@ -12,16 +15,17 @@ use std::process::ExitStatus;
 
 #[cfg(not(unix))]
 pub use self::elsewhere::Signals;
+pub use self::session::{Ended, end, name_of, run};
 #[cfg(unix)]
 pub use self::unix::Signals;
 
 /// The exit code of a program that could not be started, as shells give it.
-pub fn exit_code_of_failure(error: &io::Error) -> u8 {
+fn exit_code_of_failure(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
 /// The exit code of a program, as shells give it: 128 and the number of the signal that ended it.
-pub fn exit_code(status: ExitStatus) -> u8 {
+fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
     // What does not fit is a failure of its own kind.
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)

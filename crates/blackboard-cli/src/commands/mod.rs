@@ -10,11 +10,13 @@ mod completions;
 mod entry;
 mod export;
 mod file;
+mod guard;
 mod init;
 mod lock;
 mod observe;
 mod private;
 mod project;
+mod run;
 mod status;
 mod sweep;
 mod version;
@@ -39,6 +41,7 @@ pub const COMMANDS: &[Command] = &[
     command::<work::list::List>("work list", Group::Everyday),
     command::<work::status::Status>("work status", Group::Everyday),
     command::<observe::Observe>("observe", Group::Everyday),
+    command::<run::Run>("run", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
     command::<entry::write::Write>("write", Group::Entries),
     command::<entry::read::Read>("read", Group::Entries),
@@ -65,6 +68,9 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::SetUp),
     command::<project::status::Status>("project status", Group::SetUp),
     command::<project::remove::Remove>("project remove", Group::SetUp),
+    command::<guard::install::Install>("guard install", Group::SetUp),
+    command::<guard::check::Check>("guard check", Group::SetUp),
+    command::<guard::remove::Remove>("guard remove", Group::SetUp),
     command::<completions::Completions>("completions", Group::SetUp),
     command::<version::Version>("version", Group::SetUp),
     command::<work::reset::Reset>("work reset", Group::Operator),
@@ -88,6 +94,7 @@ pub const ALIASES: &[Alias] = &[
 pub const NOUNS: &[Noun] = &[
     Noun { path: "agent", about: "Who is here" },
     Noun { path: "file", about: "Who works on which files" },
+    Noun { path: "guard", about: "What git asks before a commit" },
     Noun { path: "lock", about: "What one session holds at a time" },
     Noun { path: "project", about: "Where work happens" },
     Noun { path: "tasks", about: "Work items, by another name" },

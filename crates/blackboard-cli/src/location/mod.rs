@@ -197,14 +197,14 @@ pub(crate) fn is_own_directory(path: &Path) -> Result<bool, String> {
 
 /// The user that it belongs to, if that is another one.
 #[cfg(unix)]
-fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
+pub(crate) fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
     let owner = std::os::unix::fs::MetadataExt::uid(metadata);
     (owner != rustix::process::geteuid().as_raw()).then_some(owner)
 }
 
 /// Where files have access lists instead of one owner, the directory's own protection has to do.
 #[cfg(not(unix))]
-fn other_owner(_metadata: &fs::Metadata) -> Option<u32> {
+pub(crate) fn other_owner(_metadata: &fs::Metadata) -> Option<u32> {
     None
 }
 

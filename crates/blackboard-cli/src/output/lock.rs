@@ -1,13 +1,11 @@
 //! Locks, for people and programs.
 
-use std::io;
 use std::time::Duration;
 
 use blackboard::lock::{Acquired, Lock, Released};
-use blackboard::{Code, Error, Fault};
 
 use super::{Cell, Column, Result, Screen, Table, escape, time};
-use crate::envelope::{Answer, Failure};
+use crate::envelope::Answer;
 use crate::outcome::Render;
 
 /// The answer of `lock acquire`: for people nothing but the fence, so that a shell can keep it.
@@ -76,40 +74,5 @@ impl Render for LockList {
             ]);
         }
         screen.table(&table)
-    }
-}
-
-/// The answer of `lock run` is that of the command that ran.
-pub struct Ran;
-
-impl Render for Ran {
-    fn json(&self, _answer: &mut Answer<'_>) -> Result {
-        Ok(())
-    }
-
-    fn human(&self, _screen: &mut Screen<'_>) -> Result {
-        Ok(())
-    }
-}
-
-/// The answer of `lock run` if the command can't be started.
-pub struct NotStarted(Error);
-
-impl NotStarted {
-    /// The program, and why it can't be started.
-    pub fn new(program: &str, error: io::Error) -> NotStarted {
-        let message = format!("{program} can't be started; the lock is free again");
-        NotStarted(Fault::new(Code::Io, message).because(error).into())
-    }
-}
-
-impl Render for NotStarted {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.raw(&Failure::new(&self.0, answer.timestamp()))
-    }
-
-    fn human(&self, _screen: &mut Screen<'_>) -> Result {
-        crate::exit::complain(&self.0);
-        Ok(())
     }
 }

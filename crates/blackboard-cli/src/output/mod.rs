@@ -5,11 +5,13 @@
 //! the outside goes through [`escape`], so that stored text can neither add rows nor move the cursor of a terminal.
 
 pub mod agent;
+pub mod child;
 pub mod entry;
 mod escape;
 pub mod event;
 pub mod file;
 pub mod follow;
+pub mod guard;
 mod json_text;
 pub mod lock;
 pub mod project;

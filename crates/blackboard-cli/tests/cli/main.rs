@@ -12,6 +12,7 @@ mod completions;
 mod delete;
 mod export;
 mod file;
+mod guard;
 mod history;
 mod increment;
 mod init;
@@ -21,6 +22,7 @@ mod observe;
 mod project;
 mod query;
 mod read;
+mod run;
 mod snapshot;
 mod status;
 mod sweep;
@@ -37,6 +39,9 @@ mod foreign_files;
 mod hostile_entries;
 mod hostile_text;
 mod location;
+#[expect(dead_code, reason = "the tests of many processes use more of it")]
+#[path = "../process/machine.rs"]
+mod machine;
 mod missing_board;
 mod output;
 mod permissions;

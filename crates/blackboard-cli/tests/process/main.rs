@@ -22,6 +22,7 @@ mod expiry;
 mod fencing;
 mod first_use;
 mod followers;
+mod guard;
 mod liveness;
 mod locks;
 mod machine;
@@ -32,6 +33,7 @@ mod pipes;
 mod queue;
 mod readers;
 mod retention;
+mod runs;
 mod scale;
 #[expect(dead_code, reason = "the tests of single commands use more of it")]
 #[path = "../cli/scratch.rs"]

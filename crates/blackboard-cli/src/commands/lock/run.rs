@@ -1,21 +1,17 @@
 //! `blackboard lock run`
 
 use std::ffi::OsString;
-use std::io;
-use std::path::Path;
-use std::process::{Command, ExitStatus};
 
-use blackboard::agent::{Beat, Register};
+use blackboard::agent::Register;
 use blackboard::lock::{Acquire, Lock, Release};
 use blackboard::{Board, Code, Error, Fault, Result};
 
 use super::Wish;
-use crate::child::{self, Signals};
+use crate::child::{self, Ended, Signals};
 use crate::commands::Run as RunCommand;
 use crate::commands::arguments::Session;
 use crate::context::{Context, warn};
 use crate::outcome::Outcome;
-use crate::output::lock::{NotStarted, Ran};
 
 /// Hold a lock while a command runs
 ///
@@ -59,9 +55,7 @@ impl RunCommand for Run {
         let Some(session) = session else {
             let session = self.register(context, &board)?;
             let outcome = self.run_as(&board, &session, &signals);
-            if let Err(error) = board.agents().deregister(&session) {
-                warn(&format!("session {session} could not be ended, the sweep will find it: {error}"));
-            }
+            child::end(&board, &session);
             return outcome;
         };
         self.run_as(&board, &session, &signals)
@@ -71,10 +65,9 @@ impl RunCommand for Run {
 impl Run {
     /// Registers a session of this process alone.
     fn register(&self, context: &Context, board: &Board) -> Result<String> {
-        let command = Path::new(&self.command[0]).file_name().unwrap_or("lock run".as_ref());
         let name = match (&self.agent, &context.place()?.config.agent_name) {
             (Some(name), _) | (None, Some(name)) => name.clone(),
-            (None, None) => command.to_string_lossy().into_owned(),
+            (None, None) => child::name_of(&self.command),
         };
         let registered = board.agents().register(&Register {
             work: Some(format!("Holding lock {}", self.wish.name)),
@@ -99,46 +92,16 @@ impl Run {
             None => Some(board.locks().acquire(&wish)?),
         };
         let Some(lock) = lock.map(|acquired| acquired.lock) else {
-            return Ok(Outcome::new(Ran).with_exit_code(signals.asked_to_end().unwrap_or_default()));
+            let ended = Ended::Before(signals.asked_to_end().unwrap_or_default());
+            return Ok(ended.outcome(&self.command, ""));
         };
-        let ended = match signals.asked_to_end() {
-            Some(code) => Ok(Ended::Before(code)),
-            None => self.hold(board, &lock, signals).map(Ended::Itself),
-        };
+        let fence = lock.fence.to_string();
+        let variables =
+            [("BLACKBOARD_FENCE", format!("lock:{}={fence}", lock.name)), ("BLACKBOARD_LOCK_FENCE", fence)];
+        let ended = child::run(&self.command, &variables, board, session, signals);
         give_back(board, &lock);
-        Ok(match ended {
-            Ok(Ended::Before(code)) => Outcome::new(Ran).with_exit_code(code),
-            Ok(Ended::Itself(status)) => Outcome::new(Ran).with_exit_code(child::exit_code(status)),
-            Err(error) => {
-                let code = child::exit_code_of_failure(&error);
-                let program = self.command[0].to_string_lossy().into_owned();
-                Outcome::new(NotStarted::new(&program, error)).with_exit_code(code)
-            }
-        })
+        Ok(ended.outcome(&self.command, "the lock is free again"))
     }
-
-    /// Runs the command, and shows that the session lives as long as it does.
-    fn hold(&self, board: &Board, lock: &Lock, signals: &Signals) -> io::Result<ExitStatus> {
-        let mut command = Command::new(&self.command[0]);
-        command
-            .args(&self.command[1..])
-            .env("BLACKBOARD_SESSION_ID", &lock.session_id)
-            .env("BLACKBOARD_FENCE", format!("lock:{}={}", lock.name, lock.fence))
-            .env("BLACKBOARD_LOCK_FENCE", lock.fence.to_string());
-        let every = board.settings().sign_of_life_interval();
-        signals.run(&mut command, every, || {
-            // One that is missed does no harm, and what became of the lock is seen at the end.
-            let _ = board.agents().heartbeat(&Beat::of(&lock.session_id));
-        })
-    }
-}
-
-/// How the wish to run a command ended.
-enum Ended {
-    /// Something asked to end before it began, with this exit code.
-    Before(u8),
-    /// It ran.
-    Itself(ExitStatus),
 }
 
 /// Gives the lock back, and tells if there was none to give back any more.

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use rusqlite::Connection;
 
+use crate::machine::can;
 use crate::scratch::{Scratch, dead_process, with_options};
 
 /// Two hints whose sessions begin with the same six characters.
@@ -33,6 +34,12 @@ pub struct Stage {
 impl Stage {
     pub fn new() -> Stage {
         let scratch = Scratch::new();
+        if has_git() {
+            // Something staged that will be reserved, and a place for the hook that is taken.
+            let script =
+                "git init -q && mkdir -p src .git/hooks/pre-commit && touch src/lib.rs && git add src";
+            assert!(scratch.shell(script).status().unwrap().success());
+        }
         let dead = dead_process().to_string();
         for call in [
             &["agent", "register", "--name", "Pale", "--session-hint", "pale", "--pid", &dead][..],
@@ -148,6 +155,12 @@ impl Stage {
         }
         file
     }
+}
+
+/// Whether there is git here; where there is none, what needs it is left out.
+pub fn has_git() -> bool {
+    static HAS_GIT: OnceLock<bool> = OnceLock::new();
+    *HAS_GIT.get_or_init(|| can("a commit", "git", &["--version"]))
 }
 
 /// Writes the files that calls of `txn` name.

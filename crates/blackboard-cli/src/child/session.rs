@@ -1,0 +1,117 @@
+//! The session for which another program runs: it lives as long as the program does, and says so.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use blackboard::Board;
+use blackboard::agent::{AgentStatus, Beat, HeartbeatRecorded};
+
+use super::{Signals, exit_code, exit_code_of_failure};
+use crate::context::warn;
+use crate::outcome::Outcome;
+use crate::output::child::{NotStarted, Ran};
+use crate::output::entry::leased;
+
+/// How the wish to run a program ended.
+pub enum Ended {
+    /// Something asked to end before it began, with this exit code.
+    Before(u8),
+    /// It ran.
+    Itself(ExitStatus),
+    /// It could not be started.
+    Never(io::Error),
+}
+
+/// What a session calls itself that exists for a program: what the program is called.
+pub fn name_of(program: &[OsString]) -> String {
+    // clap has made sure that there is a first word.
+    let word = program.first().map(OsString::as_os_str).unwrap_or_default();
+    Path::new(word).file_name().unwrap_or(word).to_string_lossy().into_owned()
+}
+
+/// Runs a program for a session, which it finds in its environment beside `variables`. Meanwhile the session shows that it
+/// lives, and the dead are found, as by every other command.
+pub fn run(
+    program: &[OsString],
+    variables: &[(&str, String)],
+    board: &Board,
+    session: &str,
+    signals: &Signals,
+) -> Ended {
+    if let Some(code) = signals.asked_to_end() {
+        return Ended::Before(code);
+    }
+    let Some((word, arguments)) = program.split_first() else {
+        return Ended::Never(io::ErrorKind::NotFound.into());
+    };
+    let mut command = Command::new(word);
+    command.args(arguments).env("BLACKBOARD_SESSION_ID", session);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    let settings = board.settings();
+    let every = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+    let ran = signals.run(&mut command, every, || {
+        // One that is missed does no harm, and what became of the session is seen at the end.
+        if let Ok(beat) = board.agents().heartbeat(&Beat::of(session)) {
+            tell_of_loss(&beat);
+        }
+        board.sweep_in_passing(Some(session));
+    });
+    ran.map_or_else(Ended::Never, Ended::Itself)
+}
+
+/// Ends a session that exists for a program alone, and tells if it did not last as long as the program.
+pub fn end(board: &Board, session: &str) {
+    let agents = board.agents();
+    if agents.show(session).is_ok_and(|shown| shown.agent.status == AgentStatus::Stale) {
+        warn(&format!(
+            "session {session} was taken for dead while the command ran: what it held was released, and others may \
+             have taken it meanwhile"
+        ));
+    }
+    if let Err(error) = agents.deregister(session) {
+        warn(&format!("session {session} could not be ended, the sweep will find it: {error}"));
+    }
+}
+
+impl Ended {
+    /// The answer of a call that did nothing but run the program. `after` is what became of what was held for it.
+    pub fn outcome(self, program: &[OsString], after: &str) -> Outcome {
+        match self {
+            Ended::Before(code) => Outcome::new(Ran).with_exit_code(code),
+            Ended::Itself(status) => Outcome::new(Ran).with_exit_code(exit_code(status)),
+            Ended::Never(error) => {
+                let code = exit_code_of_failure(&error);
+                let program = program.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+                Outcome::new(NotStarted::new(&program, after, error)).with_exit_code(code)
+            }
+        }
+    }
+}
+
+/// Tells that a session was taken for dead, as soon as it is known.
+fn tell_of_loss(beat: &HeartbeatRecorded) {
+    if !beat.recovered {
+        return;
+    }
+    let items = beat.lost.iter().map(|item| format!("work item {item}"));
+    let lost: Vec<String> = items.chain(beat.lost_leases.iter().map(leased)).collect();
+    let lost = if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") };
+    let session = &beat.session_id;
+    warn(&format!("session {session} was taken for dead while the command ran, and is back; it lost {lost}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_called_as_its_program() {
+        for (word, expected) in
+            [("aider", "aider"), ("/usr/bin/aider", "aider"), ("./run.sh", "run.sh"), ("..", "..")]
+        {
+            assert_eq!(name_of(&[word.into(), "--help".into()]), expected);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! `blackboard guard …`
+
+pub mod check;
+mod hook;
+pub mod install;
+pub mod remove;

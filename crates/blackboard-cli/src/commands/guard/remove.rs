@@ -1,0 +1,32 @@
+//! `blackboard guard remove`
+
+use blackboard::Result;
+
+use super::hook::Place;
+use crate::commands::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::guard::RemovedHook;
+
+/// Take the check away that `blackboard guard install` has installed
+///
+/// The hook that was there before comes back byte for byte. One that somebody has changed since is left alone.
+///
+/// Examples:
+///   blackboard guard remove
+///   blackboard guard remove --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Remove {}
+
+impl Run for Remove {
+    fn run(self, _context: &Context) -> Result<Outcome> {
+        let place = Place::to_remove()?;
+        let removed = place.remove()?;
+        Ok(Outcome::new(RemovedHook {
+            hook: place.hook.display().to_string(),
+            removed: removed.changed,
+            restored: removed.restored,
+        }))
+    }
+}

@@ -1,0 +1,122 @@
+//! `blackboard run`
+
+use std::ffi::OsString;
+
+use blackboard::agent::{Beat, Register};
+use blackboard::work::{Claim, Create};
+use blackboard::{Board, Code, Fault, Result};
+use clap::builder::NonEmptyStringValueParser;
+
+use super::Run as RunCommand;
+use crate::child::{self, Signals};
+use crate::context::{Context, warn};
+use crate::outcome::Outcome;
+
+/// Run an agent that knows nothing of the board, with a session of its own
+///
+/// Registers a session for as long as the command runs, claims a work item for it if one is named, sends its heartbeats,
+/// and ends it with the command: what it still holds is released then. If the item can't be claimed, the command is
+/// not started (exit 4). Inside of another session, which BLACKBOARD_SESSION_ID names, the new one is its delegate.
+///
+/// Ends with the exit code of the command, or with 128 and the number of the signal that ended it; with 127 or 126 if it
+/// can't be started. The command finds its session in BLACKBOARD_SESSION_ID, so that every blackboard command in it acts
+/// for that session, and the fence of the work item in BLACKBOARD_FENCE, as --fence takes it. Signals that ask this program
+/// to end are passed on to the command.
+///
+/// If this program is killed with SIGKILL, the command goes on without it: the session is marked stale once a sweep finds
+/// it dead, and what it held is free.
+///
+/// Examples:
+///   blackboard run -- aider src/lib.rs
+///   blackboard run --name Ivy --project pai-collab --work-item design-schema -- aider docs/schema.sql
+///   blackboard run --work-item fix-tests --title "Fix the tests" -- ./agent.sh
+///   blackboard run -- sh -c 'blackboard work claim --next && ./agent.sh'
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Run {
+    /// What the session calls itself [default: agent.name of the configuration, or the name of the command; that of the
+    /// command if it is a delegate]
+    #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
+    name: Option<String>,
+
+    /// Where it works, and the project of an item that is created; a delegate inherits it
+    #[arg(long)]
+    project: Option<String>,
+
+    /// The work item to claim
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    work_item: Option<String>,
+
+    /// Create the work item with this title if it does not exist
+    #[arg(long, value_name = "TEXT", requires = "work_item", allow_hyphen_values = true)]
+    title: Option<String>,
+
+    /// What it works on [default: the title of the work item]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    work: Option<String>,
+
+    /// The command and its arguments, behind --
+    #[arg(value_name = "CMD", last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl RunCommand for Run {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        // From here on nothing ends this process before it has given back what it holds.
+        let signals = Signals::catch()
+            .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
+        let board = context.operating()?;
+        let session = self.register(context, &board)?;
+        context.sweep(&board, Some(&session));
+        let outcome = self.run_as(&board, &session, &signals);
+        child::end(&board, &session);
+        outcome
+    }
+}
+
+impl Run {
+    /// Registers a session of this process alone, as a delegate if there is one around it.
+    fn register(&self, context: &Context, board: &Board) -> Result<String> {
+        let request = Register {
+            name: self.name.clone().or_else(|| Some(child::name_of(&self.command))),
+            project: self.project.clone(),
+            work: self.work.clone(),
+            pid: Some(std::process::id()),
+            ..Register::default()
+        };
+        if let Some(parent) = context.session_around(board)? {
+            let delegate = Register { parent: Some(parent), ..request.clone() };
+            match board.agents().register(&delegate) {
+                Err(error) if matches!(error.code(), Code::SessionStale | Code::SessionEnded) => {
+                    warn(&format!("{error}; the new session is nobody's delegate"));
+                }
+                registered => return Ok(registered?.agent.session_id),
+            }
+        }
+        let name = self.name.clone().or_else(|| context.place().ok()?.config.agent_name.clone());
+        let registered = board.agents().register(&Register { name: name.or(request.name), ..request })?;
+        Ok(registered.agent.session_id)
+    }
+
+    fn run_as(&self, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
+        let fence = self.work_item.as_ref().map(|item| self.claim(board, session, item)).transpose()?;
+        let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
+        let ended = child::run(&self.command, &variables, board, session, signals);
+        Ok(ended.outcome(&self.command, "its session has ended"))
+    }
+
+    /// Claims the item, and returns its fence as `--fence` takes it.
+    fn claim(&self, board: &Board, session: &str, item: &str) -> Result<String> {
+        let create = self.title.as_ref().map(|title| Create {
+            project: self.project.clone(),
+            session: Some(session.to_owned()),
+            ..Create::new(item, title)
+        });
+        let claimed = board.work().claim(&Claim { create, ..Claim::of(item, session) })?;
+        if self.work.is_some() {
+            // A claim says that its session works on that; whoever said something else knows better.
+            board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;
+        }
+        Ok(format!("work:{item}={}", claimed.item.fence.unwrap_or(claimed.item.revision)))
+    }
+}

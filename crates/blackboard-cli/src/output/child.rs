@@ -1,0 +1,44 @@
+//! What is said of a program that ran in the place of this one: nothing, unless it could not be started.
+
+use std::io;
+
+use blackboard::{Code, Error, Fault};
+
+use super::{Result, Screen};
+use crate::envelope::{Answer, Failure};
+use crate::outcome::Render;
+
+/// The answer is that of the program that ran.
+pub struct Ran;
+
+impl Render for Ran {
+    fn json(&self, _answer: &mut Answer<'_>) -> Result {
+        Ok(())
+    }
+
+    fn human(&self, _screen: &mut Screen<'_>) -> Result {
+        Ok(())
+    }
+}
+
+/// The answer if the program can't be started.
+pub struct NotStarted(Error);
+
+impl NotStarted {
+    /// The program, what became of what was held for it, and why it can't be started.
+    pub fn new(program: &str, after: &str, error: io::Error) -> NotStarted {
+        let message = format!("{program} can't be started; {after}");
+        NotStarted(Fault::new(Code::Io, message).because(error).into())
+    }
+}
+
+impl Render for NotStarted {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.raw(&Failure::new(&self.0, answer.timestamp()))
+    }
+
+    fn human(&self, _screen: &mut Screen<'_>) -> Result {
+        crate::exit::complain(&self.0);
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! The check before a commit, for people and programs.
+//!
+//! Git shows people what a hook says on stderr, whether or not it stops the commit.
+
+use std::io;
+
+use blackboard::clock::Timestamp;
+use blackboard::file::{Checked, CheckedPath, Reserver};
+use blackboard::{Code, Error, Refusal};
+use serde::Serialize;
+
+use super::{Result, Screen, escape};
+use crate::context::warn;
+use crate::envelope::{Answer, Failure};
+use crate::outcome::Render;
+
+/// How many files are named; nobody reads more.
+const MOST_NAMED: usize = 20;
+
+/// The answer of `guard install`.
+#[derive(Serialize)]
+pub struct InstalledHook {
+    /// The file.
+    pub hook: String,
+    /// Whether it only tells.
+    pub warn: bool,
+    /// Whether this call wrote it.
+    pub installed: bool,
+    /// Whether another hook runs first.
+    pub chained: bool,
+}
+
+impl Render for InstalledHook {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let verb = if self.installed { "Installed" } else { "Installed already" };
+        screen.line(format_args!("{verb}: {}", escape(&self.hook)))?;
+        let does = if self.warn { "are told of" } else { "are refused" };
+        screen.line(format_args!("Commits of files that another session has reserved {does}."))?;
+        if self.chained {
+            screen.line(format_args!("The hook that was there before runs first."))?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `guard remove`.
+#[derive(Serialize)]
+pub struct RemovedHook {
+    /// The file.
+    pub hook: String,
+    /// Whether there was one of ours.
+    pub removed: bool,
+    /// Whether the hook from before is back.
+    pub restored: bool,
+}
+
+impl Render for RemovedHook {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        if !self.removed {
+            return screen.line(format_args!("Nothing was installed."));
+        }
+        screen.line(format_args!("Removed: {}", escape(&self.hook)))?;
+        if self.restored {
+            screen.line(format_args!("The hook that was there before is back."))?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `guard check`, if nothing is in the way, or nothing is to be.
+#[derive(Serialize)]
+pub struct CheckedCommit {
+    /// Whether the files were looked at.
+    pub checked: bool,
+    /// Whether nobody else has reserved any of them.
+    pub free: bool,
+    /// How many files there are.
+    pub staged: usize,
+    /// Whether these are all of them.
+    pub complete: bool,
+    /// Those that somebody else has reserved, here or in another worktree.
+    pub paths: Vec<CheckedPath>,
+}
+
+impl CheckedCommit {
+    /// Says that some files were not looked at.
+    fn tell_of_the_rest(&self) {
+        if !self.complete {
+            warn(&format!("so much is staged that only {} files were checked", self.staged));
+        }
+    }
+
+    fn held(&self) -> impl Iterator<Item = &CheckedPath> {
+        self.paths.iter().filter(|path| !path.free)
+    }
+}
+
+impl Render for CheckedCommit {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(self)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        self.tell_of_the_rest();
+        for path in self.held().take(MOST_NAMED) {
+            warn(&described(path));
+        }
+        match self.held().count() {
+            0 => screen.line(format_args!("Free."))?,
+            count if count > MOST_NAMED => {
+                warn(&format!("and so are {} more staged files", count - MOST_NAMED));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `guard check`, if somebody else has reserved something.
+pub struct RefusedCommit {
+    commit: CheckedCommit,
+    error: Error,
+}
+
+impl RefusedCommit {
+    /// From what was found.
+    pub fn new(commit: CheckedCommit) -> RefusedCommit {
+        let held: Vec<CheckedPath> = commit.held().cloned().collect();
+        let hint = "leave these files out of the commit (git restore --staged PATH), or ask whoever has reserved them; \
+                    see who holds what: blackboard file list";
+        let error = match (Checked { free: held.is_empty(), paths: held }).must_be_free() {
+            Err(Error::Refusal(refusal)) => refusal.hint(hint).into(),
+            Err(error) => error,
+            // Nobody makes one of these of a commit that is free.
+            Ok(_) => Refusal::new(Code::Held, "staged files are reserved").hint(hint).into(),
+        };
+        RefusedCommit { commit, error }
+    }
+}
+
+impl Render for RefusedCommit {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.raw(&Failure::new(&self.error, answer.timestamp()))
+    }
+
+    fn human(&self, _screen: &mut Screen<'_>) -> Result {
+        crate::exit::complain(&self.error);
+        self.commit.tell_of_the_rest();
+        // The first one has been named.
+        let mut stderr = io::stderr().lock();
+        let mut screen = Screen::of_stderr(&mut stderr, Timestamp::EPOCH);
+        for path in self.commit.held().skip(1).take(MOST_NAMED) {
+            screen.line(format_args!("also: {}", escape(&described(path))))?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer of `guard check`, if nobody can tell. It stops no commit.
+pub struct NotChecked(pub Error);
+
+#[derive(Serialize)]
+struct WhyNot<'a> {
+    checked: bool,
+    reason: String,
+    reason_code: &'a str,
+}
+
+impl Render for NotChecked {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        let reason_code = self.0.code().as_str();
+        answer.object(&WhyNot { checked: false, reason: self.0.to_string(), reason_code })
+    }
+
+    fn human(&self, _screen: &mut Screen<'_>) -> Result {
+        warn(&format!("staged files were not checked: {}", self.0));
+        Ok(())
+    }
+}
+
+/// Who has reserved a file.
+fn described(path: &CheckedPath) -> String {
+    let Some(Reserver { reservation, current_work }) = path.reserved_by.first() else {
+        return path.path.clone();
+    };
+    let note = reservation.note.as_ref().or(current_work.as_ref());
+    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+    format!("{} is reserved by {} since {}{note}", path.path, reservation.agent_name, reservation.since)
+}

@@ -1,0 +1,141 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use blackboard::Code;
+
+use super::{git, hook, hooks, repository, write_hook};
+use crate::machine::can;
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    if can("a commit", "git", &["--version"]) {
+        transcript::check("guard install");
+    }
+}
+
+#[test]
+fn installing_twice_changes_nothing_the_second_time() {
+    let Some(scratch) = repository() else { return };
+    let first = scratch.json(["guard", "install"]);
+    is_object(&first, &["hook", "warn", "installed", "chained"]);
+    assert_eq!((&first["installed"], &first["chained"]), (&true.into(), &false.into()));
+    let mode = fs::metadata(hook(&scratch)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o100, 0o100, "git runs only what is executable");
+    let before = hooks(&scratch);
+    assert_eq!(scratch.json(["guard", "install"])["installed"], false);
+    assert!(hooks(&scratch) == before);
+    // The other mode takes the place of the first.
+    assert_eq!(scratch.json(["guard", "install", "--warn"])["installed"], true);
+    assert!(fs::read_to_string(hook(&scratch)).unwrap().contains("guard check --warn"));
+    scratch.json(["guard", "install"]);
+    assert!(hooks(&scratch) == before);
+}
+
+#[test]
+fn it_is_installed_from_every_directory_and_where_there_are_no_hooks_yet() {
+    let Some(scratch) = repository() else { return };
+    fs::remove_dir_all(scratch.path().join(".git/hooks")).unwrap();
+    fs::create_dir_all(scratch.path().join("src/deep")).unwrap();
+    let mut command = scratch.command(["guard", "install", "--json"]);
+    let ended = command.current_dir(scratch.path().join("src/deep")).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(hook(&scratch).is_file());
+}
+
+#[test]
+fn a_hook_that_was_there_is_kept_as_it_is_and_only_once() {
+    let Some(scratch) = repository() else { return };
+    let theirs = b"#!/bin/sh\n\xff\xfe exit 0\n";
+    write_hook(&scratch, theirs, 0o751);
+    for _ in 0..2 {
+        assert_eq!(scratch.json(["guard", "install"])["chained"], true);
+        let kept = hook(&scratch).with_file_name("pre-commit.before-blackboard");
+        assert_eq!(fs::read(&kept).unwrap(), theirs);
+        assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o751);
+    }
+}
+
+#[test]
+fn an_installation_that_was_interrupted_is_finished_by_the_next() {
+    let Some(scratch) = repository() else { return };
+    write_hook(&scratch, b"#!/bin/sh\n", 0o755);
+    // It had given the hook its second name, and not written its own yet.
+    let kept = hook(&scratch).with_file_name("pre-commit.before-blackboard");
+    fs::hard_link(hook(&scratch), &kept).unwrap();
+    assert_eq!(scratch.json(["guard", "install"])["chained"], true);
+    assert_eq!(fs::read(&kept).unwrap(), b"#!/bin/sh\n");
+    scratch.json(["guard", "remove"]);
+    assert_eq!(fs::read(hook(&scratch)).unwrap(), b"#!/bin/sh\n");
+}
+
+#[test]
+fn what_can_not_be_set_aside_is_left_alone_with_a_word_on_what_to_do() {
+    type Put = fn(&Scratch);
+    let put: &[(&str, Put, &str)] = &[
+        ("symbolic link", |scratch| symlink("../../theirs", hook(scratch)).unwrap(), "what it leads to"),
+        ("no plain file", |scratch| fs::create_dir(hook(scratch)).unwrap(), "out of the way"),
+        ("not executable", |scratch| write_hook(scratch, b"#!/bin/sh\n", 0o644), "make it executable"),
+        ("changed it", edit_ours, "by hand"),
+        ("is taken", replace_ours, "delete it"),
+    ];
+    for (reason, put, hint) in put {
+        let Some(scratch) = repository() else { return };
+        fs::create_dir_all(hook(&scratch).parent().unwrap()).unwrap();
+        put(&scratch);
+        let before = hooks(&scratch);
+        let refusal = scratch.run(["guard", "install", "--json"]).refused(Code::AlreadyExists);
+        assert!(refusal["error"].as_str().unwrap().contains(reason), "{refusal}");
+        assert!(refusal["hint"].as_str().unwrap().contains(hint), "{refusal}");
+        assert!(hooks(&scratch) == before, "{reason}: something was touched");
+    }
+}
+
+/// Somebody has added to the hook that was installed.
+fn edit_ours(scratch: &Scratch) {
+    scratch.json(["guard", "install"]);
+    let edited = fs::read_to_string(hook(scratch)).unwrap() + "make lint\n";
+    write_hook(scratch, edited.as_bytes(), 0o755);
+}
+
+/// Another program has put its own hook in the place of the one that was installed.
+fn replace_ours(scratch: &Scratch) {
+    write_hook(scratch, b"#!/bin/sh\n", 0o755);
+    scratch.json(["guard", "install"]);
+    write_hook(scratch, b"#!/bin/sh\nlefthook run\n", 0o755);
+}
+
+#[test]
+fn where_something_else_looks_after_the_hooks_the_line_to_add_is_told() {
+    let Some(scratch) = repository() else { return };
+    fs::create_dir(scratch.path().join("elsewhere")).unwrap();
+    for path in [".husky/_", "elsewhere"] {
+        git(&scratch, &format!("config core.hooksPath {path}"));
+        let refusal = scratch.run(["guard", "install", "--json"]).refused(Code::AlreadyExists);
+        assert!(refusal["hooks"].as_str().unwrap().ends_with(path), "{refusal}");
+        assert!(refusal["hint"].as_str().unwrap().ends_with("blackboard guard check"), "{refusal}");
+        assert!(!hook(&scratch).exists());
+        assert!(!scratch.path().join(path).join("pre-commit").exists());
+    }
+    // A setting that says what is so anyway is in nobody's way.
+    git(&scratch, "config core.hooksPath .git/hooks");
+    assert_eq!(scratch.json(["guard", "install"])["installed"], true);
+}
+
+#[test]
+fn outside_of_a_repository_there_is_nothing_to_install() {
+    if !can("a commit", "git", &["--version"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    for command in ["install", "remove"] {
+        scratch.run(["guard", command, "--json"]).refused(Code::InvalidValue);
+    }
+    assert_eq!(scratch.contents().len(), 1, "nothing was created");
+    let mut command = scratch.command(["guard", "install", "--json"]);
+    let ended = command.env("PATH", scratch.path()).output().unwrap();
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert!(said.contains("git can't be started"), "{said}");
+}

@@ -1,0 +1,46 @@
+mod check;
+mod install;
+mod remove;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::machine::can;
+use crate::scratch::{Output, Scratch};
+
+/// A real repository in which nothing is committed yet, if there is git here.
+#[track_caller]
+fn repository() -> Option<Scratch> {
+    if !can("a commit", "git", &["--version"]) {
+        return None;
+    }
+    let scratch = Scratch::new();
+    git(&scratch, "init -q -b main");
+    Some(scratch)
+}
+
+/// Runs git there, which has to succeed.
+#[track_caller]
+fn git(scratch: &Scratch, arguments: &str) -> Output {
+    Output::of(scratch.shell(&format!("git {arguments}")).output().unwrap()).success()
+}
+
+/// Where the hook belongs.
+fn hook(scratch: &Scratch) -> PathBuf {
+    scratch.path().join(".git/hooks/pre-commit")
+}
+
+/// Puts somebody's own hook there.
+fn write_hook(scratch: &Scratch, content: &[u8], mode: u32) {
+    let hook = hook(scratch);
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, content).unwrap();
+    fs::set_permissions(&hook, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Everything in the directory of hooks, with modes and contents.
+fn hooks(scratch: &Scratch) -> Vec<(PathBuf, u32, Vec<u8>)> {
+    let below = |path: &Path| path.starts_with(scratch.path().join(".git/hooks"));
+    scratch.contents().into_iter().filter(|(path, ..)| below(path)).collect()
+}

@@ -1,0 +1,128 @@
+use blackboard::Code;
+use serde_json::Value;
+
+use crate::scratch::{Output, Scratch};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("run");
+}
+
+/// What the command in a run printed, each line as JSON.
+#[track_caller]
+fn lines(ran: &Output) -> Vec<Value> {
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_command_acts_for_a_session_of_this_process() {
+    let scratch = Scratch::new();
+    let script = "blackboard agent show --json; echo $PPID";
+    let call = ["run", "--name", "Ivy", "--project", "pai", "--work", "The schema", "--", "sh", "-c", script];
+    let said = lines(&scratch.run(call).success());
+    let [agent, parent] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((&agent["agent_name"], &agent["project"]), (&"Ivy".into(), &"pai".into()));
+    assert_eq!((&agent["current_work"], &agent["status"]), (&"The schema".into(), &"active".into()));
+    assert_eq!(&agent["pid"], parent, "the process that waits for the command");
+    assert_eq!(scratch.json(["agent", "list"])["count"], 0, "it ended with the command");
+    let ended = scratch.json(["agent", "show", agent["session_id"].as_str().unwrap()]);
+    assert_eq!(ended["status"], "completed");
+}
+
+#[test]
+fn a_session_is_called_after_the_configuration_or_the_command() {
+    let scratch = Scratch::new();
+    let call = ["run", "--", "sh", "-c", "blackboard agent show --json"];
+    assert_eq!(lines(&scratch.run(call).success())[0]["agent_name"], "sh");
+    let home = scratch.path().join(".pai/blackboard");
+    std::fs::write(home.join("config.json"), r#"{"agent": {"name": "Oak"}}"#).unwrap();
+    assert_eq!(lines(&scratch.run(call).success())[0]["agent_name"], "Oak");
+}
+
+#[test]
+fn what_is_held_at_the_end_is_released_and_what_was_completed_stays_so() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "second", "--title", "Second"]);
+    let script = "echo $BLACKBOARD_FENCE; blackboard work claim second >/dev/null; \
+                  blackboard lock acquire deploy >/dev/null; \
+                  blackboard write result 1 --fence \"$BLACKBOARD_FENCE\" >/dev/null; \
+                  blackboard work complete first >/dev/null";
+    let call = ["run", "--work-item", "first", "--title", "First", "--json", "--", "sh", "-c", script];
+    let ran = scratch.run(call).success();
+    let first = scratch.json(["work", "status", "first"]);
+    assert!(ran.stdout.starts_with("work:first=") && ran.stdout.lines().count() == 1, "{ran:?}");
+    assert_eq!(first["status"], "completed");
+    assert_eq!(scratch.json(["work", "status", "second"])["status"], "available");
+    assert_eq!(scratch.json(["lock", "list"])["count"], 0);
+    assert_eq!(scratch.json(["read", "result"])["value"], 1);
+}
+
+#[test]
+fn one_may_say_what_one_works_on_beside_the_item() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    let script = "blackboard agent show --json; blackboard work status first --json";
+    let new = ["run", "--work-item", "first", "--title", "First", "--project", "pai"];
+    let said = lines(&scratch.run(new.iter().chain(&["--", "sh", "-c", script])).success());
+    assert_eq!((&said[0]["current_work"], &said[1]["project_id"]), (&"First".into(), &"pai".into()));
+    let call = ["run", "--work-item", "first", "--work", "Only looking", "--", "sh", "-c", script];
+    let said = lines(&scratch.run(call).success());
+    assert_eq!((&said[0]["current_work"], &said[1]["status"]), (&"Only looking".into(), &"claimed".into()));
+}
+
+#[test]
+fn a_command_whose_item_is_taken_is_not_started() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["work", "claim", "first", "--title", "First", "--session", "ivy"]);
+    let call = ["run", "--work-item", "first", "--json", "--", "touch", "started"];
+    assert_eq!(scratch.run(call).refused(Code::AlreadyClaimed)["held_by_name"], "Ivy");
+    assert!(!scratch.path().join("started").exists());
+    assert_eq!(scratch.json(["agent", "list"])["count"], 1, "only Ivy is left");
+    assert_eq!(scratch.json(["work", "status", "first"])["claimed_by_name"], "Ivy");
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_command() {
+    let scratch = Scratch::new();
+    for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", 137)] {
+        let ran = scratch.run(["run", "--json", "--", "sh", "-c", script]);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (code, "", ""), "{script}");
+    }
+    std::fs::write(scratch.path().join("no-program"), "").unwrap();
+    for (program, code) in [("no-such-program", 127), ("./no-program", 126)] {
+        let ran = scratch.run(["run", "--work-item", "x", "--title", "X", "--json", "--", program]);
+        assert_eq!((ran.code, &ran.json()["ok"], &ran.json()["code"]), (code, &false.into(), &"io".into()));
+        assert_eq!(scratch.json(["work", "status", "x"])["status"], "available", "the item is free again");
+        assert_eq!(scratch.json(["agent", "list"])["count"], 0);
+    }
+}
+
+#[test]
+fn inside_of_another_session_it_is_a_delegate_with_a_process_of_its_own() {
+    let scratch = Scratch::new();
+    let inner = "blackboard agent show --json; blackboard agent show \"$OUTER\" --json";
+    let outer = "OUTER=$BLACKBOARD_SESSION_ID blackboard run -- sh -c \"$0\"";
+    let call = ["run", "--name", "Ivy", "--project", "pai", "--", "sh", "-c", outer, inner];
+    let said = lines(&scratch.run(call).success());
+    let [delegate, parent] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((&delegate["parent_id"], &delegate["parent_name"]), (&parent["session_id"], &"Ivy".into()));
+    assert_eq!((&delegate["agent_name"], &delegate["project"]), (&"sh".into(), &"pai".into()));
+    assert_ne!(delegate["pid"], parent["pid"]);
+    assert_eq!(parent["delegates"][0]["session_id"], delegate["session_id"]);
+    assert_eq!(scratch.json(["agent", "list"])["count"], 0);
+}
+
+#[test]
+fn a_session_around_it_that_is_gone_is_told_of_and_no_parent() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Gone", "--session-hint", "gone"]);
+    scratch.json(["agent", "deregister", "gone"]);
+    for (session, said) in [("gone", "has ended"), ("00000000-0000-4000-8000-000000000000", "no session")] {
+        let mut command = scratch.command(["run", "--", "sh", "-c", "blackboard agent show --json"]);
+        let ran = Output::of(command.env("BLACKBOARD_SESSION_ID", session).output().unwrap()).success();
+        assert!(ran.stderr.contains(said) && ran.stderr.contains("nobody's delegate"), "{ran:?}");
+        assert_eq!(lines(&ran)[0]["parent_id"], Value::Null);
+    }
+}

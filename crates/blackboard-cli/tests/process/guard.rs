@@ -1,0 +1,262 @@
+//! Commits of real git with the check installed: files that somebody else has reserved stay out, and nothing else is in the
+//! way of anybody.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use blackboard::agent::Register;
+
+use crate::crowd::{Ended, end_of};
+use crate::machine::can;
+use crate::scratch::dead_process;
+use crate::test_board::TestBoard;
+
+/// A repository with one commit, in which the check is installed.
+struct Repository<'a> {
+    board: &'a TestBoard,
+    root: PathBuf,
+}
+
+impl Repository<'_> {
+    /// Makes one, if there is git here.
+    #[track_caller]
+    fn new(board: &TestBoard) -> Option<Repository<'_>> {
+        if !can("a commit", "git", &["--version"]) {
+            return None;
+        }
+        let root = board.path().join("project");
+        fs::create_dir(&root).unwrap();
+        let repository = Repository { board, root };
+        repository
+            .git("init -q -b main && git config user.name Ivy && git config user.email ivy@example.org");
+        repository.write("src/lib.rs", "1\n");
+        repository.write("README.md", "1\n");
+        repository.git("add . && git commit -qm first");
+        repository.blackboard(&["guard", "install"]);
+        Some(repository)
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn shell(&self, directory: &Path, line: &str) -> Command {
+        let mut command = self.board.shell(line);
+        command.current_dir(directory);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    }
+
+    /// Runs git, which has to succeed.
+    #[track_caller]
+    fn git(&self, line: &str) -> String {
+        let ended = end_of(self.shell(&self.root, &format!("git {line}")).spawn().unwrap());
+        assert!(ended.status.success(), "{line}: {ended:?}");
+        ended.stdout
+    }
+
+    /// Runs the program in the repository, which has to succeed.
+    #[track_caller]
+    fn blackboard(&self, arguments: &[&str]) {
+        self.blackboard_in(&self.root, arguments);
+    }
+
+    #[track_caller]
+    fn blackboard_in(&self, directory: &Path, arguments: &[&str]) {
+        let ended = self.board.command(arguments).current_dir(directory).output().unwrap();
+        assert!(ended.status.success(), "{arguments:?}: {ended:?}");
+    }
+
+    /// Tries to commit in the name of a session.
+    fn commit_as(&self, session: &str, arguments: &str) -> Ended {
+        self.commit_in(&self.root, session, arguments)
+    }
+
+    fn commit_in(&self, directory: &Path, session: &str, arguments: &str) -> Ended {
+        let mut command = self.shell(directory, &format!("git commit -qm next {arguments}"));
+        end_of(command.env("BLACKBOARD_SESSION_ID", session).spawn().unwrap())
+    }
+
+    /// How many commits there are, wherever.
+    fn commits(&self) -> usize {
+        self.git("log --all --format=%h").lines().count()
+    }
+}
+
+#[track_caller]
+fn stopped(ended: &Ended, words: &str) {
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains(words), "{words}: {ended:?}");
+}
+
+#[track_caller]
+fn went_through(ended: &Ended, words: &str) {
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.contains(words) && (!words.is_empty() || ended.stderr.is_empty()), "{ended:?}");
+}
+
+#[test]
+fn a_commit_of_what_somebody_else_has_reserved_is_stopped_and_no_other_is() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    let Some(repository) = Repository::new(&board) else { return };
+    repository.blackboard(&["file", "reserve", "src/", "--session", &ivy]);
+    repository.write("src/lib.rs", "2\n");
+    repository.write("README.md", "2\n");
+    repository.git("add README.md");
+    went_through(&repository.commit_as(&oak, ""), "");
+    // All that is changed, or only what is named: it is about what would be committed.
+    stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ivy");
+    stopped(&repository.commit_as(&oak, "src/lib.rs"), "src/lib.rs is reserved by Ivy");
+    repository.write("README.md", "3\n");
+    repository.git("add src");
+    went_through(&repository.commit_as(&oak, "README.md"), "");
+    stopped(&repository.commit_as(&oak, ""), "src/lib.rs is reserved by Ivy");
+    assert_eq!(repository.commits(), 3);
+    assert_eq!(repository.git("diff --cached --name-only"), "src/lib.rs\n", "what was staged still is");
+    went_through(&repository.commit_as(&ivy, ""), "");
+    assert_eq!(repository.commits(), 4);
+    // Free again for everybody.
+    repository.blackboard(&["file", "release", "--all", "--session", &ivy]);
+    repository.write("src/lib.rs", "3\n");
+    went_through(&repository.commit_as(&oak, "-a"), "");
+}
+
+#[test]
+fn with_warnings_only_a_commit_is_told_of_and_goes_through() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    let Some(repository) = Repository::new(&board) else { return };
+    repository.blackboard(&["guard", "install", "--warn"]);
+    repository.blackboard(&["file", "reserve", "src/", "--session", &ivy]);
+    repository.write("src/lib.rs", "2\n");
+    went_through(&repository.commit_as(&oak, "-a"), "warning: src/lib.rs is reserved by Ivy");
+}
+
+#[test]
+fn a_hook_that_was_there_before_runs_first_and_has_its_say() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    let Some(repository) = Repository::new(&board) else { return };
+    repository.blackboard(&["guard", "remove"]);
+    let hook = repository.root.join(".git/hooks/pre-commit");
+    // It ends on its own terms, and stages what it has made.
+    let theirs = "#!/bin/sh\necho theirs >&2\ntest ! -e fail || exit 3\n\
+                  test ! -e made || git add made\nexit 0\n";
+    fs::write(&hook, theirs).unwrap();
+    fs::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+    repository.blackboard(&["guard", "install"]);
+    repository.blackboard(&["file", "reserve", "src/", "made", "--session", &ivy]);
+    repository.write("README.md", "2\n");
+    went_through(&repository.commit_as(&oak, "-a"), "theirs");
+    repository.write("src/lib.rs", "2\n");
+    stopped(&repository.commit_as(&oak, "-a"), "theirs\nerror: src/lib.rs is reserved by Ivy");
+    repository.git("checkout -q -- src");
+    repository.write("README.md", "3\n");
+    repository.write("made", "by the hook\n");
+    stopped(&repository.commit_as(&oak, "-a"), "made is reserved by Ivy");
+    fs::remove_file(repository.root.join("made")).unwrap();
+    repository.git("reset -q");
+    repository.write("fail", "");
+    let ended = repository.commit_as(&oak, "-a");
+    assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(1), "theirs\n"), "{ended:?}");
+    fs::remove_file(repository.root.join("fail")).unwrap();
+    repository.blackboard(&["guard", "remove"]);
+    assert_eq!(fs::read_to_string(&hook).unwrap(), theirs);
+    repository.write("src/lib.rs", "3\n");
+    went_through(&repository.commit_as(&oak, "-a"), "theirs");
+}
+
+#[test]
+fn every_worktree_is_checked_for_its_own_files() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    let Some(repository) = Repository::new(&board) else { return };
+    repository.git("worktree add -q ../other -b other");
+    let other = board.path().join("other");
+    // Reserved in the main worktree, and changed in the other: two files.
+    repository.blackboard(&["file", "reserve", "src/", "--session", &ivy]);
+    fs::write(other.join("src/lib.rs"), "2\n").unwrap();
+    went_through(&repository.commit_in(&other, &oak, "-a"), "");
+    repository.blackboard_in(&other, &["file", "reserve", "README.md", "--session", &ivy]);
+    fs::write(other.join("README.md"), "2\n").unwrap();
+    stopped(&repository.commit_in(&other, &oak, "-a"), "README.md is reserved by Ivy");
+    // From inside of a directory, git goes to the root first.
+    stopped(&repository.commit_in(&other.join("src"), &oak, "-a"), "README.md is reserved by Ivy");
+    repository.write("README.md", "3\n");
+    went_through(&repository.commit_as(&oak, "-a"), "");
+}
+
+#[test]
+fn whatever_is_broken_stops_no_commit() {
+    let board = TestBoard::new();
+    let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
+    let Some(repository) = Repository::new(&board) else { return };
+    repository.blackboard(&["file", "reserve", "src/", "--session", &ivy]);
+    let mut content = 2;
+    let mut commit = |change: &dyn Fn(&mut Command)| {
+        content += 1;
+        repository.write("src/lib.rs", &format!("{content}\n"));
+        let mut command = repository.shell(&repository.root, "git commit -qam next");
+        command.env("BLACKBOARD_SESSION_ID", &oak);
+        change(&mut command);
+        end_of(command.spawn().unwrap())
+    };
+    stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
+    // Nobody has to wait for a lock, and what is reserved is seen all the same.
+    let sql = board.sql();
+    sql.execute_batch("BEGIN IMMEDIATE").unwrap();
+    stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
+    sql.execute_batch("ROLLBACK").unwrap();
+    drop(sql);
+    let one_line = |ended: &Ended, words: &str| {
+        went_through(ended, words);
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    };
+    let with = |name: &'static str, value: PathBuf| {
+        move |command: &mut Command| {
+            command.env(name, &value);
+        }
+    };
+    let missing = board.path().join("missing.db");
+    went_through(&commit(&with("BLACKBOARD_DB", missing)), "");
+    let foreign = repository.root.join("README.md");
+    let on_foreign = commit(&with("BLACKBOARD_DB", foreign));
+    one_line(&on_foreign, "warning: staged files were not checked: ");
+    // Everything that a commit needs, and not this program.
+    let programs = board.path().join("programs");
+    let link = format!(
+        "mkdir {0} && for p in git sh dirname; do ln -s $(command -v $p) {0}; done",
+        programs.display()
+    );
+    assert!(board.shell(&link).status().unwrap().success());
+    one_line(&commit(&with("PATH", programs)), "not found");
+    // The first page is whole, and nothing else is.
+    board.run(["agent", "list"]).success();
+    let mut bytes = fs::read(board.database()).unwrap();
+    for ending in ["-wal", "-shm"] {
+        let _ = fs::remove_file(board.beside(ending));
+    }
+    bytes.truncate(4096);
+    bytes.resize(9 * 4096, 0xa5);
+    fs::write(board.database(), bytes).unwrap();
+    one_line(&commit(&|_| {}), "warning: staged files were not checked: ");
+}
+
+#[test]
+fn what_the_dead_have_reserved_stops_nobody() {
+    let board = TestBoard::new();
+    let oak = board.session("Oak");
+    let Some(repository) = Repository::new(&board) else { return };
+    let ash = Register { pid: Some(dead_process()), ..Register::named("Ash") };
+    let ash = board.library().agents().register(&ash).unwrap().agent.session_id;
+    repository.blackboard(&["file", "reserve", "src/", "--session", &ash]);
+    repository.write("src/lib.rs", "2\n");
+    stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ash");
+    board.silence_everybody();
+    went_through(&repository.commit_as(&oak, "-a"), "note: marked \"Ash\" stale");
+}

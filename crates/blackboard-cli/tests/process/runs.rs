@@ -1,0 +1,135 @@
+//! `run`: the session of an agent that knows nothing of the board lasts as long as its process, however that ends.
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
+use rustix::process::Signal;
+
+use crate::crowd::{end_of, kill, signal, wait_until};
+use crate::scratch::dead_process;
+use crate::test_board::TestBoard;
+
+/// A command with a session of its own.
+struct Runner {
+    child: Child,
+    session: String,
+    /// The process of the command.
+    command: u32,
+}
+
+/// Starts one that has claimed `item-0`, and comes back when its command has come to `READY`.
+fn start(board: &TestBoard, script: &str) -> Runner {
+    let script = script.replace("READY", "echo $BLACKBOARD_SESSION_ID $$");
+    let mut child = board.start(["run", "--name", "Ivy", "--work-item", "item-0", "--", "sh", "-c", &script]);
+    let mut line = String::new();
+    // Its command may outlive it, and would hold the pipe: nobody reads to the end.
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (session, command) = line.trim().split_once(' ').unwrap_or_else(|| panic!("said {line:?}"));
+    Runner { session: session.to_owned(), command: command.parse().unwrap(), child }
+}
+
+/// A process that outlives its parent, ended with the value.
+struct Orphan(u32);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        kill(self.0);
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_is_found_dead_by_the_sweep_and_what_it_held_is_free() {
+    let board = TestBoard::new();
+    board.items(1);
+    let oak = board.session("Oak");
+    let Runner { mut child, session, command } = start(&board, "READY; exec sleep 1000");
+    let _orphan = Orphan(command);
+    assert_eq!(
+        board.refusal(4, &["work", "claim", "item-0", "--session", &oak])["held_by"],
+        session.as_str()
+    );
+    let swept = board.json(&["sweep", "--threshold", "0"]);
+    assert_eq!(swept["staleAgents"].as_array().map(Vec::len), Some(0), "it lives: {swept}");
+    kill(child.id());
+    child.wait().unwrap();
+    let swept = board.json(&["sweep", "--threshold", "0"]);
+    assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str());
+    assert_eq!(board.json(&["work", "claim", "item-0", "--session", &oak])["claimed"], true);
+    assert_eq!(board.status_of(&session), "stale");
+    board.assert_sound();
+}
+
+#[test]
+fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
+    for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
+        let board = TestBoard::new();
+        board.items(1);
+        let runner = start(&board, &format!("trap 'exit 7' {name}; READY; while :; do sleep 0.01; done"));
+        signal(runner.child.id(), sent);
+        let ended = end_of(runner.child);
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(7), ""), "{name}: {ended:?}");
+        assert_eq!(board.status_of(&runner.session), "completed", "{name}");
+        assert_eq!(board.json(&["work", "status", "item-0"])["status"], "available", "{name}");
+        board.assert_sound();
+    }
+}
+
+#[test]
+fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
+    let board = TestBoard::new();
+    board.items(1);
+    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+    let runner = start(&board, "READY; exec sleep 1000");
+    wait_until("a heartbeat", || (board.number("SELECT count(*) FROM heartbeats") > 0).then_some(()));
+    let dead = dead_process();
+    board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", &dead.to_string()]);
+    // Nobody calls any command from here on, so that only the run itself can find it.
+    board.silence_everybody();
+    let stale = "SELECT count(*) FROM agents WHERE agent_name = 'Ash' AND status = 'stale'";
+    wait_until("the dead one is found", || (board.number(stale) == 1).then_some(()));
+    signal(runner.child.id(), Signal::TERM);
+    let ended = end_of(runner.child);
+    assert_eq!(ended.status.code(), Some(128 + 15), "{ended:?}");
+    assert!(!ended.stderr.contains("taken for dead"), "{ended:?}");
+    board.assert_sound();
+}
+
+/// Makes the sweep believe that the process of a session has ended.
+fn sweep_away(board: &TestBoard, session: &str) {
+    let dead = dead_process();
+    board.tamper(&format!("UPDATE agents SET pid = {dead} WHERE session_id = '{session}'"));
+    board.silence_everybody();
+    let swept = board.json(&["sweep"]);
+    assert_eq!(swept["staleAgents"][0]["sessionId"], session);
+}
+
+#[test]
+fn a_session_that_was_swept_while_the_command_ran_is_told_of() {
+    let board = TestBoard::new();
+    board.items(1);
+    let go_on = board.path().join("go-on");
+    let script = format!("READY; until test -e {}; do sleep 0.01; done; exit 3", go_on.display());
+    let runner = start(&board, &script);
+    sweep_away(&board, &runner.session);
+    std::fs::write(&go_on, "").unwrap();
+    let ended = end_of(runner.child);
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    let told = format!("session {} was taken for dead while the command ran", runner.session);
+    assert!(ended.stderr.contains(&told), "{ended:?}");
+    assert_eq!(board.status_of(&runner.session), "completed");
+    board.assert_sound();
+}
+
+#[test]
+fn a_session_that_was_swept_is_back_with_its_next_heartbeat_and_says_what_it_lost() {
+    let board = TestBoard::new();
+    board.items(1);
+    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+    let runner = start(&board, "READY; exec sleep 1000");
+    sweep_away(&board, &runner.session);
+    wait_until("it is back", || (board.status_of(&runner.session) == "active").then_some(()));
+    signal(runner.child.id(), Signal::TERM);
+    let ended = end_of(runner.child);
+    assert!(ended.stderr.contains("is back; it lost work item item-0"), "{ended:?}");
+    board.assert_sound();
+}
