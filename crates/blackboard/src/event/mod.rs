@@ -23,6 +23,7 @@ use serde::Serialize;
 
 pub use self::change::EntryChange;
 pub use self::filter::{Custom, EventKind, Filter, Filters};
+pub(crate) use self::observe::place_of;
 pub use self::observe::{Batch, Events, Observation, Since};
 pub use self::subscribe::{Start, StopHandle, Subscribe, Subscription};
 pub use self::subscriber::{Receiver, Subscriber};

@@ -6,6 +6,7 @@
 //! agents that ask can rely on. Of other worktrees of the repository, whose files are others, they are told.
 
 mod check;
+mod edit;
 mod list;
 mod pattern;
 mod release;
@@ -14,7 +15,10 @@ mod reserve;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::check::{Asked, MAX_PATHS};
 pub use self::check::{Check, Checked, CheckedPath, Reserver};
+pub(crate) use self::edit::KEPT as EDITS_KEPT;
+pub use self::edit::{Edit, Edited, JUST_NOW, Other, Touch};
 pub use self::list::FileFilter;
 pub use self::pattern::PathPattern;
 pub use self::release::{Release, ReleasedFiles, Which};
@@ -101,15 +105,15 @@ struct Stored {
 
 /// A reservation as rules see it.
 #[derive(Clone, Debug)]
-struct Standing {
-    reservation: Reservation,
-    pattern: PathPattern,
+pub(crate) struct Standing {
+    pub(crate) reservation: Reservation,
+    pub(crate) pattern: PathPattern,
 }
 
 impl Standing {
     /// What an entry stands for, if it is a reservation. Nothing but the verbs of files writes this scope; what can't be
     /// read there is in nobody's way.
-    fn of(entry: &Entry) -> Option<Standing> {
+    pub(crate) fn of(entry: &Entry) -> Option<Standing> {
         let stored = entry.value.to::<Stored>().ok()?;
         Some(Standing {
             pattern: PathPattern::parse(&stored.pattern).ok()?,
@@ -129,7 +133,7 @@ impl Standing {
     }
 
     /// Every reservation that stands now, validated.
-    fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
+    pub(crate) fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
         let entries = tx.rows::<Entry>(&every_reservation())?;
         Ok(entries.iter().filter(|entry| !entry.is_expired(tx.now())).filter_map(Standing::of).collect())
     }
@@ -137,7 +141,7 @@ impl Standing {
 
 impl Reservation {
     /// The same under the name that its session has now.
-    fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
+    pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
         if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
             self.agent_name = agent.agent_name;
         }
