@@ -23,6 +23,7 @@ mod context;
 mod envelope;
 mod environment;
 mod exit;
+mod hooks;
 mod location;
 mod outcome;
 mod output;

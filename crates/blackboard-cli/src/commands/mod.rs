@@ -10,10 +10,11 @@ mod completions;
 mod entry;
 mod export;
 mod file;
+mod hook;
 mod init;
 mod lock;
 mod observe;
-mod private;
+pub mod private;
 mod project;
 mod status;
 mod sweep;
@@ -65,6 +66,7 @@ pub const COMMANDS: &[Command] = &[
     command::<project::list::List>("project list", Group::SetUp),
     command::<project::status::Status>("project status", Group::SetUp),
     command::<project::remove::Remove>("project remove", Group::SetUp),
+    command::<hook::Hook>("hook", Group::SetUp),
     command::<completions::Completions>("completions", Group::SetUp),
     command::<version::Version>("version", Group::SetUp),
     command::<work::reset::Reset>("work reset", Group::Operator),

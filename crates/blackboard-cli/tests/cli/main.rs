@@ -13,6 +13,7 @@ mod delete;
 mod export;
 mod file;
 mod history;
+mod hook;
 mod increment;
 mod init;
 mod list;

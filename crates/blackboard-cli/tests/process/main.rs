@@ -22,6 +22,7 @@ mod expiry;
 mod fencing;
 mod first_use;
 mod followers;
+mod hooks;
 mod liveness;
 mod locks;
 mod machine;
