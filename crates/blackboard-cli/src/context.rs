@@ -181,6 +181,11 @@ impl Context {
         Ok(self.place.get_or_init(|| Place { file, config }))
     }
 
+    /// What this process was started with.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// What the search for the board goes by.
     pub fn request(&self) -> location::Request {
         location::Request {
@@ -254,7 +259,8 @@ impl Context {
         Ok(board)
     }
 
-    fn settings(&self, config: &Config) -> Settings {
+    /// What the rules of a board depend on, by its configuration.
+    pub fn settings(&self, config: &Config) -> Settings {
         Settings {
             heartbeat_interval: config.heartbeat.interval,
             stale_threshold: config.heartbeat.stale_threshold,
@@ -346,7 +352,8 @@ impl Context {
     }
 }
 
-fn options(config: &Config) -> SqliteOptions {
+/// How a board is opened, by its configuration.
+pub fn options(config: &Config) -> SqliteOptions {
     SqliteOptions {
         durability: match config.database.durability {
             config::Durability::Normal => Durability::Normal,

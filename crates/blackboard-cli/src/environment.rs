@@ -24,6 +24,18 @@ pub(crate) struct Environment {
     pub(crate) session: Option<OsString>,
     /// `BLACKBOARD_SCOPE`: the scope of entries.
     pub(crate) scope: Option<OsString>,
+    /// `BLACKBOARD_AGENT_NAME`: what an agent calls itself that registers by its hooks.
+    pub(crate) agent_name: Option<OsString>,
+    /// `BLACKBOARD_HOOK_DEADLINE`: milliseconds.
+    pub(crate) hook_deadline: Option<OsString>,
+    /// `CLAUDE_ENV_FILE`: what Claude Code runs before each of its shell commands.
+    pub(crate) claude_env_file: Option<OsString>,
+    /// `CLAUDE_PROJECT_DIR`: where the session was started.
+    pub(crate) claude_project: Option<OsString>,
+    /// `CLAUDE_CODE_SESSION_ID`: the session that Claude Code runs a hook for.
+    pub(crate) claude_session: Option<OsString>,
+    /// `COPILOT_CLI`: set by Copilot CLI for everything that it runs.
+    pub(crate) copilot: Option<OsString>,
     /// `BLACKBOARD_PID`: the process behind a session that registers.
     pub(crate) pid: Option<OsString>,
     /// What agents tell their children about themselves: `CLAUDE_PID`, `OPENCODE_PID`.
@@ -47,6 +59,12 @@ impl Environment {
             prune_after: set("BLACKBOARD_PRUNE_AFTER"),
             session: set("BLACKBOARD_SESSION_ID"),
             scope: set("BLACKBOARD_SCOPE"),
+            agent_name: set("BLACKBOARD_AGENT_NAME"),
+            hook_deadline: set("BLACKBOARD_HOOK_DEADLINE"),
+            claude_env_file: set("CLAUDE_ENV_FILE"),
+            claude_project: set("CLAUDE_PROJECT_DIR"),
+            claude_session: set("CLAUDE_CODE_SESSION_ID"),
+            copilot: set("COPILOT_CLI"),
             pid: set("BLACKBOARD_PID"),
             agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
         }
@@ -71,6 +89,12 @@ mod tests {
                 prune_after: Some("BLACKBOARD_PRUNE_AFTER".into()),
                 session: Some("BLACKBOARD_SESSION_ID".into()),
                 scope: Some("BLACKBOARD_SCOPE".into()),
+                agent_name: Some("BLACKBOARD_AGENT_NAME".into()),
+                hook_deadline: Some("BLACKBOARD_HOOK_DEADLINE".into()),
+                claude_env_file: Some("CLAUDE_ENV_FILE".into()),
+                claude_project: Some("CLAUDE_PROJECT_DIR".into()),
+                claude_session: Some("CLAUDE_CODE_SESSION_ID".into()),
+                copilot: Some("COPILOT_CLI".into()),
                 pid: Some("BLACKBOARD_PID".into()),
                 agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
             }

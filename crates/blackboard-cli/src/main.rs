@@ -24,6 +24,7 @@ mod envelope;
 mod environment;
 mod exit;
 mod git;
+mod hooks;
 mod location;
 mod outcome;
 mod output;

@@ -31,6 +31,7 @@
 //! | [`board`] | [`Board`]: the handles to everything |
 //! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
 //! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
+//! | [`brief`], [`news`] | what an agent should know: when it starts, and from then on |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
 //! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
@@ -38,6 +39,7 @@
 
 pub mod agent;
 pub mod board;
+pub mod brief;
 pub mod clock;
 pub mod duration;
 pub mod entry;
@@ -51,6 +53,7 @@ mod json;
 pub mod lock;
 pub mod metadata;
 mod names;
+pub mod news;
 pub mod process;
 pub mod project;
 pub mod prune;

@@ -13,6 +13,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Event, TargetType};
+use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Range, Tx, Wanted};
 use crate::work::{Status, WorkItem};
@@ -113,6 +114,7 @@ impl Board {
             }
             self.prune_cursors(tx, &abandoned, &mut changes, &mut pruned)?;
             prune_operations(tx, &mut changes, &mut pruned)?;
+            prune_edits(tx, &mut changes, &mut pruned)?;
             if !pruned.more {
                 let due = PruneMark { due_at: tx.now().plus(REST) };
                 changes.put(Mark { name: "prune", value: serde_json::to_string(&due).unwrap_or_default() });
@@ -295,6 +297,18 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
     if !all_items_go || forgotten < heartbeats {
         return Ok(Forgotten::Part);
     }
+    let edits = tx.hints::<Edit>(&Range::edits_of_session(session), *room + 1)?;
+    let all_edits_go = edits.len() <= *room;
+    for edit in edits.into_iter().take(*room) {
+        let key = Key::Edit(edit.worktree, edit.path, edit.session_id);
+        if tx.row::<Edit>(&key)?.is_some() {
+            changes.remove(key);
+            *room -= 1;
+        }
+    }
+    if !all_edits_go {
+        return Ok(Forgotten::Part);
+    }
     for cursor in tx.rows::<Cursor>(&Range::cursors_of(session))? {
         changes.remove(Key::Cursor(cursor.owner, cursor.reader));
     }
@@ -311,6 +325,21 @@ fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> 
         let key = Key::Operation(operation.operation_id);
         // Once written, an operation is never changed, so that only its absence would make a difference.
         if tx.row::<Operation>(&key)?.is_some() {
+            changes.remove(key);
+        }
+    }
+    Ok(())
+}
+
+/// Forgets who edited what long ago.
+fn prune_edits(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
+    let batch = tx.hints::<Edit>(&Range::edits_before(tx.now().minus(EDITS_KEPT)), BATCH)?;
+    pruned.more |= batch.len() == BATCH;
+    for old in batch {
+        let key = Key::Edit(old.worktree, old.path, old.session_id);
+        let is_the_same = |edit: &Edit| edit.edited_at == old.edited_at;
+        // It may go with its session in this very commit, or have been made anew.
+        if !changes.remove.contains(&key) && tx.row::<Edit>(&key)?.as_ref().is_some_and(is_the_same) {
             changes.remove(key);
         }
     }

@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::agent::{AgentStatus, Beat, Register};
+use blackboard::agent::{AgentStatus, Attendance, Beat, Register};
 use blackboard::clock::FixedClock;
 use blackboard::entry::{By, Query, Value, Write};
 use blackboard::event::Since;
-use blackboard::file::{FileFilter, Reserve};
+use blackboard::file::{Check, Edited, FileFilter, Reserve, Touch};
 use blackboard::id::CountingIds;
 use blackboard::lock::Acquire;
 use blackboard::process::FakeProcesses;
@@ -134,6 +134,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(delegate) }).unwrap();
     board.sweep(&Sweep::default()).unwrap();
     fill_with_entries(board, clock);
+    fill_with_edits(board);
     board.prune().unwrap();
 }
 
@@ -162,6 +163,20 @@ fn fill_with_entries(board: &Board, clock: &FixedClock) {
     let note = Some("release 2".to_owned());
     board.locks().acquire(&Acquire { note, ..Acquire::of("deploy", ivy) }).unwrap();
     board.files().reserve(&Reserve::of("/src/pai", &["src/**"], ivy)).unwrap();
+}
+
+/// Edited files, since schema 3. No event tells of them, but of the cursor of whoever heard the news.
+fn fill_with_edits(board: &Board) {
+    let [ivy, ..] = SESSIONS;
+    let edited = Edited {
+        worktree: "/src/pai".to_owned(),
+        paths: vec!["README.md".to_owned()],
+        tool: Some("Edit".to_owned()),
+        denied: false,
+    };
+    assert!(
+        board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(ivy) }).unwrap().wrote
+    );
 }
 
 /// A value that comes back as it came, or nobody noticed what happened to it.
@@ -247,6 +262,10 @@ fn shows_what_was_in_it(version: u32) {
     if version >= 2 {
         shows_the_entries_that_were_in_it(&board);
     }
+    if version >= 3 {
+        shows_the_edits_that_were_in_it(&board);
+    }
+    takes_edits(&board);
     takes_entries(&board);
     drop(board);
     let connection = Connection::open(&path).unwrap();
@@ -288,6 +307,22 @@ fn shows_the_entries_that_were_in_it(board: &Board) {
     // What was removed goes on from where it was.
     assert_eq!(team.write(&Write::new("gone", Value::null())).unwrap().version, 2);
     assert_eq!(team.by(By::session(done)).entry("held").unwrap().unwrap().session_id.as_deref(), Some(ivy));
+}
+
+fn shows_the_edits_that_were_in_it(board: &Board) {
+    let others = board.files().who_else(&Check::of("/src/pai", &["README.md"], None)).unwrap();
+    assert_eq!((others.len(), &*others[0].agent_name), (1, "Ivy"));
+    assert_eq!(others[0].touch, Touch::Edited { tool: Some("Edit".to_owned()) });
+}
+
+/// Whatever it was before, now edits can be noted in it.
+fn takes_edits(board: &Board) {
+    let [_, delegate, ..] = SESSIONS;
+    let edited =
+        Edited { worktree: "/src/pai".to_owned(), paths: vec!["new.md".to_owned()], ..Edited::default() };
+    board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(delegate) }).unwrap();
+    let others = board.files().who_else(&Check::of("/src/pai", &["new.md"], None)).unwrap();
+    assert_eq!(others[0].session_id, delegate);
 }
 
 /// Whatever it was before, now it is a board like any other.

@@ -50,7 +50,7 @@ pub fn run(
     command.args(arguments).env("BLACKBOARD_SESSION_ID", session);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     let settings = board.settings();
-    let every = settings.heartbeat_interval.min(settings.stale_threshold / 5);
+    let every = settings.sign_of_life_interval();
     let ran = signals.run(&mut command, every, || {
         // One that is missed does no harm, and what became of the session is seen at the end.
         if let Ok(beat) = board.agents().heartbeat(&Beat::of(session)) {

@@ -11,10 +11,11 @@ mod entry;
 mod export;
 mod file;
 mod guard;
+mod hook;
 mod init;
 mod lock;
 mod observe;
-mod private;
+pub mod private;
 mod project;
 mod run;
 mod status;
@@ -71,6 +72,7 @@ pub const COMMANDS: &[Command] = &[
     command::<guard::install::Install>("guard install", Group::SetUp),
     command::<guard::check::Check>("guard check", Group::SetUp),
     command::<guard::remove::Remove>("guard remove", Group::SetUp),
+    command::<hook::Hook>("hook", Group::SetUp),
     command::<completions::Completions>("completions", Group::SetUp),
     command::<version::Version>("version", Group::SetUp),
     command::<work::reset::Reset>("work reset", Group::Operator),

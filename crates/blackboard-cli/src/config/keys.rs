@@ -220,10 +220,11 @@ pub(super) const KEYS: &[Key] = &[
     anywhere(
         "fileGuard",
         Kind::Text {
-            allowed: "warn or deny",
+            allowed: "off, warn or deny",
             default: "warn",
             store: |config, text| {
                 config.file_guard = match text {
+                    "off" => FileGuard::Off,
                     "warn" => FileGuard::Warn,
                     "deny" => FileGuard::Deny,
                     _ => return None,

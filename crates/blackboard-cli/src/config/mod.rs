@@ -124,9 +124,11 @@ pub(crate) struct ContentFilter {
     pub(crate) strip_html_tags: bool,
 }
 
-/// What happens when an agent edits a file that another one has reserved.
+/// What happens when an agent edits a file that another one has reserved, or just edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileGuard {
+    /// Nothing.
+    Off,
     /// It is told.
     Warn,
     /// It is stopped.

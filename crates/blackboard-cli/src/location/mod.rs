@@ -134,6 +134,14 @@ pub(crate) fn tree(request: &Request) -> Result<Tree> {
     Tree::new(root.clone(), &root, current_dir)
 }
 
+/// The repository around the working directory: the root of its main worktree, and the working directory as it would be
+/// there.
+pub(crate) fn main_worktree(request: &Request) -> Option<(PathBuf, PathBuf)> {
+    let repository = repository::containing(&request.current_dir, ceiling(request).as_deref())?;
+    let inside = request.current_dir.strip_prefix(&repository.root).unwrap_or(Path::new(""));
+    Some((repository.main.clone(), repository.main.join(inside)))
+}
+
 fn user_home(request: &Request) -> Option<PathBuf> {
     request.environment.user_home.as_ref().map(|home| request.current_dir.join(home))
 }

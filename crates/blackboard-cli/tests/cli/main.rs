@@ -14,6 +14,7 @@ mod export;
 mod file;
 mod guard;
 mod history;
+mod hook;
 mod increment;
 mod init;
 mod list;

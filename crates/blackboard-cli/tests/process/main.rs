@@ -23,6 +23,7 @@ mod fencing;
 mod first_use;
 mod followers;
 mod guard;
+mod hooks;
 mod liveness;
 mod locks;
 mod machine;

@@ -105,12 +105,7 @@ impl Agents<'_> {
         let asked = || beat.asked();
         self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", asked, &wanted, |tx| {
             let agent = existing(tx, &beat.session)?;
-            let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
-            let lost = match agent.status {
-                AgentStatus::Stale => Lost::at(tx, agent.revision)?,
-                _ => Lost::default(),
-            };
-            decide(&beat, &agent, item.as_ref(), lost, tx.now())
+            beat_of(tx, &beat, &agent)
         })
     }
 
@@ -125,6 +120,16 @@ impl Agents<'_> {
             |work: &String| !work.is_empty() || beat.work.as_ref().is_some_and(String::is_empty);
         Ok(Beat { progress, work: work.filter(says_something), ..beat.clone() })
     }
+}
+
+/// What a heartbeat with clean text changes.
+pub(super) fn beat_of(tx: &dyn Tx, beat: &Beat, agent: &Agent) -> Result<(Changes, HeartbeatRecorded)> {
+    let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
+    let lost = match agent.status {
+        AgentStatus::Stale => Lost::at(tx, agent.revision)?,
+        _ => Lost::default(),
+    };
+    decide(beat, agent, item.as_ref(), lost, tx.now())
 }
 
 fn decide(

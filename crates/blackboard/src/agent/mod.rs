@@ -3,6 +3,7 @@
 //! A running agent is a session, and the session is the lease that its claims hang on: when it deregisters or is
 //! swept, they are released in that same transaction.
 
+mod attend;
 mod deregister;
 mod heartbeat;
 mod list;
@@ -11,6 +12,7 @@ mod show;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::attend::{Attendance, Attended, READER};
 pub use self::deregister::Deregistered;
 pub use self::heartbeat::{Beat, HeartbeatRecorded};
 pub use self::list::{AgentFilter, ListedAgent};

@@ -48,7 +48,7 @@ pub struct EntryChange {
 
 impl EntryChange {
     /// What an event tells about its entry; `None` if it tells of something else.
-    pub(super) fn of(event: &Event, tx: &dyn Tx) -> Result<Option<EntryChange>> {
+    pub(crate) fn of(event: &Event, tx: &dyn Tx) -> Result<Option<EntryChange>> {
         if event.target_type != Some(TargetType::Entry) {
             return Ok(None);
         }

@@ -8,7 +8,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::store::{Key, Tx, Wanted};
 
 /// How many paths one call may ask about.
-const MAX_PATHS: usize = 10_000;
+pub(super) const MAX_PATHS: usize = 10_000;
 
 /// Which files to ask about.
 #[derive(Clone, Debug, Default)]
@@ -165,7 +165,7 @@ fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<Reserver> {
 }
 
 /// What somebody asks about.
-enum Asked {
+pub(super) enum Asked {
     /// One file, whatever characters its name has.
     File(String),
     /// Everything that fits.
@@ -173,7 +173,7 @@ enum Asked {
 }
 
 impl Asked {
-    fn parse(path: &str) -> Result<Asked> {
+    pub(super) fn parse(path: &str) -> Result<Asked> {
         if path.is_empty() {
             return Err(Error::invalid("a path is empty"));
         }
@@ -185,7 +185,7 @@ impl Asked {
         Ok(Asked::Pattern(PathPattern::parse(&spelled)?))
     }
 
-    fn is_about(&self, reserved: &PathPattern) -> bool {
+    pub(super) fn is_about(&self, reserved: &PathPattern) -> bool {
         match self {
             Asked::File(path) => reserved.matches(path),
             Asked::Pattern(pattern) => reserved.overlaps(pattern),

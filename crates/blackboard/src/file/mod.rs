@@ -6,6 +6,7 @@
 //! agents that ask can rely on. Of other worktrees of the repository, whose files are others, they are told.
 
 mod check;
+mod edit;
 mod list;
 mod pattern;
 mod release;
@@ -14,7 +15,10 @@ mod reserve;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::check::{Asked, MAX_PATHS};
 pub use self::check::{Check, Checked, CheckedPath, Reserver};
+pub(crate) use self::edit::KEPT as EDITS_KEPT;
+pub use self::edit::{Edit, Edited, JUST_NOW, Other, Touch};
 pub use self::list::FileFilter;
 pub use self::pattern::PathPattern;
 pub use self::release::{Release, ReleasedFiles, Which};
@@ -101,15 +105,15 @@ struct Stored {
 
 /// A reservation as rules see it.
 #[derive(Clone, Debug)]
-struct Standing {
-    reservation: Reservation,
-    pattern: PathPattern,
+pub(crate) struct Standing {
+    pub(crate) reservation: Reservation,
+    pub(crate) pattern: PathPattern,
 }
 
 impl Standing {
     /// What an entry stands for. Nothing but the verbs of files writes this scope; as long as nobody can read what is
     /// there, nobody knows which files are free.
-    fn of(tx: &dyn Tx, entry: &Entry) -> Result<Standing> {
+    pub(crate) fn of(tx: &dyn Tx, entry: &Entry) -> Result<Standing> {
         let stored = entry.value.to::<Stored>().map_err(|error| unreadable(entry, error))?;
         let session = entry.session_id.clone();
         Ok(Standing {
@@ -130,7 +134,7 @@ impl Standing {
     }
 
     /// Every reservation that stands now, validated.
-    fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
+    pub(crate) fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
         let entries = tx.rows::<Entry>(&every_reservation())?;
         let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
         live.map(|entry| Standing::of(tx, entry)).collect()
@@ -146,7 +150,7 @@ fn unreadable(entry: &Entry, source: impl Into<Box<dyn std::error::Error + Send 
 
 impl Reservation {
     /// The same under the name that its session has now.
-    fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
+    pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
         if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
             self.agent_name = agent.agent_name;
         }

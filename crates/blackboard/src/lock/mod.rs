@@ -54,7 +54,7 @@ struct Stored {
 
 impl Lock {
     /// The lock that an entry stands for.
-    fn of(tx: &dyn Tx, entry: &Entry) -> Result<Lock> {
+    pub(crate) fn of(tx: &dyn Tx, entry: &Entry) -> Result<Lock> {
         // Nothing but the verbs of locks writes here. Whatever else stands in the file, the lock is held.
         let stored = entry.value.to::<Stored>().ok();
         Ok(Lock {
@@ -69,7 +69,7 @@ impl Lock {
     }
 
     /// The same under the name that its holder has now.
-    fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Lock> {
+    pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Lock> {
         if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
             self.agent_name = agent.agent_name;
         }

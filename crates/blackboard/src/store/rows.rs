@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::entry::{Entry, Tombstone};
+use crate::file::Edit;
 use crate::project::Project;
 use crate::revision::{Pending, Revision};
 use crate::work::{Dependency, Status, WorkItem};
@@ -33,6 +34,8 @@ pub enum Key {
     Entry(String, String),
     /// A scope, and a key in it that was removed.
     Tombstone(String, String),
+    /// A worktree, a path in it, and the session that edited it.
+    Edit(String, String, String),
 }
 
 /// A stored row.
@@ -56,6 +59,8 @@ pub enum Row {
     Entry(Entry),
     /// See [`Tombstone`].
     Tombstone(Tombstone),
+    /// See [`Edit`].
+    Edit(Edit),
 }
 
 /// How far a reader has read the log.
@@ -143,6 +148,12 @@ pub enum Index {
     ExpiringEntries,
     /// What hangs on a session, by scope and key.
     LeasedEntries,
+    /// Who edited a file, by session.
+    EditsOfFile,
+    /// What a session edited, by worktree and path.
+    EditsOfSession,
+    /// All edits, oldest first.
+    Edits,
 }
 
 /// A part of an index.
@@ -289,6 +300,21 @@ impl Range {
         Range::whole(Index::LeasedEntries, session)
     }
 
+    /// Who edited a file.
+    pub fn edits_of_file(worktree: &str, path: &str) -> Range {
+        Range::whole(Index::EditsOfFile, &two(worktree, path))
+    }
+
+    /// What a session edited.
+    pub fn edits_of_session(session: &str) -> Range {
+        Range::whole(Index::EditsOfSession, session)
+    }
+
+    /// Edits that were made before `moment`.
+    pub fn edits_before(moment: Timestamp) -> Range {
+        Range { before: Some(moment.to_string()), ..Range::whole(Index::Edits, "") }
+    }
+
     /// The same order from this place on.
     #[must_use]
     pub(crate) fn after(mut self, sort: &str) -> Range {
@@ -363,6 +389,7 @@ impl Row {
             Row::Mark(mark) => Key::Mark(mark.name),
             Row::Entry(entry) => Key::Entry(entry.scope.clone(), entry.key.clone()),
             Row::Tombstone(tombstone) => Key::Tombstone(tombstone.scope.clone(), tombstone.key.clone()),
+            Row::Edit(edit) => Key::Edit(edit.worktree.clone(), edit.path.clone(), edit.session_id.clone()),
         }
     }
 
@@ -434,6 +461,15 @@ impl Row {
                 }
                 places
             }
+            Row::Edit(edit) => {
+                let Edit { worktree, path, session_id, .. } = edit;
+                let file = two(worktree, path);
+                vec![
+                    place(Index::EditsOfFile, &file, session_id),
+                    place(Index::EditsOfSession, session_id, file.as_str()),
+                    place(Index::Edits, "", format!("{} {file}\n{session_id}", edit.edited_at)),
+                ]
+            }
             Row::Mark(_) | Row::Tombstone(_) => Vec::new(),
         }
     }
@@ -449,7 +485,7 @@ impl Pending for Row {
             Row::Cursor(cursor) => cursor.revision.resolve(first),
             Row::Entry(entry) => entry.resolve(first),
             Row::Tombstone(tombstone) => tombstone.revision.resolve(first),
-            Row::Dependency(_) | Row::Mark(_) => {}
+            Row::Dependency(_) | Row::Mark(_) | Row::Edit(_) => {}
         }
     }
 }
@@ -475,4 +511,4 @@ macro_rules! row_conversions {
     )+};
 }
 
-row_conversions!(Agent, Project, WorkItem, Dependency, Cursor, Operation, Mark, Entry, Tombstone);
+row_conversions!(Agent, Project, WorkItem, Dependency, Cursor, Operation, Mark, Entry, Tombstone, Edit);

@@ -4,9 +4,12 @@
 //! engine that [`engines`] lists: a new engine is one line there, and one constructor of [`Fixture`].
 
 mod agents;
+mod attendance;
+mod brief;
 mod claims;
 mod commits;
 mod dependencies;
+mod edits;
 mod entries;
 mod entry_history;
 mod entry_limits;

@@ -31,6 +31,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
             Key::Cursor(_, reader) => reader,
             Key::Mark(name) => name.to_owned(),
             Key::Entry(scope, key) | Key::Tombstone(scope, key) => format!("{scope}/{key}"),
+            Key::Edit(worktree, path, session) => format!("{worktree}/{path}/{session}"),
         })
         .collect()
 }

@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::entry::{Entry, EntryHead, EntryVersion, Tombstone, Value as EntryValue};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::{Event, EventType, TargetType};
+use crate::file::Edit;
 use crate::metadata::Metadata;
 use crate::process::ProcessMark;
 use crate::project::Project;
@@ -154,6 +155,8 @@ static MARKS: Table = Table::new("marks", &["name", "value"], 1);
 static ENTRIES: Table = Table::new("entries", &["scope", "key", "revision", "expires_at", "session_id"], 2)
     .joined("entries LEFT JOIN entry_versions USING (revision)", VERSION_COLUMNS);
 static TOMBSTONES: Table = Table::new("entry_tombstones", &["scope", "key", "version", "revision"], 2);
+static EDITS: Table =
+    Table::new("file_edits", &["worktree", "path", "session_id", "tool", "edited_at", "denied"], 3);
 
 /// The columns of a version, in the order of [`version_from`]: the one in which the schema makes them. Their names would
 /// cost more, each time a statement is looked up by its text, than reading them.
@@ -173,6 +176,7 @@ pub(super) fn table_of(key: &Key) -> (&'static Table, Vec<&str>) {
         Key::Mark(name) => (&MARKS, vec![name]),
         Key::Entry(scope, key) => (&ENTRIES, vec![scope, key]),
         Key::Tombstone(scope, key) => (&TOMBSTONES, vec![scope, key]),
+        Key::Edit(worktree, path, session) => (&EDITS, vec![worktree, path, session]),
     }
 }
 
@@ -185,7 +189,8 @@ pub(super) fn generation(key: &Key) -> u8 {
         | Key::Operation(_)
         | Key::Mark(_)
         | Key::Entry(..)
-        | Key::Tombstone(..) => 0,
+        | Key::Tombstone(..)
+        | Key::Edit(..) => 0,
         Key::WorkItem(_) => 1,
         Key::Dependency(..) => 2,
     }
@@ -255,6 +260,9 @@ pub(super) fn plan_of(range: &Range) -> Plan {
             Some("entries.expires_at"),
             "entries.expires_at, entries.scope, entries.key",
         ),
+        Index::EditsOfFile => plan(&EDITS, "worktree = ?1 AND path = ?5", None, "session_id"),
+        Index::EditsOfSession => plan(&EDITS, "session_id = ?1", None, "worktree, path"),
+        Index::Edits => plan(&EDITS, "1", Some("edited_at"), "edited_at, worktree, path, session_id"),
         Index::LeasedEntries => plan(&ENTRIES, "entries.session_id = ?1", None, "entries.scope, entries.key"),
     }
 }
@@ -310,6 +318,17 @@ pub(super) fn cells_of(row: &Row) -> (&'static Table, Vec<Cell<'_>>) {
                 Cell::Text(&tombstone.key),
                 Cell::Integer(counted(tombstone.version)),
                 revision(tombstone.revision),
+            ],
+        ),
+        Row::Edit(edit) => (
+            &EDITS,
+            vec![
+                Cell::Text(&edit.worktree),
+                Cell::Text(&edit.path),
+                Cell::Text(&edit.session_id),
+                text(edit.tool.as_ref()),
+                Cell::Time(edit.edited_at),
+                Cell::Integer(i64::from(edit.denied)),
             ],
         ),
     }
@@ -535,6 +554,14 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             key: cells.text(1)?,
             version: u64::try_from(cells.integer(2)?).map_err(|error| cells.damaged(2, error))?,
             revision: cells.revision(3)?,
+        }),
+        "file_edits" => Row::Edit(Edit {
+            worktree: cells.text(0)?,
+            path: cells.text(1)?,
+            session_id: cells.text(2)?,
+            tool: cells.optional_text(3)?,
+            edited_at: cells.name(4)?,
+            denied: cells.integer(5)? != 0,
         }),
         other => return Err(Fault::new(Code::Internal, format!("no row type for table {other}")).into()),
     })

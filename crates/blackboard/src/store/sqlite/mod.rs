@@ -80,6 +80,9 @@ pub enum Waiting {
     /// In the queue in front of the writer lock.
     #[default]
     Queue,
+    /// In the queue, and never longer than the limit, whatever the others do: for whoever would rather not write than
+    /// be late.
+    QueueNoLonger,
     /// By SQLite's own busy handler, which sleeps and tries again: what the queue is measured against.
     BusyHandler,
 }

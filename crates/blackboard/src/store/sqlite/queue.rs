@@ -109,7 +109,7 @@ impl Queue {
 
     /// Waits for the head of the queue, alone. Creating a database happens here.
     pub(super) fn enter_alone(&self) -> Option<Head> {
-        match self.enter(&mut Wait::new(self.limit, || None), || Ok(false)) {
+        match self.enter(&mut Wait::new(self.limit, self.limits(), || None), || Ok(false)) {
             Ok(Turn::AtHead(head)) => Some(head),
             _ => None,
         }
@@ -134,7 +134,7 @@ impl Queue {
                 _ => Err(faults::busy(&self.database, None)),
             };
         }
-        let mut wait = Wait::new(self.limit, || last_commit(connection));
+        let mut wait = Wait::new(self.limit, self.limits(), || last_commit(connection));
         let head = match self.enter(&mut wait, || self.try_begin(connection))? {
             Turn::AtHead(head) => head,
             Turn::Begun => return Ok(()),
@@ -154,6 +154,11 @@ impl Queue {
             pause = (pause * 2).min(POLL.1);
         }
         Ok(())
+    }
+
+    /// How many time limits a writer waits at most.
+    fn limits(&self) -> u32 {
+        if self.waiting == Waiting::QueueNoLonger { 1 } else { LIMITS }
     }
 
     fn leaves_waiting_to_sqlite(&self, patience: Patience) -> bool {
@@ -227,7 +232,7 @@ impl Queue {
     }
 }
 
-/// How long somebody waits: until nothing has happened for `limit`, or for [`LIMITS`] of it.
+/// How long somebody waits: until nothing has happened for `limit`, or for a number of them.
 struct Wait<F> {
     limit: Duration,
     progress: F,
@@ -238,9 +243,9 @@ struct Wait<F> {
 
 impl<F: FnMut() -> Option<i64>> Wait<F> {
     /// `progress` changes when somebody else got something done.
-    fn new(limit: Duration, mut progress: F) -> Wait<F> {
+    fn new(limit: Duration, limits: u32, mut progress: F) -> Wait<F> {
         let now = Instant::now();
-        Wait { limit, seen: progress(), progress, until: now + limit, at_most_until: now + limit * LIMITS }
+        Wait { limit, seen: progress(), progress, until: now + limit, at_most_until: now + limit * limits }
     }
 
     /// How much longer to wait; `None` when it is over.
@@ -258,7 +263,7 @@ impl<F: FnMut() -> Option<i64>> Wait<F> {
         let moves = seen != self.seen;
         if moves {
             self.seen = seen;
-            self.until = Instant::now() + self.limit;
+            self.until = (Instant::now() + self.limit).min(self.at_most_until);
         }
         moves
     }
@@ -339,10 +344,10 @@ mod tests {
     #[test]
     fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {
         let commits = Cell::new(Some(1));
-        let mut wait = Wait::new(Duration::ZERO, || commits.get());
+        let mut wait = Wait::new(Duration::ZERO, LIMITS, || commits.get());
         assert_eq!(wait.left(), None, "nobody has committed");
 
-        let mut wait = Wait::new(Duration::from_hours(1), || commits.get());
+        let mut wait = Wait::new(Duration::from_hours(1), LIMITS, || commits.get());
         assert!(wait.left().is_some(), "the limit is not over");
         wait.until -= Duration::from_hours(2);
         commits.set(Some(2));

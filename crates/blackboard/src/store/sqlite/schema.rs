@@ -23,10 +23,11 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { description: "the ledger", sql: include_str!("migrations/0001_ledger.sql") },
     Migration { description: "entries", sql: include_str!("migrations/0002_entries.sql") },
+    Migration { description: "file edits", sql: include_str!("migrations/0003_file_edits.sql") },
 ];
 
 /// The version of the schema that this program writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 

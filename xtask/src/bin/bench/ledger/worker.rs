@@ -44,6 +44,7 @@ impl Mode {
 pub fn waiting_name(waiting: Waiting) -> &'static str {
     match waiting {
         Waiting::Queue => "queue",
+        Waiting::QueueNoLonger => "queue-no-longer",
         Waiting::BusyHandler => "busy-handler",
     }
 }
@@ -54,7 +55,7 @@ pub fn run(arguments: &[String]) -> Result {
         return Err("usage: worker MODE WAITING DB SESSION ITEM START_MILLIS RATE SECONDS".into());
     };
     let mode = Mode::ALL.into_iter().find(|known| known.name() == mode).ok_or("an unknown mode")?;
-    let all = [Waiting::Queue, Waiting::BusyHandler];
+    let all = [Waiting::Queue, Waiting::QueueNoLonger, Waiting::BusyHandler];
     let waiting =
         all.into_iter().find(|known| waiting_name(*known) == waiting).ok_or("an unknown way to wait")?;
     let mut worker = Worker {

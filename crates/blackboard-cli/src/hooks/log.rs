@@ -1,0 +1,138 @@
+//! The log of hooks: one line for each call in which something went wrong.
+//!
+//! It lies beside the board, belongs to its user alone, and never grows beyond two files of 256 KB. It has times, names of
+//! platforms and events, and the words of this program; nothing that came on standard input but the name of the event, and
+//! nothing of the environment.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::text::escape_for_terminal;
+
+use crate::commands::private::private_file;
+
+const FILE: &str = "hook.log";
+
+/// How large a file may grow before it becomes the old one.
+const LARGEST: u64 = 256 * 1024;
+
+/// How many letters a line may have.
+const LONGEST: usize = 400;
+
+/// The log, once it is known where it lies.
+pub struct Log {
+    platform: String,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    directory: Option<PathBuf>,
+    event: Option<String>,
+}
+
+impl Log {
+    /// A log that is nowhere yet.
+    pub fn new(platform: &str) -> Log {
+        Log { platform: platform.to_owned(), known: Mutex::default() }
+    }
+
+    /// Puts it into the first of these directories that exists. None is created for its sake.
+    pub fn locate(&self, directories: &[PathBuf]) {
+        let found = directories.iter().find(|directory| directory.is_dir()).cloned();
+        self.known().directory = found;
+    }
+
+    /// Says what the call is about.
+    pub fn about(&self, event: &str) {
+        self.known().event = Some(event.to_owned());
+    }
+
+    /// Writes one line. Nobody is left to tell when this fails.
+    pub fn write(&self, what: &str) {
+        let known = self.known();
+        let Some(directory) = &known.directory else { return };
+        let event = known.event.as_deref().unwrap_or("-");
+        let line: String = [&self.platform, event, what]
+            .map(|part| escape_for_terminal(part).into_owned())
+            .join(" ")
+            .chars()
+            .take(LONGEST)
+            .collect();
+        let line = format!("{} {line}\n", SystemClock.now());
+        let _ = append(&directory.join(FILE), &line);
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn append(path: &Path, line: &str) -> std::io::Result<()> {
+    let mut file = open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(());
+    }
+    if metadata.len() > LARGEST {
+        fs::rename(path, path.with_extension("log.old"))?;
+        file = open(path)?;
+    }
+    // One call: lines of many processes do not mix.
+    file.write_all(line.as_bytes())
+}
+
+/// Never through a link, and without waiting for whoever would read a pipe of that name.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = private_file();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_private_bounded_and_one_line_a_call() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::new("claude");
+        log.write("nobody knows where");
+        log.locate(&[directory.path().join("none"), directory.path().to_owned()]);
+        log.about("Post\nToolUse");
+        for _ in 0..2000 {
+            log.write(&"x\n\u{1b}[31m".repeat(100));
+        }
+        let file = directory.path().join(FILE);
+        let sizes = [&file, &file.with_extension("log.old")].map(|file| fs::metadata(file).unwrap().len());
+        assert!(sizes.iter().all(|size| *size <= LARGEST + 1000), "{sizes:?}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.lines().all(|line| line.contains(" claude Post\\nToolUse x\\n")), "{text}");
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_log_is_never_written_through_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("target");
+        fs::write(&target, "").unwrap();
+        std::os::unix::fs::symlink(&target, directory.path().join(FILE)).unwrap();
+        let log = Log::new("claude");
+        log.locate(&[directory.path().to_owned()]);
+        log.write("something");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "");
+    }
+}

@@ -1,0 +1,153 @@
+//! What an agent reads: when it starts, when something new concerns it, and before it edits a file that another one has.
+
+use blackboard::agent::{Agent, AgentStatus};
+use blackboard::brief::Brief;
+use blackboard::clock::Timestamp;
+use blackboard::event::Event;
+use blackboard::file::{Other, Touch};
+use blackboard::news::News;
+use blackboard::work::WorkItem;
+
+use super::fence::{LIMIT, fenced, quoted};
+
+/// How many characters of one thing are shown.
+const NAME: usize = 40;
+const TITLE: usize = 80;
+const PATH: usize = 100;
+const SUMMARY: usize = 160;
+const VALUE: usize = 200;
+
+/// How many lines of one kind a brief has.
+const LINES: usize = 5;
+
+/// What a session should know when it starts.
+pub fn brief(brief: &Brief) -> String {
+    let mut data = Vec::new();
+    let project = brief.agent.project.as_deref().unwrap_or("none");
+    data.push(format!("- your project: {}", quoted(project, NAME)));
+    section(&mut data, "agents here", &brief.agents, agent);
+    section(&mut data, "claimed work", &brief.claimed, |item| {
+        let holder = item.claimed_by_name.as_deref().unwrap_or("somebody");
+        format!("{} by {}", work(item), quoted(holder, NAME))
+    });
+    section(&mut data, "available work", &brief.available, work);
+    section(&mut data, "reserved files", &brief.files, |reserved| {
+        let (pattern, name) = (quoted(&reserved.pattern, PATH), quoted(&reserved.agent_name, NAME));
+        format!("{pattern} by {name} since {}", clock(reserved.since))
+    });
+    section(&mut data, "locks", &brief.locks, |lock| {
+        let (name, holder) = (quoted(&lock.name, NAME), quoted(&lock.agent_name, NAME));
+        format!("{name} held by {holder} since {}", clock(lock.since))
+    });
+    let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
+    section(&mut data, "last hour, newest first", &newest, |event| told(event));
+    fenced(&greeting(&brief.agent), &data, LIMIT)
+}
+
+/// What this program itself has to say to a new session. Nothing in it was written by anybody else.
+fn greeting(agent: &Agent) -> String {
+    let session = &agent.session_id;
+    if agent.parent_id.is_some() {
+        return format!(
+            "[blackboard] You are a sub-agent with a session of your own on the board that agents share here: {session}. You \
+             have your parent's environment, so give it in every command: blackboard work claim ID --session {session}"
+        );
+    }
+    format!(
+        "[blackboard] Your session on the board that agents share here is {session}. Claim work before you do it \
+         (blackboard work list, work claim ID, work complete ID) and reserve files you will change (blackboard file \
+         reserve PATH). Add --session {session} if a command asks who you are."
+    )
+}
+
+/// What is new.
+pub fn news(news: &News) -> String {
+    let mut data: Vec<String> = news.events.iter().map(|event| format!("- {}", told(event))).collect();
+    if news.left_out > 0 {
+        data.insert(0, format!("- ({} older events left out: blackboard observe)", news.left_out));
+    }
+    fenced("[blackboard] News from other agents:", &data, LIMIT)
+}
+
+/// That others have files that an agent is about to edit, or has just edited.
+pub fn warning(others: &[Other], after: bool) -> String {
+    let says = if after {
+        "[blackboard] Another agent has a file that you just edited. Look at the file again before you go on, and \
+         agree with that agent or work on something else."
+    } else {
+        "[blackboard] Another agent has a file that you are about to edit. Look at the file again first, and agree with \
+         that agent or work on something else."
+    };
+    fenced(says, &lines_about(others), LIMIT)
+}
+
+/// Why an agent may not edit files.
+pub fn denial(others: &[Other]) -> String {
+    let says = "[blackboard] Not edited: another agent has this file, and the configuration of this board says that it \
+                is not edited meanwhile. Work on something else; you will be told when it is free.";
+    fenced(says, &lines_about(others), LIMIT)
+}
+
+fn lines_about(others: &[Other]) -> Vec<String> {
+    let line = |other: &Other| {
+        let (path, name) = (quoted(&other.path, PATH), quoted(&other.agent_name, NAME));
+        let working = match &other.current_work {
+            Some(work) => format!(", who works on \"{}\"", quoted(work, TITLE)),
+            None => String::new(),
+        };
+        let when = clock(other.since);
+        match &other.touch {
+            Touch::Reserved { pattern, note } => {
+                let note = note.as_ref().map(|note| format!(": {}", quoted(note, TITLE))).unwrap_or_default();
+                let pattern = quoted(pattern, PATH);
+                format!("- {path}: reserved ({pattern}) by {name}{working}, since {when}{note}")
+            }
+            Touch::Edited { .. } => format!("- {path}: edited by {name}{working}, at {when}"),
+        }
+    };
+    others.iter().map(line).collect()
+}
+
+fn section<T>(data: &mut Vec<String>, title: &str, items: &[T], line: impl Fn(&T) -> String) {
+    if items.is_empty() {
+        return;
+    }
+    data.push(format!("- {title} ({}):", items.len()));
+    data.extend(items.iter().take(LINES).map(|item| format!("  - {}", line(item))));
+}
+
+fn agent(agent: &Agent) -> String {
+    let project = agent.project.as_deref().map(|project| format!(", {}", quoted(project, NAME)));
+    let idle = if agent.status == AgentStatus::Idle { ", idle" } else { "" };
+    let work = agent.current_work.as_deref().map(|work| format!(": {}", quoted(work, TITLE)));
+    let session: String = agent.session_id.chars().take(8).collect();
+    format!(
+        "{} ({}{}{idle}){}",
+        quoted(&agent.agent_name, NAME),
+        quoted(&session, 8),
+        project.unwrap_or_default(),
+        work.unwrap_or_default()
+    )
+}
+
+fn work(item: &WorkItem) -> String {
+    format!("{} {}: {}", item.priority, quoted(&item.item_id, TITLE), quoted(&item.title, TITLE))
+}
+
+fn told(event: &Event) -> String {
+    let value = event.entry.as_ref().and_then(|change| change.value.as_ref());
+    // Locks and reservations say everything in their summary.
+    let value = value.filter(|_| event.entry.as_ref().is_some_and(|change| !is_lease(&change.scope)));
+    let value = value.map(|value| format!(" = {}", quoted(value.as_str(), VALUE))).unwrap_or_default();
+    format!("{} {}{value}", clock(event.timestamp), quoted(&event.summary, SUMMARY))
+}
+
+fn is_lease(scope: &str) -> bool {
+    matches!(scope, blackboard::entry::LOCKS | blackboard::entry::FILES)
+}
+
+/// The time of the day, in UTC.
+fn clock(moment: Timestamp) -> String {
+    let text = moment.to_string();
+    format!("{}Z", text.get(11..16).unwrap_or(&text))
+}

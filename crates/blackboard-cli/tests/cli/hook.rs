@@ -1,0 +1,383 @@
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use blackboard::id::session_of_hint;
+use serde_json::{Value, json};
+
+use crate::scratch::{Output, Scratch};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("hook");
+}
+
+/// A repository with its own board, in which everything happens.
+struct Stage {
+    scratch: Scratch,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let scratch = Scratch::new();
+        fs::create_dir_all(scratch.path().join("project/.git")).unwrap();
+        fs::create_dir_all(scratch.path().join("project/src")).unwrap();
+        let config = "[remote \"origin\"]\n\turl = git@github.com:owner/collab.git\n";
+        fs::write(scratch.path().join("project/.git/config"), config).unwrap();
+        Stage { scratch }
+    }
+
+    fn directory(&self) -> String {
+        self.scratch.path().canonicalize().unwrap().join("project").to_str().unwrap().to_owned()
+    }
+
+    /// Runs a hook with an environment, and returns everything about it.
+    fn run(&self, platform: &str, input: &[u8], environment: &[(&str, &str)]) -> Output {
+        let mut command = self.scratch.command(["hook", platform]);
+        command.envs(environment.iter().copied()).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Whoever does not want to read all of it may go.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        Output::of(child.wait_with_output().unwrap())
+    }
+
+    /// Runs a hook that has to end well, and returns what it said.
+    #[track_caller]
+    fn hook(&self, platform: &str, session: &str, event: &str, more: Value) -> Option<Value> {
+        self.hook_in(platform, session, event, more, &[])
+    }
+
+    #[track_caller]
+    fn hook_in(
+        &self,
+        platform: &str,
+        session: &str,
+        event: &str,
+        more: Value,
+        environment: &[(&str, &str)],
+    ) -> Option<Value> {
+        let Value::Object(more) = more else { panic!("{more} is no object") };
+        let mut call = json!({"cwd": self.directory(), "session_id": session, "hook_event_name": event});
+        call.as_object_mut().unwrap().extend(more);
+        let output = self.run(platform, call.to_string().as_bytes(), environment);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+        (!output.stdout.is_empty()).then(|| output.json())
+    }
+
+    fn agent(&self, hint: &str) -> Value {
+        self.scratch.json(["agent", "show", &session_of_hint(hint)])
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.scratch.path().join(".pai/blackboard/hook.log")).unwrap_or_default()
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory())
+    }
+
+    fn configure(&self, text: &str) {
+        fs::write(self.scratch.path().join(".pai/blackboard/config.json"), text).unwrap();
+    }
+}
+
+/// Everything that is text in an answer.
+fn text_of(said: &Value) -> String {
+    match said {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => fields.values().map(text_of).collect(),
+        _ => String::new(),
+    }
+}
+
+const NONE: fn() -> Value = || json!({});
+
+#[test]
+fn a_session_lives_by_its_hooks() {
+    let stage = Stage::new();
+    for (platform, name, events) in [
+        ("claude", "Claude Code", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("codex", "Codex", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("gemini", "Gemini CLI", ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"]),
+        ("copilot", "Copilot CLI", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("cursor", "Cursor", ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"]),
+        (
+            "opencode",
+            "OpenCode",
+            ["session.created", "chat.message", "tool.execute.after", "session.idle", "session.deleted"],
+        ),
+    ] {
+        let hint = format!("{platform}:s1");
+        let [start, prompt, tool, idle, end] = events;
+        let said = stage.hook(platform, "s1", start, NONE()).unwrap();
+        assert!(text_of(&said).contains(&session_of_hint(&hint)), "{platform}: {said}");
+        let agent = stage.agent(&hint);
+        assert_eq!((&agent["agent_name"], &agent["project"]), (&json!(name), &json!("collab")), "{platform}");
+        assert_eq!((&agent["status"], &agent["pid"]), (&json!("active"), &json!(std::process::id())));
+        assert_eq!(stage.hook(platform, "s1", idle, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "idle", "{platform}");
+        assert_eq!(stage.hook(platform, "s1", prompt, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}");
+        stage.hook(platform, "s1", idle, NONE());
+        assert_eq!(stage.hook(platform, "s1", tool, json!({"tool_name": "Bash"})), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}");
+        assert_eq!(stage.hook(platform, "s1", end, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
+        assert_eq!(stage.hook(platform, "s1", tool, NONE()), None, "{platform}: nobody comes back so");
+        assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
+        stage.hook(platform, "s1", start, NONE()).unwrap();
+        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}: it is resumed");
+        stage.hook(platform, "s1", end, NONE());
+    }
+}
+
+#[test]
+fn an_agent_is_warned_before_it_edits_what_another_one_has() {
+    let stage = Stage::new();
+    stage.hook("codex", "oak", "SessionStart", NONE());
+    let diff = "*** Begin Patch\n*** Update File: src/lib.rs\n@@\n-a\n+b\n*** End Patch";
+    let edit = json!({"tool_name": "apply_patch", "tool_input": {"command": diff}});
+    stage.hook("codex", "oak", "PostToolUse", edit);
+    stage.scratch.json([
+        "agent",
+        "heartbeat",
+        "--work",
+        "The engine",
+        "--session",
+        &session_of_hint("codex:oak"),
+    ]);
+    for (platform, start, before, after, tool, field) in [
+        ("claude", "SessionStart", "PreToolUse", "PostToolUse", "Edit", "file_path"),
+        ("gemini", "SessionStart", "BeforeTool", "AfterTool", "replace", "file_path"),
+        ("copilot", "SessionStart", "PreToolUse", "PostToolUse", "edit", "path"),
+        ("cursor", "sessionStart", "preToolUse", "postToolUse", "Write", "file_path"),
+        ("opencode", "session.created", "tool.execute.before", "tool.execute.after", "edit", "filePath"),
+    ] {
+        stage.hook(platform, "ivy", start, NONE());
+        let path = stage.file("src/lib.rs");
+        let usage = || json!({"tool_name": tool, "tool_input": {field: path}});
+        stage.configure("{}");
+        let warnings: Vec<String> = [before, after]
+            .iter()
+            .filter_map(|event| stage.hook(platform, "ivy", event, usage()))
+            .map(|said| text_of(&said))
+            .filter(|text| text.contains("has a file that you"))
+            .collect();
+        assert_eq!(warnings.len(), 1, "{platform} is warned once: {warnings:?}");
+        for expected in ["src/lib.rs: edited by Codex", "The engine"] {
+            assert!(warnings[0].contains(expected), "{platform}: {warnings:?}");
+        }
+        stage.configure(r#"{"fileGuard": "deny"}"#);
+        let denied = stage.hook(platform, "ivy", before, usage()).unwrap();
+        assert!(text_of(&denied).contains("Not edited"), "{platform}: {denied}");
+        assert!(text_of(&denied).contains("deny") || denied.get("deny").is_some(), "{platform}: {denied}");
+        stage.configure(r#"{"fileGuard": "off"}"#);
+        assert_eq!(stage.hook(platform, "ivy", before, usage()), None, "{platform}");
+        let other = json!({"tool_name": tool, "tool_input": {field: stage.file("src/other.rs")}});
+        stage.configure(r#"{"fileGuard": "deny"}"#);
+        assert_eq!(stage.hook(platform, "ivy", before, other), None, "{platform}");
+        for end in ["SessionEnd", "sessionEnd", "session.deleted"] {
+            stage.hook(platform, "ivy", end, NONE());
+        }
+    }
+}
+
+#[test]
+fn whoever_was_denied_a_file_is_told_when_it_is_free() {
+    let stage = Stage::new();
+    stage.hook("claude", "ivy", "SessionStart", NONE());
+    stage.hook("codex", "oak", "SessionStart", NONE());
+    stage.configure(r#"{"fileGuard": "deny"}"#);
+    let in_project = |words: &[&str]| {
+        let mut command = stage.scratch.command(words);
+        command.current_dir(stage.directory()).args(["--session", &session_of_hint("codex:oak")]);
+        Output::of(command.output().unwrap()).success();
+    };
+    in_project(&["file", "reserve", "src/", "--note", "rewriting"]);
+    let usage = json!({"tool_name": "Write", "tool_input": {"file_path": "src/new/deep.rs"}});
+    let denied = stage.hook("claude", "ivy", "PreToolUse", usage).unwrap();
+    assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
+    let reason = denied["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+    assert!(reason.contains("reserved (src/**) by Codex") && reason.contains("rewriting"), "{reason}");
+    stage.hook("claude", "ivy", "UserPromptSubmit", NONE());
+    in_project(&["file", "release", "--all"]);
+    let told = stage.hook("claude", "ivy", "UserPromptSubmit", NONE()).unwrap();
+    assert!(text_of(&told).contains("src/**"), "{told}");
+    assert_eq!(stage.hook("claude", "ivy", "UserPromptSubmit", NONE()), None, "once");
+}
+
+#[test]
+fn sub_agents_are_delegates_with_sessions_of_their_own() {
+    let stage = Stage::new();
+    stage.hook("claude", "ivy", "SessionStart", NONE());
+    let sub = || json!({"agent_id": "sub1", "agent_type": "Explore"});
+    let said = stage.hook("claude", "ivy", "SubagentStart", sub()).unwrap();
+    let session = session_of_hint("claude:ivy/sub1");
+    assert!(text_of(&said).contains(&format!("--session {session}")), "{said}");
+    let agent = stage.agent("claude:ivy/sub1");
+    assert_eq!(agent["parent_id"], session_of_hint("claude:ivy"));
+    assert_eq!(
+        (&agent["agent_name"], &agent["current_work"], &agent["project"]),
+        (&json!("Claude Code (delegate)"), &json!("Explore"), &json!("collab"))
+    );
+    let edit = json!({"tool_name": "Edit", "tool_input": {"file_path": "a.rs"}, "agent_id": "sub1"});
+    stage.hook("claude", "ivy", "PostToolUse", edit.clone());
+    assert_eq!(
+        stage.hook(
+            "claude",
+            "ivy",
+            "PreToolUse",
+            json!({"tool_name": "Edit", "tool_input": {"file_path": "a.rs"}})
+        ),
+        None
+    );
+    stage.hook("claude", "ivy", "SubagentStart", json!({"agent_id": "sub2"}));
+    let mut beside = edit;
+    beside["agent_id"] = json!("sub2");
+    let warned = stage.hook("claude", "ivy", "PreToolUse", beside).unwrap();
+    assert!(text_of(&warned).contains("edited by Claude Code (delegate)"), "{warned}");
+    stage.hook("claude", "ivy", "SubagentStop", sub());
+    assert_eq!(stage.agent("claude:ivy/sub1")["status"], "completed");
+    assert_eq!(stage.agent("claude:ivy")["status"], "active");
+    stage.hook("claude", "ivy", "SessionEnd", NONE());
+    assert_eq!(stage.agent("claude:ivy/sub2")["status"], "completed", "it ends with its parent");
+    // OpenCode has sessions with parents instead.
+    stage.hook("opencode", "s0", "session.created", NONE());
+    stage.hook("opencode", "s1", "session.created", json!({"parent_id": "s0"}));
+    assert_eq!(stage.agent("opencode:s1")["parent_id"], session_of_hint("opencode:s0"));
+}
+
+#[test]
+fn names_projects_and_sessions_are_found_and_handed_on() {
+    let stage = Stage::new();
+    let file = stage.file("env file");
+    let environment = [("BLACKBOARD_AGENT_NAME", "Ivy"), ("CLAUDE_ENV_FILE", &*file)];
+    stage.hook_in("claude", "1", "SessionStart", NONE(), &environment);
+    let session = session_of_hint("claude:1");
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("export BLACKBOARD_SESSION_ID='{session}'\n"));
+    assert_eq!(stage.agent("claude:1")["agent_name"], "Ivy");
+    stage.hook_in("gemini", "1", "SessionStart", NONE(), &environment);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1, "that file is Claude Code's");
+    stage.configure(r#"{"agent": {"name": "Elm"}}"#);
+    stage.hook("claude", "2", "SessionStart", NONE());
+    assert_eq!(stage.agent("claude:2")["agent_name"], "Elm");
+    for (id, path) in
+        [("outer", stage.scratch.path().to_owned()), ("inner", Path::new(&stage.directory()).into())]
+    {
+        let path = path.canonicalize().unwrap();
+        stage.scratch.json([
+            "project",
+            "register",
+            "--id",
+            id,
+            "--name",
+            id,
+            "--path",
+            path.to_str().unwrap(),
+        ]);
+    }
+    stage.hook("claude", "3", "SessionStart", json!({"cwd": stage.file("src")}));
+    assert_eq!(stage.agent("claude:3")["project"], "inner", "the nearest that is registered");
+    fs::create_dir_all(stage.scratch.path().join("plain")).unwrap();
+    let plain = stage.scratch.path().join("plain");
+    stage.hook("claude", "4", "SessionStart", json!({"cwd": plain}));
+    assert_eq!(stage.agent("claude:4")["project"], "outer");
+    let cursor = stage.hook("cursor", "1", "sessionStart", NONE()).unwrap();
+    assert_eq!(cursor["env"]["BLACKBOARD_SESSION_ID"], session_of_hint("cursor:1"));
+}
+
+#[test]
+fn a_copilot_that_calls_twice_is_one_session_and_told_once() {
+    let stage = Stage::new();
+    let copilot = [("COPILOT_CLI", "1")];
+    assert!(stage.hook_in("copilot", "1", "SessionStart", NONE(), &copilot).is_some());
+    assert_eq!(stage.hook_in("claude", "1", "SessionStart", NONE(), &copilot), None);
+    stage.scratch.json(["work", "create", "--id", "x", "--title", "X"]);
+    let told = stage.hook_in("claude", "1", "PostToolUse", NONE(), &copilot).unwrap();
+    assert!(told["additionalContext"].as_str().unwrap().contains("\"X\""), "{told}");
+    assert_eq!(stage.hook_in("copilot", "1", "PostToolUse", NONE(), &copilot), None);
+    assert_eq!(stage.scratch.json(["agent", "list", "--all"])["count"], 1);
+}
+
+#[test]
+fn whatever_goes_wrong_it_is_silent_and_the_log_has_a_line() {
+    let stage = Stage::new();
+    let silent = |platform: &str, input: &[u8], environment: &[(&str, &str)]| {
+        let before = stage.log().lines().count();
+        let output = stage.run(platform, input, environment);
+        assert_eq!((output.code, &*output.stdout, &*output.stderr), (0, "", ""), "{platform} {input:.80?}");
+        let log = stage.log();
+        assert_eq!(log.lines().count(), before + 1, "{platform} {input:.80?}: {log}");
+        log.lines().last().unwrap().to_owned()
+    };
+    let call = |session: &str, event: &str| {
+        let call = json!({"session_id": session, "hook_event_name": event, "cwd": stage.directory()});
+        call.to_string().into_bytes()
+    };
+    // Without a board there is nothing to do, and nothing is created: not even a log.
+    let contents = stage.scratch.contents();
+    let output = stage.run("claude", &call("1", "PostToolUse"), &[]);
+    assert_eq!((output.code, &*output.stdout, &*output.stderr), (0, "", ""));
+    assert!(stage.scratch.contents() == contents, "nothing was created");
+
+    stage.hook("claude", "known", "SessionStart", NONE());
+    for input in [
+        &b""[..],
+        b"nonsense",
+        b"[]",
+        b"{\"session_id\": 1}",
+        b"\xff\xfe",
+        b"{\"hook_event_name\": \"Stop\"",
+        &call(&"x".repeat(1000), "Stop"),
+        &vec![b'x'; 2 * 1024 * 1024],
+    ] {
+        silent("claude", input, &[]);
+    }
+    for event in ["UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"] {
+        assert!(silent("claude", &call("unknown", event), &[]).contains("agent_not_found"), "{event}");
+    }
+    assert!(silent("amp", &call("1", "Stop"), &[]).contains("unknown platform"));
+    silent("claude", &call("known", "Stop"), &[("BLACKBOARD_DB", "redis://nowhere")]);
+    silent("claude", &call("new", "SessionStart"), &[("BLACKBOARD_PID", "nonsense")]);
+    let foreign = stage.scratch.path().join(".pai/blackboard/foreign.db").to_str().unwrap().to_owned();
+    fs::write(&foreign, "not a database").unwrap();
+    silent("claude", &call("new", "SessionStart"), &[("BLACKBOARD_DB", &foreign)]);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(stage.scratch.path().join(".pai/blackboard/hook.log")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn nothing_of_prompts_inputs_and_outputs_is_kept() {
+    let stage = Stage::new();
+    let secret = "xyzzy-plugh-7f3a";
+    let more = |tool: &str| {
+        json!({
+            "prompt": secret, "initial_prompt": secret, "transcript_path": format!("/{secret}"), "tool_name": tool,
+            "tool_input": {"file_path": "a.rs", "content": secret, "command": secret, "old_string": secret},
+            "tool_response": {"output": secret}, "error": secret, "message": secret, "last_assistant_message": secret,
+        })
+    };
+    let environment = [("SECRET_TOKEN", secret)];
+    for event in
+        ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "Unheard", "SessionEnd"]
+    {
+        for session in ["ivy", "unknown"] {
+            stage.hook_in("claude", session, event, more("Write"), &environment);
+        }
+    }
+    stage.run("claude", format!("{{\"prompt\": \"{secret}\"").as_bytes(), &environment);
+    let directory = stage.scratch.path().join(".pai/blackboard");
+    let mut files = 0;
+    for file in fs::read_dir(directory).unwrap() {
+        let content = fs::read(file.unwrap().path()).unwrap();
+        let found = content.windows(secret.len()).any(|window| window == secret.as_bytes());
+        assert!(!found, "what was said is on the board or in the log");
+        files += 1;
+    }
+    assert!(files >= 3 && !stage.log().is_empty(), "{files} files");
+}

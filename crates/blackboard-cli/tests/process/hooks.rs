@@ -1,0 +1,221 @@
+//! Hooks: many at once, against a lock that nobody gives back, and of agents that die.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use blackboard::Board;
+use blackboard::id::session_of_hint;
+use blackboard::work::Create;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::scratch::Scratch;
+
+/// Far more than any hook takes on any machine that is not broken: whoever is not done then hangs.
+const FOR_EVER: Duration = Duration::from_secs(30);
+
+fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut Command)) -> Child {
+    let mut command = scratch.command(["hook", "claude"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    change(&mut command);
+    let mut child = command.spawn().unwrap();
+    let call =
+        json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path(), "tool_name": "Bash"});
+    let _ = child.stdin.take().unwrap().write_all(call.to_string().as_bytes());
+    child
+}
+
+/// What a hook said that has to end well.
+fn said(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn hook(scratch: &Scratch, session: &str, event: &str) -> String {
+    said(start(scratch, session, event, |_| {}))
+}
+
+fn usual_deadline(command: &mut Command) {
+    command.env_remove("BLACKBOARD_HOOK_DEADLINE");
+}
+
+/// The ids of the items that a text tells of.
+fn items_in(text: &str) -> Vec<String> {
+    let parts = text.split("item-").skip(1);
+    parts.map(|part| part.chars().take_while(char::is_ascii_digit).collect()).collect()
+}
+
+fn tell_of_items(scratch: &Scratch, count: usize) {
+    let board = Board::open(&scratch.database()).unwrap();
+    for number in 0..count {
+        let id = format!("item-{number}");
+        board.work().create(&Create::new(&id, &id)).unwrap();
+    }
+}
+
+#[test]
+fn of_a_hundred_hooks_at_once_none_fails_and_no_event_is_told_twice() {
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    let mut told = Vec::new();
+    for round in 0..3 {
+        tell_of_items(&scratch, 8);
+        let hooks: Vec<Child> = (0..100)
+            .map(|number| {
+                let event = if number % 3 == 0 { "UserPromptSubmit" } else { "PostToolUse" };
+                // Once with all the time in the world, so that everything is told; then as it is.
+                start(&scratch, "ivy", event, |command| {
+                    if round > 0 {
+                        usual_deadline(command);
+                    }
+                })
+            })
+            .collect();
+        let texts: Vec<String> = hooks.into_iter().map(said).filter(|text| !text.is_empty()).collect();
+        for text in &texts {
+            let answer: Value = serde_json::from_str(text).unwrap();
+            assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{text}");
+        }
+        let items: Vec<String> = texts.iter().flat_map(|text| items_in(text)).collect();
+        if round == 0 {
+            assert_eq!(items.len(), 8, "{items:?}");
+        }
+        let distinct: BTreeSet<&String> = items.iter().collect();
+        assert_eq!(distinct.len(), items.len(), "an event was told twice: {items:?}");
+        told.extend(items);
+        clear_items(&scratch);
+    }
+    assert!(told.len() <= 24, "{told:?}");
+}
+
+fn clear_items(scratch: &Scratch) {
+    let board = Board::open(&scratch.database()).unwrap();
+    for number in 0..8 {
+        board.work().delete(&format!("item-{number}"), true, None).unwrap();
+    }
+}
+
+#[test]
+fn a_hundred_agents_that_start_and_end_at_once_leave_nothing_behind() {
+    let scratch = Scratch::new();
+    let together = |event: &str| {
+        let hooks: Vec<Child> =
+            (0..100).map(|number| start(&scratch, &format!("agent-{number}"), event, |_| {})).collect();
+        hooks.into_iter().map(said).collect::<Vec<_>>()
+    };
+    assert!(together("SessionStart").iter().all(|text| text.contains("additionalContext")));
+    assert_eq!(scratch.json(["agent", "list"])["count"], 100);
+    assert!(together("SessionEnd").iter().all(String::is_empty));
+    assert_eq!(scratch.json(["agent", "list"])["count"], 0);
+}
+
+#[test]
+fn a_hook_does_not_hang_while_somebody_holds_the_write_lock() {
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    tell_of_items(&scratch, 1);
+    let lock = Connection::open(scratch.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let began = Instant::now();
+    for event in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"] {
+        for session in ["ivy", "new"] {
+            let said = said(start(&scratch, session, event, usual_deadline));
+            assert_eq!(said, "", "{event}: nothing can be told that can't be noted as told");
+        }
+    }
+    assert!(began.elapsed() < FOR_EVER, "{:?}", began.elapsed());
+    let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
+    assert!(log.lines().count() >= 8, "{log}");
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(items_in(&hook(&scratch, "ivy", "PostToolUse")), ["0"], "it is told now");
+    assert_eq!(hook(&scratch, "ivy", "PostToolUse"), "");
+}
+
+#[test]
+fn a_hook_whose_input_never_ends_ends_by_itself() {
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    let mut command = scratch.command(["hook", "claude"]);
+    usual_deadline(&mut command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"{\"session_id\": \"ivy\"").unwrap();
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < FOR_EVER, "it hangs");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(status.success());
+    drop(input);
+}
+
+#[test]
+fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
+    let scratch = Scratch::new();
+    let mut agent = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = agent.id().to_string();
+    let stale = |command: &mut Command| {
+        command.env("BLACKBOARD_STALE_THRESHOLD", "1");
+    };
+    said(start(&scratch, "dead", "SessionStart", |command| {
+        command.env("BLACKBOARD_PID", &pid);
+    }));
+    said(start(&scratch, "ivy", "SessionStart", |_| {}));
+    let dead = session_of_hint("claude:dead");
+    scratch.json(["work", "claim", "--id", "x", "--title", "X", "--session", &dead]);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let began = Instant::now();
+    let mut told = String::new();
+    while !told.contains("marked stale") {
+        assert!(began.elapsed() < FOR_EVER, "nobody finds the dead: {told}");
+        // Idle and active in turns, so that no hook is throttled away.
+        for event in ["Stop", "UserPromptSubmit"] {
+            told.push_str(&said(start(&scratch, "ivy", event, stale)));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let found = scratch.json(["agent", "show", &dead]);
+    assert_eq!(found["status"], "stale");
+    assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
+    while !told.contains("Released 1 work item(s)") {
+        assert!(began.elapsed() < FOR_EVER, "its work is told of: {told}");
+        told.push_str(&said(start(&scratch, "ivy", "UserPromptSubmit", stale)));
+    }
+}
+
+#[test]
+fn two_agents_of_one_process_are_told_apart_and_a_nested_one_too() {
+    let scratch = Scratch::new();
+    for (platform, session) in [("claude", "outer"), ("codex", "inner"), ("opencode", "inner")] {
+        let mut command = scratch.command(["hook", platform]);
+        // An agent that another one started has its environment.
+        command.env("BLACKBOARD_SESSION_ID", session_of_hint("claude:outer"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let event = if platform == "opencode" { "session.created" } else { "SessionStart" };
+        let call = json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path()});
+        child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let own = session_of_hint(&format!("{platform}:{session}"));
+        assert!(String::from_utf8(output.stdout).unwrap().contains(&own), "{platform}");
+    }
+    assert_eq!(scratch.json(["agent", "list"])["count"], 3);
+    let sharing: Vec<bool> = ["claude:outer", "codex:inner", "opencode:inner"]
+        .iter()
+        .map(|hint| {
+            let connection = Connection::open(scratch.database()).unwrap();
+            let query = "SELECT shares_process FROM agents WHERE session_id = ?1";
+            connection.query_row(query, [session_of_hint(hint)], |row| row.get(0)).unwrap()
+        })
+        .collect();
+    assert_eq!(sharing, [false, false, true], "a host of many sessions proves nothing about one of them");
+}

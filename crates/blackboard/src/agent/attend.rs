@@ -1,0 +1,222 @@
+//! `attend`: what a session's hook does after a tool was used, in one step.
+//!
+//! It is a sign of life, notes which files were edited, and hears what is new. All of that is one look at the board and,
+//! only if there is something to write, one commit: a hook runs after every tool call of every agent, and has no time
+//! to wait twice. Nothing is heard twice: the cursor moves in the commit that hands out the news, so that of many hooks
+//! at once one gets each event, and one that dies on the way has heard it (*at most once*).
+
+use std::time::Duration;
+
+use super::heartbeat::beat_of;
+use super::{Agent, AgentStatus, Agents, Beat, existing};
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::event::place_of;
+use crate::file::{Edit, Edited};
+use crate::news::News;
+use crate::revision::{Pending, Revision};
+use crate::store::{Changes, Cursor, Key, Row, Tx, Wanted};
+
+/// The reader whose cursor says what hooks have told a session.
+pub const READER: &str = "hook";
+
+/// How often a sign of life is written, at most.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// How many events a cursor may be behind because none of them was worth telling.
+const BEHIND: u64 = 200;
+
+/// What a session does.
+#[derive(Clone, Debug)]
+pub struct Attendance {
+    /// Which session.
+    pub session: String,
+    /// Whether it is at work.
+    pub status: AgentStatus,
+    /// What it edited.
+    pub edited: Option<Edited>,
+    /// Whether it can be told something.
+    pub listens: bool,
+}
+
+impl Attendance {
+    /// A session at work that can be told something.
+    pub fn of(session: &str) -> Attendance {
+        Attendance { session: session.to_owned(), status: AgentStatus::Active, edited: None, listens: true }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attended {
+    /// The session.
+    pub agent: Agent,
+    /// What is new; this is the only time that it is told.
+    pub news: News,
+    /// Whether anything was written.
+    pub wrote: bool,
+}
+
+impl Pending for Attended {
+    fn resolve(&mut self, first: Revision) {
+        self.agent.resolve(first);
+    }
+}
+
+impl Agents<'_> {
+    /// Notes that a session lives and what it edited, and returns what is new. A session that has ended is refused.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::{Attendance, Register}, work::Create};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// let attended = board.agents().attend(&Attendance::of(&ivy))?;
+    /// assert_eq!(attended.news.events.len(), 1);
+    /// assert!(board.agents().attend(&Attendance::of(&ivy))?.news.events.is_empty());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn attend(&self, attendance: &Attendance) -> Result<Attended> {
+        let session = &attendance.session;
+        let wanted = [
+            Wanted::Row(Key::Agent(session.clone())),
+            Wanted::Row(Key::Cursor(session.clone(), READER.to_owned())),
+        ];
+        let seen = self.board.read(&wanted, |tx| Seen::at(tx, attendance))?;
+        if !seen.has_to_write(attendance) {
+            return Ok(Attended { agent: seen.agent, news: News::default(), wrote: false });
+        }
+        self.board.commit("agent attend", &wanted, |tx| {
+            let seen = Seen::at(tx, attendance)?;
+            let mut changes = Changes::new();
+            let mut agent = seen.agent;
+            if is_due(&agent, attendance.status, tx.now()) {
+                let beat = Beat { status: Some(attendance.status), ..Beat::of(session) };
+                let (beaten, _) = beat_of(tx, &beat, &agent)?;
+                changes = beaten;
+                let its_row = changes.put.iter().find_map(|row| match row {
+                    Row::Agent(row) if row.session_id == agent.session_id => Some(row.clone()),
+                    _ => None,
+                });
+                agent = its_row.unwrap_or(agent);
+            }
+            for edit in seen.edits {
+                changes.put(edit);
+            }
+            if let Some(revision) = seen.read_up_to {
+                changes.put(Cursor {
+                    owner: session.clone(),
+                    reader: READER.to_owned(),
+                    revision,
+                    updated_at: tx.now(),
+                });
+            }
+            Ok((changes, Attended { agent, news: seen.news, wrote: true }))
+        })
+    }
+}
+
+/// How things stand.
+struct Seen {
+    agent: Agent,
+    is_due: bool,
+    /// What is worth noting.
+    edits: Vec<Edit>,
+    news: News,
+    /// Where the cursor goes.
+    read_up_to: Option<Revision>,
+}
+
+impl Seen {
+    fn at(tx: &dyn Tx, attendance: &Attendance) -> Result<Seen> {
+        let agent = existing(tx, &attendance.session)?;
+        if agent.status == AgentStatus::Completed {
+            return Err(agent.has_ended());
+        }
+        let now = tx.now();
+        let mut edits = Vec::new();
+        let rows = attendance.edited.as_ref().map(|edited| edited.rows(&agent.session_id, now));
+        for edit in rows.into_iter().flatten() {
+            let key = Key::Edit(edit.worktree.clone(), edit.path.clone(), edit.session_id.clone());
+            let known = tx.row::<Edit>(&key)?;
+            if is_worth_noting(&edit, known.as_ref(), now) {
+                edits.push(edit);
+            }
+        }
+        let (mut news, mut read_up_to) = (News::default(), None);
+        if attendance.listens {
+            let after = place_of(tx, &agent.session_id, READER)?.0;
+            let until = tx.revision()?;
+            if after < until {
+                news = News::between(tx, &agent, after, until)?;
+                read_up_to = Some(until);
+            }
+        }
+        let is_due = is_due(&agent, attendance.status, now);
+        Ok(Seen { agent, is_due, edits, news, read_up_to })
+    }
+
+    /// Whether anything is worth a commit. A cursor alone is not, until it is far behind.
+    fn has_to_write(&self, attendance: &Attendance) -> bool {
+        let far_behind = attendance.listens && self.news.looked_at >= BEHIND;
+        self.is_due || !self.edits.is_empty() || !self.news.is_empty() || far_behind
+    }
+}
+
+/// Whether a sign of life is worth writing.
+fn is_due(agent: &Agent, status: AgentStatus, now: Timestamp) -> bool {
+    agent.status != status || now.since(agent.last_beat_at) >= EVERY || agent.last_beat_at > now
+}
+
+/// Whether an edit says something new.
+fn is_worth_noting(edit: &Edit, known: Option<&Edit>, now: Timestamp) -> bool {
+    known.is_none_or(|known| known.denied != edit.denied || now.since(known.edited_at) >= EVERY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_agent;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::EPOCH.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_sign_of_life_is_written_every_ten_seconds_or_when_it_says_something_else() {
+        use AgentStatus::{Active, Idle, Stale};
+        for (status, beaten, becomes, now, expected) in [
+            (Active, 100, Active, 100, false),
+            (Active, 100, Active, 109, false),
+            (Active, 100, Active, 110, true),
+            (Active, 100, Idle, 101, true),
+            (Idle, 100, Idle, 101, false),
+            (Idle, 100, Active, 101, true),
+            (Stale, 100, Active, 101, true),
+            (Active, 200, Active, 100, true),
+        ] {
+            let agent = Agent { status, last_beat_at: at(beaten), ..an_agent("a") };
+            assert_eq!(is_due(&agent, becomes, at(now)), expected, "{status} to {becomes}, {beaten}, {now}");
+        }
+    }
+
+    #[test]
+    fn an_edit_is_noted_once_in_a_while_or_when_it_turns_out_otherwise() {
+        let edit = |denied, seconds| Edit {
+            worktree: "/w".to_owned(),
+            path: "a".to_owned(),
+            session_id: "s".to_owned(),
+            tool: None,
+            edited_at: at(seconds),
+            denied,
+        };
+        for (known, new, expected) in [
+            (None, edit(false, 100), true),
+            (Some(edit(false, 100)), edit(false, 105), false),
+            (Some(edit(false, 100)), edit(false, 110), true),
+            (Some(edit(true, 100)), edit(false, 101), true),
+        ] {
+            assert_eq!(is_worth_noting(&new, known.as_ref(), new.edited_at), expected, "{known:?} {new:?}");
+        }
+    }
+}

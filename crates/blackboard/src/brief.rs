@@ -1,0 +1,102 @@
+//! The brief: what a session should know when it starts.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::agent::{Agent, existing};
+use crate::board::Board;
+use crate::entry::{Entry, LOCKS};
+use crate::error::Result;
+use crate::file::{Reservation, Standing};
+use crate::lock::Lock;
+use crate::news::News;
+use crate::revision::Revision;
+use crate::store::{Key, Range, Wanted};
+use crate::work::{Status, WorkItem};
+
+/// How far back it looks.
+const LATELY: Duration = Duration::from_hours(1);
+
+/// How many items of one kind are looked at: nobody reads more at a start.
+const LOOKED_AT: usize = 200;
+
+/// What a session should know when it starts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    /// The session.
+    pub agent: Agent,
+    /// What its parent calls itself, if it is a delegate.
+    pub parent_name: Option<String>,
+    /// Who else is here, those of its project first, then by when they were last seen.
+    pub agents: Vec<Agent>,
+    /// What nobody has, of its project or without one, in the order in which it should be done.
+    pub available: Vec<WorkItem>,
+    /// What somebody has, of its project or without one.
+    pub claimed: Vec<WorkItem>,
+    /// Which locks are held.
+    pub locks: Vec<Lock>,
+    /// Which files are reserved.
+    pub files: Vec<Reservation>,
+    /// What happened in the last hour that it would have been told of.
+    pub lately: News,
+    /// The board's revision: news start after it.
+    pub revision: Revision,
+}
+
+impl Board {
+    /// What a session should know when it starts.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, work::Create};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.agents().register(&Register::named("Oak"))?;
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// let brief = board.brief(&ivy)?;
+    /// assert_eq!((&*brief.agents[0].agent_name, &*brief.available[0].item_id), ("Oak", "fix-tests"));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn brief(&self, session: &str) -> Result<Brief> {
+        let wanted = [Wanted::Row(Key::Agent(session.to_owned())), Wanted::Range(Range::live_agents())];
+        self.read(&wanted, |tx| {
+            let agent = existing(tx, session)?;
+            let parent = match &agent.parent_id {
+                Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
+                None => None,
+            };
+            let mut agents = tx.rows::<Agent>(&Range::live_agents())?;
+            agents.retain(|other| other.session_id != agent.session_id);
+            agents
+                .sort_by_key(|other| (other.project != agent.project, std::cmp::Reverse(other.last_seen_at)));
+            let items = |status| -> Result<Vec<WorkItem>> {
+                let mut items = tx.hints::<WorkItem>(&Range::work_queue(status), LOOKED_AT)?;
+                items.retain(|item| item.project_id.is_none() || item.project_id == agent.project);
+                Ok(items)
+            };
+            let mut locks = Vec::new();
+            for entry in tx.hints::<Entry>(&Range::entries(LOCKS, ""), LOOKED_AT)? {
+                if !entry.is_expired(tx.now()) {
+                    locks.push(Lock::of(tx, &entry)?.with_name_of_today(tx)?);
+                }
+            }
+            let mut files = Vec::new();
+            for standing in Standing::all(tx)? {
+                files.push(standing.reservation.with_name_of_today(tx)?);
+            }
+            let revision = tx.revision()?;
+            let an_hour_ago = tx.revision_before(tx.now().minus(LATELY))?;
+            Ok(Brief {
+                parent_name: parent.map(|parent| parent.agent_name),
+                available: items(Status::Available)?,
+                claimed: items(Status::Claimed)?,
+                lately: News::between(tx, &agent, an_hour_ago, revision)?,
+                agents,
+                locks,
+                files,
+                revision,
+                agent,
+            })
+        })
+    }
+}

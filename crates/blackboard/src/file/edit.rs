@@ -1,0 +1,246 @@
+//! Edits: who touched which file a moment ago, as the hooks of agents see it.
+//!
+//! A reservation is what an agent says; an edit is what it did. Edits are no shared state: no event tells of them, they go
+//! with their session and after a day, and nobody is kept from anything by them but in the answer of
+//! [`Files::who_else`].
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Asked, Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservation};
+use crate::agent::Agent;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::store::{Key, Range, Tx, Wanted};
+use crate::text::forges;
+
+/// How long ago an edit may be and still be a reason to ask first.
+pub const JUST_NOW: Duration = Duration::from_mins(15);
+
+/// How long an edit is kept.
+pub(crate) const KEPT: Duration = Duration::from_hours(24);
+
+/// The most bytes of the path of a file, and the most letters of the name of a tool.
+const MAX_FILE_BYTES: usize = 4096;
+const MAX_TOOL_LETTERS: usize = 60;
+
+/// A file that a session edited, or wanted to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edit {
+    /// The root of the worktree.
+    pub worktree: String,
+    /// The path from there on.
+    pub path: String,
+    /// The session.
+    pub session_id: String,
+    /// With what.
+    pub tool: Option<String>,
+    /// When.
+    pub edited_at: Timestamp,
+    /// Whether the session was kept from it: then it waits for the file.
+    pub denied: bool,
+}
+
+/// Files that a session edited just now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// The root of the worktree.
+    pub worktree: String,
+    /// Paths from there on. What can't be the path of a file is left out.
+    pub paths: Vec<String>,
+    /// With what.
+    pub tool: Option<String>,
+    /// Whether the session was kept from it.
+    pub denied: bool,
+}
+
+/// Somebody else who has a file, or just had it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Other {
+    /// The file.
+    pub path: String,
+    /// The session.
+    pub session_id: String,
+    /// What that session calls itself.
+    pub agent_name: String,
+    /// What it works on.
+    pub current_work: Option<String>,
+    /// What it has to do with the file.
+    #[serde(flatten)]
+    pub touch: Touch,
+    /// Since when it has it, or when it edited it.
+    pub since: Timestamp,
+}
+
+/// What an agent has to do with a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "touch", rename_all = "lowercase")]
+pub enum Touch {
+    /// It has reserved it.
+    Reserved {
+        /// As a part of this.
+        pattern: String,
+        /// What for.
+        note: Option<String>,
+    },
+    /// It has edited it.
+    Edited {
+        /// With what.
+        tool: Option<String>,
+    },
+}
+
+impl Edited {
+    /// The rows of these files.
+    pub(crate) fn rows(&self, session: &str, now: Timestamp) -> Vec<Edit> {
+        if !can_be_stored(&self.worktree) {
+            return Vec::new();
+        }
+        let tool = self.tool.as_ref().map(|tool| {
+            tool.chars().filter(|letter| !forges(*letter)).take(MAX_TOOL_LETTERS).collect::<String>()
+        });
+        let paths: BTreeSet<_> = self.paths.iter().filter(|path| can_be_stored(path)).collect();
+        let edit = |path: &String| Edit {
+            worktree: self.worktree.clone(),
+            path: path.clone(),
+            session_id: session.to_owned(),
+            tool: tool.clone(),
+            edited_at: now,
+            denied: self.denied,
+        };
+        paths.into_iter().take(MAX_PATHS).map(edit).collect()
+    }
+}
+
+/// Whether a path can be a part of a key.
+fn can_be_stored(path: &str) -> bool {
+    !path.is_empty() && path.len() <= MAX_FILE_BYTES && !path.contains(char::is_control)
+}
+
+impl Files<'_> {
+    /// Says who else has reserved these files, or edited them in the last 15 minutes, as far as they are alive. A session
+    /// and those that it works for, or that work for it, are not in each other's way.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::{Attendance, Register}, file::{Check, Edited}};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    /// let edited = Edited {
+    ///     worktree: "/home/ivy/project".to_owned(),
+    ///     paths: vec!["src/lib.rs".to_owned()],
+    ///     ..Edited::default()
+    /// };
+    /// board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(&ivy) })?;
+    /// let others = board.files().who_else(&Check::of("/home/ivy/project", &["src/lib.rs"], Some(&oak)))?;
+    /// assert_eq!(others[0].agent_name, "Ivy");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn who_else(&self, check: &Check) -> Result<Vec<Other>> {
+        check_place(&check.repository, &check.worktree)?;
+        if check.paths.len() > MAX_PATHS {
+            return Err(Error::invalid(format!("{} paths are too many", check.paths.len())));
+        }
+        let asked = check.paths.iter().map(|path| Asked::parse(path)).collect::<Result<Vec<_>>>()?;
+        self.board.read(&[Wanted::Range(every_reservation())], |tx| {
+            let me = match &check.session {
+                Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
+                None => None,
+            };
+            let standing = Standing::all(tx)?;
+            let mut others = Vec::new();
+            for (asked, path) in asked.iter().zip(&check.paths) {
+                let here: Vec<_> = standing
+                    .iter()
+                    .filter(|one| one.reservation.worktree == check.worktree && asked.is_about(&one.pattern))
+                    .collect();
+                let edits = if can_be_stored(path) && can_be_stored(&check.worktree) {
+                    tx.rows::<Edit>(&Range::edits_of_file(&check.worktree, path))?
+                } else {
+                    Vec::new()
+                };
+                others.extend(in_the_way(tx, path, me.as_ref(), &here, &edits)?);
+            }
+            Ok(others)
+        })
+    }
+}
+
+/// Those who have one file: first those who said so.
+fn in_the_way(
+    tx: &dyn Tx,
+    path: &str,
+    me: Option<&Agent>,
+    standing: &[&Standing],
+    edits: &[Edit],
+) -> Result<Vec<Other>> {
+    let mut others: Vec<Other> = Vec::new();
+    let is_mine = |one: &&&Standing| me.is_some_and(|me| me.session_id == one.reservation.session_id);
+    let shares = standing.iter().filter(is_mine).any(|one| one.reservation.mode == Mode::Shared);
+    let reserved =
+        standing.iter().filter(|one| !(shares && one.reservation.mode == Mode::Shared)).map(|one| {
+            let reservation = &one.reservation;
+            let (pattern, note) = (reservation.pattern.clone(), reservation.note.clone());
+            (&reservation.session_id, Touch::Reserved { pattern, note }, reservation.since)
+        });
+    let edited = edits
+        .iter()
+        .filter(|edit| !edit.denied && tx.now().since(edit.edited_at) < JUST_NOW)
+        .map(|edit| (&edit.session_id, Touch::Edited { tool: edit.tool.clone() }, edit.edited_at));
+    for (session, touch, since) in reserved.chain(edited) {
+        if others.iter().any(|known| known.session_id == *session) {
+            continue;
+        }
+        let Some(agent) = tx.row::<Agent>(&Key::Agent(session.clone()))? else { continue };
+        if agent.status.is_live() && !me.is_some_and(|me| are_kin(me, &agent)) {
+            others.push(Other {
+                path: path.to_owned(),
+                session_id: agent.session_id,
+                agent_name: agent.agent_name,
+                current_work: agent.current_work,
+                touch,
+                since,
+            });
+        }
+    }
+    Ok(others)
+}
+
+/// Whether two are the same, or one works for the other.
+fn are_kin(one: &Agent, other: &Agent) -> bool {
+    one.session_id == other.session_id
+        || one.parent_id.as_ref() == Some(&other.session_id)
+        || other.parent_id.as_ref() == Some(&one.session_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_agent;
+
+    #[test]
+    fn who_works_for_whom_is_not_in_the_way_and_who_works_beside_is() {
+        let child = |id: &str, parent: &str| Agent { parent_id: Some(parent.to_owned()), ..an_agent(id) };
+        for (one, other, expected) in [
+            (an_agent("a"), an_agent("a"), true),
+            (an_agent("a"), child("b", "a"), true),
+            (child("b", "a"), an_agent("a"), true),
+            (child("b", "a"), child("c", "a"), false),
+            (an_agent("a"), an_agent("b"), false),
+        ] {
+            assert_eq!(are_kin(&one, &other), expected, "{} and {}", one.session_id, other.session_id);
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_a_path_is_not_stored() {
+        let paths = ["a", "", "a\nb", "a", "\u{7f}", &"x".repeat(5000)].map(str::to_owned).to_vec();
+        let tool = Some("Ed\u{1b}it".to_owned());
+        let edited = Edited { worktree: "/w".to_owned(), paths, tool, denied: false };
+        let rows = edited.rows("s", Timestamp::EPOCH);
+        assert_eq!((rows.len(), &*rows[0].path, rows[0].tool.as_deref()), (1, "a", Some("Edit")));
+        assert!(Edited { worktree: String::new(), ..edited }.rows("s", Timestamp::EPOCH).is_empty());
+    }
+}

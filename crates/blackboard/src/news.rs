@@ -1,0 +1,474 @@
+//! News: what a session should hear of that others did.
+//!
+//! Agents share one log, and most of it concerns somebody else. What is worth the attention of one of them is decided by
+//! one rule, [`is_relevant`]; hooks hand it on, once.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::agent::Agent;
+use crate::entry::{FILES, LOCKS};
+use crate::error::Result;
+use crate::event::{EntryChange, Event, EventType, TargetType};
+use crate::file::{Edit, PathPattern, Standing};
+use crate::metadata::Metadata;
+use crate::revision::Revision;
+use crate::store::{Key, Page, Range, Tx};
+use crate::work::WorkItem;
+
+/// How many events are told of at once: the newest.
+const TOLD: usize = 10;
+
+/// How many events are looked at. Whoever was away for longer starts with these.
+const LOOKED_AT: i64 = 1000;
+
+/// The kinds of events that may be worth telling.
+const TYPES: &[EventType] = &[
+    EventType::WorkCreated,
+    EventType::WorkReleased,
+    EventType::WorkCompleted,
+    EventType::WorkBlocked,
+    EventType::WorkUnblocked,
+    EventType::StaleLocksReleased,
+    EventType::AgentRegistered,
+    EventType::AgentRecovered,
+    EventType::AgentDeregistered,
+    EventType::AgentStale,
+    EventType::EntryWritten,
+    EventType::EntryDeleted,
+    EventType::EntryExpired,
+];
+
+/// Entries that are addressed to somebody.
+const ADDRESSED: [&str; 2] = ["signal:", "task:"];
+
+/// What a session should hear of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct News {
+    /// The events, oldest first, with what they carry.
+    pub events: Vec<Event>,
+    /// How many more there were, before these.
+    pub left_out: u64,
+    /// How many events were looked at for that.
+    pub looked_at: u64,
+}
+
+impl News {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// What is worth telling a session of a part of the log.
+    pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<News> {
+        let looked_at = until.since(after);
+        let start = after.max(tx.floor()?).max(Revision::new(until.get() - LOOKED_AT));
+        let mut news = News { events: Vec::new(), left_out: 0, looked_at };
+        let page = Page { after: start, until, types: TYPES, limit: usize::MAX };
+        let mut listener = Listener::new(agent);
+        for mut event in tx.events(&page)? {
+            if event.actor_id.as_ref() == Some(&agent.session_id) || !listener.may_care(&event) {
+                continue;
+            }
+            let about = About::of(tx, &event, &mut listener)?;
+            if is_relevant(&event, &about, &listener) {
+                event.entry = about.change.map(Box::new);
+                news.events.push(event);
+            }
+        }
+        let older = news.events.len().saturating_sub(TOLD);
+        news.events.drain(..older);
+        news.left_out = older as u64;
+        Ok(news)
+    }
+}
+
+/// Who is to be told.
+struct Listener<'a> {
+    agent: &'a Agent,
+    /// What it edited or was kept from editing, once somebody asked.
+    files: Option<Vec<Edit>>,
+    /// What it has reserved, once somebody asked.
+    reserved: Option<Vec<Standing>>,
+    agents: HashMap<String, Option<Agent>>,
+    projects: HashMap<String, Option<WorkItem>>,
+}
+
+/// What has to be known about an event besides its line in the log.
+#[derive(Default)]
+struct About {
+    /// The projects of the work or of the agent that it is about; `None` for one without a project.
+    projects: Vec<Option<String>>,
+    /// Whether it is about an agent that works for the listener, or for which the listener works, or with which it
+    /// works for the same one.
+    kin: bool,
+    scope: Option<String>,
+    change: Option<EntryChange>,
+    /// Files of which worktree it is about.
+    files: Option<(String, PathPattern)>,
+}
+
+impl<'a> Listener<'a> {
+    fn new(agent: &'a Agent) -> Listener<'a> {
+        Listener { agent, files: None, reserved: None, agents: HashMap::new(), projects: HashMap::new() }
+    }
+
+    /// Whether the line of the log alone does not speak against it: most entries are addressed to nobody.
+    fn may_care(&self, event: &Event) -> bool {
+        match (&event.target_type, scope_of(event).as_deref()) {
+            (Some(TargetType::Entry), Some(LOCKS | FILES)) => true,
+            (Some(TargetType::Entry), _) => {
+                event.event_type == EventType::EntryWritten && is_addressed_to(event, self.agent)
+            }
+            _ => true,
+        }
+    }
+
+    /// Reads what is needed to judge events about files.
+    fn look_at_files(&mut self, tx: &dyn Tx) -> Result<()> {
+        if self.files.is_none() {
+            let session = &self.agent.session_id;
+            self.files = Some(tx.rows(&Range::edits_of_session(session))?);
+            let mut standing = Standing::all(tx)?;
+            standing.retain(|one| one.reservation.session_id == *session);
+            self.reserved = Some(standing);
+        }
+        Ok(())
+    }
+
+    /// Whether files that fit a pattern are its business: edited by it, wanted by it, or reserved by it.
+    fn has_to_do_with(&self, worktree: &str, pattern: &PathPattern) -> bool {
+        let edits = self.files.iter().flatten();
+        let reserved = self.reserved.iter().flatten();
+        edits.into_iter().any(|edit| edit.worktree == worktree && pattern.matches(&edit.path))
+            || reserved
+                .into_iter()
+                .any(|one| one.reservation.worktree == worktree && one.pattern.overlaps(pattern))
+    }
+}
+
+impl About {
+    fn of(tx: &dyn Tx, event: &Event, listener: &mut Listener<'_>) -> Result<About> {
+        let mut about = About::default();
+        let Some(target) = &event.target_id else { return Ok(about) };
+        match event.target_type {
+            Some(TargetType::WorkItem) => about.add_project_of(tx, target, listener)?,
+            Some(TargetType::Agent) => {
+                if !listener.agents.contains_key(target) {
+                    let agent = tx.row::<Agent>(&Key::Agent(target.clone()))?;
+                    listener.agents.insert(target.clone(), agent);
+                }
+                if event.event_type == EventType::StaleLocksReleased {
+                    for item in released_items(event) {
+                        about.add_project_of(tx, &item, listener)?;
+                    }
+                } else if let Some(Some(agent)) = listener.agents.get(target) {
+                    about.projects.push(agent.project.clone());
+                    about.kin = are_kin(agent, listener.agent);
+                }
+            }
+            Some(TargetType::Entry) => {
+                about.scope = scope_of(event);
+                about.change = EntryChange::of(event, tx)?;
+                if about.scope.as_deref() == Some(FILES) {
+                    listener.look_at_files(tx)?;
+                    let change = about.change.as_ref();
+                    let stored =
+                        change.and_then(|change| change.value.as_ref().or(change.old_value.as_ref()));
+                    about.files = stored.and_then(|value| {
+                        let json = value.to::<Json>().ok()?;
+                        let pattern = PathPattern::parse(json.get("pattern")?.as_str()?).ok()?;
+                        Some((json.get("worktree")?.as_str()?.to_owned(), pattern))
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(about)
+    }
+
+    fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Listener<'_>) -> Result<()> {
+        if !listener.projects.contains_key(item) {
+            let row = tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
+            listener.projects.insert(item.to_owned(), row);
+        }
+        if let Some(Some(item)) = listener.projects.get(item) {
+            self.projects.push(item.project_id.clone());
+        }
+        Ok(())
+    }
+}
+
+/// The rule: work that was created, released, completed, blocked or unblocked in the listener's project or without one;
+/// agents that join, leave or go stale there; locks and files that it holds, was kept from or has edited; `signal:` and
+/// `task:` entries that are addressed to it. Never what it did itself.
+fn is_relevant(event: &Event, about: &About, listener: &Listener<'_>) -> bool {
+    let me = &listener.agent.session_id;
+    if event.actor_id.as_ref() == Some(me) {
+        return false;
+    }
+    let concerns_me = event.target_id.as_ref() == Some(me);
+    let is_here =
+        || about.projects.iter().any(|project| project.is_none() || *project == listener.agent.project);
+    let was_mine = || about.change.as_ref().is_some_and(|change| change.session_id.as_ref() == Some(me));
+    match event.event_type {
+        EventType::WorkCreated
+        | EventType::WorkReleased
+        | EventType::WorkCompleted
+        | EventType::WorkBlocked
+        | EventType::WorkUnblocked => is_here(),
+        EventType::StaleLocksReleased | EventType::AgentStale => concerns_me || is_here(),
+        EventType::AgentRegistered | EventType::AgentRecovered | EventType::AgentDeregistered => {
+            is_here() && !about.kin
+        }
+        EventType::EntryWritten | EventType::EntryDeleted | EventType::EntryExpired => {
+            match about.scope.as_deref() {
+                Some(LOCKS) => was_mine(),
+                Some(FILES) => {
+                    let files = about.files.as_ref();
+                    was_mine()
+                        || files.is_some_and(|(worktree, pattern)| listener.has_to_do_with(worktree, pattern))
+                }
+                Some(_) => {
+                    event.event_type == EventType::EntryWritten && is_addressed_to(event, listener.agent)
+                }
+                None => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// Whether the key of an entry names the agent, by its name or its session.
+fn is_addressed_to(event: &Event, agent: &Agent) -> bool {
+    let Some(key) = &event.target_id else { return false };
+    ADDRESSED.iter().any(|prefix| key.starts_with(prefix))
+        && key.split(':').skip(1).any(|part| part == agent.session_id || part == agent.agent_name)
+}
+
+fn are_kin(one: &Agent, other: &Agent) -> bool {
+    one.parent_id.as_ref() == Some(&other.session_id)
+        || other.parent_id.as_ref() == Some(&one.session_id)
+        || (one.parent_id.is_some() && one.parent_id == other.parent_id)
+}
+
+fn field(event: &Event, name: &str) -> Option<Json> {
+    event.metadata.as_ref().map(Metadata::to_map)?.remove(name)
+}
+
+fn scope_of(event: &Event) -> Option<String> {
+    if event.target_type != Some(TargetType::Entry) {
+        return None;
+    }
+    match field(event, "scope")? {
+        Json::String(scope) => Some(scope),
+        _ => None,
+    }
+}
+
+/// The work items that a dead agent lost.
+fn released_items(event: &Event) -> Vec<String> {
+    let items = field(event, "items");
+    let items = items.as_ref().and_then(Json::as_array).into_iter().flatten();
+    items.filter_map(|item| Some(item.get("item_id")?.as_str()?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::entry::Value;
+    use crate::file::{Mode, Reservation};
+    use crate::store::conformance::an_agent;
+
+    fn event(event_type: EventType, target_type: TargetType, target: &str) -> Event {
+        Event {
+            id: Revision::new(7),
+            timestamp: Timestamp::EPOCH,
+            event_type,
+            actor_id: Some("oak".to_owned()),
+            target_id: Some(target.to_owned()),
+            target_type: Some(target_type),
+            summary: String::new(),
+            metadata: None,
+            commit_id: Revision::new(7),
+            entry: None,
+        }
+    }
+
+    fn me() -> Agent {
+        Agent { project: Some("pai".to_owned()), agent_name: "Ivy".to_owned(), ..an_agent("me") }
+    }
+
+    fn in_projects(projects: &[Option<&str>]) -> About {
+        let projects = projects.iter().map(|project| project.map(str::to_owned)).collect();
+        About { projects, ..About::default() }
+    }
+
+    #[test]
+    fn work_and_agents_are_told_of_here_and_where_there_is_no_project() {
+        use EventType::{
+            AgentDeregistered, AgentRecovered, AgentRegistered, AgentStale, AgentUpdated, HeartbeatReceived,
+            ProjectRegistered, StaleLocksReleased, WorkBlocked, WorkClaimed, WorkCompleted, WorkCreated,
+            WorkDeleted, WorkReleased, WorkReset, WorkUnblocked,
+        };
+        let agent = me();
+        let listener = Listener::new(&agent);
+        for (event_type, told) in [
+            (WorkCreated, true),
+            (WorkReleased, true),
+            (WorkCompleted, true),
+            (WorkBlocked, true),
+            (WorkUnblocked, true),
+            (StaleLocksReleased, true),
+            (AgentRegistered, true),
+            (AgentRecovered, true),
+            (AgentDeregistered, true),
+            (AgentStale, true),
+            (WorkClaimed, false),
+            (WorkReset, false),
+            (WorkDeleted, false),
+            (AgentUpdated, false),
+            (HeartbeatReceived, false),
+            (ProjectRegistered, false),
+        ] {
+            let target = if event_type.as_str().starts_with("work") {
+                TargetType::WorkItem
+            } else {
+                TargetType::Agent
+            };
+            let event = event(event_type, target, "x");
+            for (projects, here) in [
+                (&[Some("pai")][..], true),
+                (&[None], true),
+                (&[Some("other")], false),
+                (&[Some("other"), Some("pai")], true),
+                (&[], false),
+            ] {
+                let relevant = is_relevant(&event, &in_projects(projects), &listener);
+                assert_eq!(relevant, told && here, "{} in {projects:?}", event.event_type);
+            }
+            let own = Event { actor_id: Some("me".to_owned()), ..event };
+            assert!(!is_relevant(&own, &in_projects(&[None]), &listener), "its own {}", own.event_type);
+        }
+    }
+
+    #[test]
+    fn who_works_for_it_comes_and_goes_unmentioned_but_does_not_die_so() {
+        let agent = me();
+        let listener = Listener::new(&agent);
+        let kin = || About { kin: true, ..in_projects(&[Some("pai")]) };
+        for (event_type, expected) in [
+            (EventType::AgentRegistered, false),
+            (EventType::AgentDeregistered, false),
+            (EventType::AgentStale, true),
+        ] {
+            let event = event(event_type, TargetType::Agent, "x");
+            assert_eq!(is_relevant(&event, &kin(), &listener), expected, "{}", event.event_type);
+        }
+        let found_dead = Event { actor_id: None, ..event(EventType::AgentStale, TargetType::Agent, "me") };
+        assert!(is_relevant(&found_dead, &in_projects(&[Some("elsewhere")]), &listener));
+    }
+
+    fn change(scope: &str, session: Option<&str>) -> EntryChange {
+        EntryChange {
+            scope: scope.to_owned(),
+            key: "k".to_owned(),
+            value: Some(Value::null()),
+            old_value: None,
+            revision: Revision::new(1),
+            fence: None,
+            version: 1,
+            author: "Oak".to_owned(),
+            tags: Vec::new(),
+            metadata: None,
+            expires_at: None,
+            session_id: session.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn locks_are_told_of_to_whom_they_were_taken_from() {
+        let agent = me();
+        let listener = Listener::new(&agent);
+        for (holder, expected) in [(Some("me"), true), (Some("oak"), false), (None, false)] {
+            let about = About {
+                scope: Some(LOCKS.to_owned()),
+                change: Some(change(LOCKS, holder)),
+                ..About::default()
+            };
+            let event = event(EventType::EntryExpired, TargetType::Entry, "deploy");
+            assert_eq!(is_relevant(&event, &about, &listener), expected, "{holder:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_told_of_to_whom_they_concern() {
+        let agent = me();
+        let mut listener = Listener::new(&agent);
+        listener.files = Some(vec![Edit {
+            worktree: "/w".to_owned(),
+            path: "src/lib.rs".to_owned(),
+            session_id: "me".to_owned(),
+            tool: None,
+            edited_at: Timestamp::EPOCH,
+            denied: true,
+        }]);
+        listener.reserved = Some(vec![Standing {
+            pattern: PathPattern::parse("docs/**").unwrap(),
+            reservation: Reservation {
+                pattern: "docs/**".to_owned(),
+                mode: Mode::Shared,
+                note: None,
+                repository: "/w".to_owned(),
+                worktree: "/w".to_owned(),
+                session_id: "me".to_owned(),
+                agent_name: "Ivy".to_owned(),
+                since: Timestamp::EPOCH,
+                expires_at: None,
+                fence: Revision::new(1),
+            },
+        }]);
+        for (worktree, pattern, holder, expected) in [
+            ("/w", "src/**", "oak", true),
+            ("/w", "docs/cli.md", "oak", true),
+            ("/w", "tests/**", "oak", false),
+            ("/v", "src/**", "oak", false),
+            ("/v", "tests/**", "me", true),
+        ] {
+            let about = About {
+                scope: Some(FILES.to_owned()),
+                change: Some(change(FILES, Some(holder))),
+                files: Some((worktree.to_owned(), PathPattern::parse(pattern).unwrap())),
+                ..About::default()
+            };
+            let event = event(EventType::EntryDeleted, TargetType::Entry, "k");
+            assert_eq!(is_relevant(&event, &about, &listener), expected, "{pattern} in {worktree}");
+        }
+    }
+
+    #[test]
+    fn entries_are_told_of_to_whom_they_are_addressed() {
+        let agent = me();
+        let listener = Listener::new(&agent);
+        for (key, expected) in [
+            ("signal:Ivy:stop", true),
+            ("signal:build:Ivy", true),
+            ("task:me", true),
+            ("task:review:me:7", true),
+            ("signal:Oak:stop", false),
+            ("signal:Ivys", false),
+            ("signal:", false),
+            ("result:Ivy", false),
+            ("Ivy:signal:x", false),
+        ] {
+            let event = event(EventType::EntryWritten, TargetType::Entry, key);
+            let about = About { scope: Some("default".to_owned()), ..About::default() };
+            assert_eq!(is_relevant(&event, &about, &listener), expected, "{key}");
+            let removed = Event { event_type: EventType::EntryDeleted, ..event };
+            assert!(!is_relevant(&removed, &about, &listener), "{key} was removed");
+        }
+    }
+}
