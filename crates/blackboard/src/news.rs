@@ -1,7 +1,7 @@
 //! News: what a session should hear of that others did.
 //!
 //! Agents share one log, and most of it concerns somebody else. What is worth the attention of one of them is decided by
-//! one rule, [`is_relevant`]; hooks hand it on, once.
+//! one rule, `is_relevant`; hooks hand it on, once.
 
 use std::collections::HashMap;
 
