@@ -299,6 +299,9 @@ impl Board {
     /// If what somebody wants is held by a session whose process is gone, says how to get it without waiting until that is
     /// noticed.
     fn with_word_of_a_dead_holder(&self, error: Error) -> Error {
+        if !matches!(error.code(), Code::Held | Code::AlreadyClaimed) {
+            return error;
+        }
         let Error::Refusal(mut refusal) = error else { return error };
         let holder = refusal.details.get("held_by").and_then(serde_json::Value::as_str).map(str::to_owned);
         let agent = holder.and_then(|session| {

@@ -121,8 +121,14 @@ fn whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on(fixture: &F
         [lock, item].map(|refused| refused.hint().unwrap().contains(&format!("deregister --session {dead}")))
     };
     assert_eq!(hints(), [false, false]);
+    fixture.item("done");
+    fixture.claim("done", &dead);
+    fixture.complete("done", &dead);
     fixture.processes.end(7);
     assert_eq!(hints(), [true, true]);
+    // What is done is not held any more.
+    let done = fixture.board.work().claim(&Claim::of("done", &oak)).unwrap_err();
+    assert!(!done.hint().unwrap().contains("deregister"), "{done:?}");
 }
 
 fn those_who_share_a_session_can_keep_each_other_out(fixture: &Fixture) {
