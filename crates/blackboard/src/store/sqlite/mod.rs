@@ -107,7 +107,7 @@ pub struct Sqlite {
     /// Writers of this process take turns here, before they meet those of others.
     writer: Mutex<()>,
     idle: Mutex<Vec<Connection>>,
-    /// Which file it is.
+    /// Which file it is, once somebody waits for what is written to it.
     opened: OnceLock<trust::Identity>,
     /// How long the write-ahead log was at the last commit.
     frames: Arc<AtomicU32>,
@@ -155,7 +155,6 @@ impl Sqlite {
     /// Connects once, so that whatever is wrong with the file comes up here.
     fn connected(self) -> Result<Sqlite> {
         let connection = self.take()?;
-        let _ = self.opened.set(trust::check(&self.path)?);
         self.put_back(connection);
         Ok(self)
     }
@@ -274,6 +273,10 @@ impl Store for Sqlite {
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        // Looked at by the first who waits, and not when the board is opened: most commands never do.
+        if self.opened.get().is_none() {
+            let _ = self.opened.set(trust::check(&self.path)?);
+        }
         let found = self.wake.wait(after, timeout, || {
             let mut revision = Revision::ZERO;
             self.read(&[], &mut |tx| {
