@@ -26,6 +26,7 @@ mod exit;
 mod location;
 mod outcome;
 mod output;
+mod setup;
 mod tree;
 
 use std::ffi::OsString;

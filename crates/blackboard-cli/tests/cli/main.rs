@@ -21,6 +21,7 @@ mod observe;
 mod project;
 mod query;
 mod read;
+mod setup;
 mod snapshot;
 mod status;
 mod sweep;
