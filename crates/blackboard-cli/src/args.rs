@@ -68,6 +68,11 @@ pub fn find(arguments: &[OsString]) -> Invocation {
                 }
                 words.push_str(word);
                 if let Some(leaf) = commands::find(&words) {
+                    // `setup` is a command, and `setup status` another one.
+                    let longer = rest.clone().next().and_then(|next| next.to_str());
+                    if longer.is_some_and(|next| commands::find(&format!("{words} {next}")).is_some()) {
+                        continue;
+                    }
                     let arguments = before.into_iter().chain(rest.cloned()).collect();
                     return Invocation::Leaf { leaf, arguments };
                 }
@@ -145,6 +150,9 @@ mod tests {
             ("--db version version", "version [--db version]"),
             ("completions bash --json", "completions [bash --json]"),
             ("version --help", "version [--help]"),
+            ("setup status --json", "setup status [--json]"),
+            ("setup claude status", "setup [claude status]"),
+            ("setup --yes status", "setup [--yes status]"),
             ("-V", "--version"),
             ("--json --version", "--version"),
         ] {

@@ -40,6 +40,18 @@ pub(crate) struct Environment {
     pub(crate) pid: Option<OsString>,
     /// What agents tell their children about themselves: `CLAUDE_PID`, `OPENCODE_PID`.
     pub(crate) agent_pids: Vec<OsString>,
+    /// `PATH`: where programs are.
+    pub(crate) path: Option<OsString>,
+    /// `CLAUDE_CONFIG_DIR`: what replaces `~/.claude`.
+    pub(crate) claude_config_dir: Option<OsString>,
+    /// `CODEX_HOME`: what replaces `~/.codex`.
+    pub(crate) codex_home: Option<OsString>,
+    /// `GEMINI_CLI_HOME`: what replaces the home directory for Gemini CLI.
+    pub(crate) gemini_home: Option<OsString>,
+    /// `XDG_CONFIG_HOME`: what replaces `~/.config`.
+    pub(crate) config_home: Option<OsString>,
+    /// `COPILOT_HOME`: what replaces `~/.copilot`.
+    pub(crate) copilot_home: Option<OsString>,
 }
 
 impl Environment {
@@ -67,6 +79,12 @@ impl Environment {
             copilot: set("COPILOT_CLI"),
             pid: set("BLACKBOARD_PID"),
             agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
+            path: set("PATH"),
+            claude_config_dir: set("CLAUDE_CONFIG_DIR"),
+            codex_home: set("CODEX_HOME"),
+            gemini_home: set("GEMINI_CLI_HOME"),
+            config_home: set("XDG_CONFIG_HOME"),
+            copilot_home: set("COPILOT_HOME"),
         }
     }
 }
@@ -97,6 +115,12 @@ mod tests {
                 copilot: Some("COPILOT_CLI".into()),
                 pid: Some("BLACKBOARD_PID".into()),
                 agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
+                path: Some("PATH".into()),
+                claude_config_dir: Some("CLAUDE_CONFIG_DIR".into()),
+                codex_home: Some("CODEX_HOME".into()),
+                gemini_home: Some("GEMINI_CLI_HOME".into()),
+                config_home: Some("XDG_CONFIG_HOME".into()),
+                copilot_home: Some("COPILOT_HOME".into()),
             }
         );
     }

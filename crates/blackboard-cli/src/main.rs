@@ -28,6 +28,7 @@ mod hooks;
 mod location;
 mod outcome;
 mod output;
+mod setup;
 mod tree;
 
 use std::ffi::OsString;

@@ -83,6 +83,10 @@ fn attach(parent: clap::Command, words: &[&'static str], depth: usize, leaf: Lea
     if depth + 1 == words.len() {
         // Below a noun that is hidden itself, whoever asks for help wants to see what there is.
         let hidden = leaf.alias.is_some() && !parent.is_hide_set();
+        // A command that others begin with shows its own help, in which it names them.
+        let below_command = COMMANDS.iter().any(|command| command.path == words[..depth].join(" "));
+        let hidden = hidden || below_command;
+        let parent = if below_command { parent.disable_help_subcommand(true) } else { parent };
         return parent.subcommand(leaf.inside_tree().hide(hidden));
     }
     let word = words[depth];

@@ -35,7 +35,7 @@ pub fn replace(file: &Path, write: impl FnOnce(&mut BufWriter<File>) -> output::
 }
 
 /// A name in the same directory, hidden and not taken.
-fn beside(file: &Path) -> PathBuf {
+pub fn beside(file: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
     name.push(format!("-{}-{}", std::process::id(), SystemClock.now().millis()));

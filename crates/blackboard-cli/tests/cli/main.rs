@@ -24,6 +24,7 @@ mod project;
 mod query;
 mod read;
 mod run;
+mod setup;
 mod snapshot;
 mod status;
 mod sweep;

@@ -11,13 +11,13 @@ use crate::scratch::{Scratch, commands, with_options};
 /// The codes that a command can end with, from what its help says it takes and from what it does.
 pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     let mut codes = BTreeSet::from([Code::Usage]);
-    // A hook says nothing and exits with 0, whatever goes wrong.
-    if matches!(command, "completions" | "hook" | "version") {
-        return codes;
-    }
     if command.starts_with("guard ") {
         // No board stops a commit, and what else git and its hooks can be like is seen in the tests of these commands.
         codes.extend(own_codes(command).iter().filter(|_| has_git()));
+        return codes;
+    }
+    if BOARDLESS.contains(&command) {
+        codes.extend(own_codes(command));
         return codes;
     }
     // Whatever opens a board.
@@ -132,9 +132,13 @@ fn own_codes(command: &str) -> &'static [Code] {
         "file check" => &[Code::NoSession, Code::Held],
         "guard install" => &[Code::AlreadyExists],
         "guard check" => &[Code::AgentNotFound, Code::AmbiguousSession, Code::Held],
+        "setup" | "setup remove" => &[Code::InvalidValue],
         _ => &[],
     }
 }
+
+/// Commands that open no board.
+const BOARDLESS: &[&str] = &["completions", "version", "setup", "setup status", "setup remove"];
 
 /// Commands that never wait for the lock.
 pub const READING: &[&str] = &[
@@ -211,6 +215,8 @@ const SECRET: &str = "a credential";
 
 /// Calls that end with codes which depend on what they ask for.
 const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
+    ("setup", Code::InvalidValue, &["codex", "--scope", "local"]),
+    ("setup remove", Code::InvalidValue, &["codex", "--scope", "local"]),
     ("agent register", Code::SecretLooking, &["--name", SECRET]),
     ("agent register", Code::SessionStale, &["--parent", "pale"]),
     ("agent register", Code::SessionEnded, &["--parent", "gone"]),
@@ -400,8 +406,7 @@ fn secret() -> String {
 fn every_command_that_opens_a_board_has_a_call() {
     let called: BTreeSet<&str> = CALLS.iter().map(|(command, _)| *command).collect();
     for command in commands() {
-        let opens =
-            !matches!(command.as_str(), "completions" | "hook" | "version") && !command.starts_with("guard ");
+        let opens = !BOARDLESS.contains(&command.as_str()) && !command.starts_with("guard ");
         assert_eq!(called.contains(command.as_str()), opens, "{command}");
     }
     for (command, ..) in PROVOCATIONS {

@@ -1,0 +1,177 @@
+//! `blackboard setup`
+
+pub mod remove;
+pub mod status;
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use blackboard::clock::Timestamp;
+use blackboard::{Code, Error, Fault, Refusal, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+
+use super::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::Screen;
+use crate::output::setup::{Done, PlatformChanges, Report};
+use crate::setup::{self, Action, Change, PLATFORMS, Places, Platform, Scope, Target};
+
+/// Connect the agents that you have to the board
+///
+/// Puts hooks, the MCP server and a short skill into the settings of each agent that is found here (its program on
+/// the PATH, or its settings directory), or of the one that is named. From then on its sessions register themselves.
+/// Shows the difference and asks before anything is written. What is not ours stays as it is, to the byte; one backup is
+/// kept beside a file that was there. A file that can't be edited safely is left alone: what to add by hand is
+/// printed, and the exit code is 5. docs/setup.md says what is written where.
+///
+/// `setup status` shows what is set up, `setup remove` undoes it.
+///
+/// Examples:
+///   blackboard setup --dry-run
+///   blackboard setup claude --yes
+///   blackboard setup codex --scope project
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Setup {
+    /// The agent to connect [default: all that are found here]
+    #[arg(value_name = "AGENT", value_parser = platforms())]
+    platform: Option<Chosen>,
+
+    #[command(flatten)]
+    how: How,
+}
+
+/// For whom, and whether to ask.
+#[derive(clap::Args, Debug)]
+pub struct How {
+    /// For whom; the project is the one that this directory is in
+    #[arg(long, value_name = "SCOPE", value_enum, default_value = "user")]
+    scope: Scope,
+
+    /// Show what would be written, and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What a call is about.
+#[derive(Clone, Copy)]
+pub enum Chosen {
+    /// Every platform that there is a reason for.
+    All,
+    /// This one.
+    One(&'static Platform),
+}
+
+impl Run for Setup {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let places = setup::places(context)?;
+        let chosen = chosen(self.platform, self.how.scope, |platform| places.has(platform))?;
+        self.how.run(context, &places, &chosen, Change::to_set_up, Done::SetUp)
+    }
+}
+
+impl How {
+    /// Plans, shows, asks, and does it.
+    fn run(
+        self,
+        context: &Context,
+        places: &Places,
+        platforms: &[&'static Platform],
+        plan: fn(&Target) -> Change,
+        done: Done,
+    ) -> Result<Outcome> {
+        let plan_of = |platform: &&'static Platform| PlatformChanges {
+            platform,
+            scope: self.scope,
+            changes: (platform.targets)(places, self.scope).iter().map(plan).collect(),
+        };
+        let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
+        let mut report = Report { done, written: false, shown: false, platforms };
+        if report.is_pending() && !self.dry_run {
+            let wanted = self.yes || ask(&mut report, context)?;
+            if wanted {
+                report.changes_mut().for_each(Change::apply);
+                report.written = true;
+            }
+        }
+        let nobody = report.platforms.is_empty();
+        let refused = report.changes_mut().any(|change| change.action == Action::Refused);
+        let outcome = Outcome::new(report);
+        Ok(match (nobody, refused) {
+            (true, _) => outcome.that_means(Code::NothingAvailable),
+            (_, true) => outcome.that_means(Code::ReadOnly),
+            _ => outcome,
+        })
+    }
+}
+
+/// The platforms that a call is about: the one that is named, or all that `has` says yes to and that have the scope.
+fn chosen(
+    chosen: Option<Chosen>,
+    scope: Scope,
+    has: impl Fn(&Platform) -> bool,
+) -> Result<Vec<&'static Platform>> {
+    match chosen {
+        Some(Chosen::One(platform)) if !platform.scopes.contains(&scope) => {
+            let (title, scope) = (platform.title, scope.as_str());
+            Err(Refusal::new(Code::InvalidValue, format!("{title} has no settings of the scope \"{scope}\""))
+                .hint("it has user and project")
+                .into())
+        }
+        Some(Chosen::One(platform)) => Ok(vec![platform]),
+        None | Some(Chosen::All) => {
+            let all =
+                PLATFORMS.into_iter().filter(|platform| platform.scopes.contains(&scope) && has(platform));
+            Ok(all.collect())
+        }
+    }
+}
+
+/// Shows what would be written to the person who is there, and asks.
+fn ask(report: &mut Report, context: &Context) -> Result<bool> {
+    let (stdin, mut stderr) = (io::stdin(), io::stderr());
+    if context.globals.json || !stdin.is_terminal() || !stderr.is_terminal() {
+        return Err(Refusal::new(
+            Code::Usage,
+            "nothing is written without being asked, and nobody is here to ask",
+        )
+        .hint("--yes writes it, --dry-run shows it")
+        .into());
+    }
+    report.shown = true;
+    let asked = report
+        .show_changes(&mut Screen::of_stderr(&mut stderr, Timestamp::EPOCH))
+        .and_then(|()| Ok(write!(io::stderr(), "\nWrite this? [y/N] ")?));
+    let mut answer = String::new();
+    asked
+        .map_err(|_| cant_ask())
+        .and_then(|()| stdin.lock().read_line(&mut answer).map_err(|_| cant_ask()))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn cant_ask() -> Error {
+    Fault::new(Code::Io, "the question could not be asked").hint("--yes writes without asking").into()
+}
+
+fn platforms() -> ValueParser {
+    let names = PLATFORMS.iter().map(|platform| platform.name).chain(["all"]);
+    PossibleValuesParser::new(names)
+        .map(|name| match PLATFORMS.into_iter().find(|platform| platform.name == name) {
+            Some(platform) => Chosen::One(platform),
+            None => Chosen::All,
+        })
+        .into()
+}
+
+impl std::fmt::Debug for Chosen {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Chosen::All => "all",
+            Chosen::One(platform) => platform.name,
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! `blackboard setup status`
+
+use blackboard::Result;
+
+use super::Run;
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::setup::{PlatformStatus, SetupStatus, TargetStatus};
+use crate::setup::{self, PLATFORMS, Platform, Scope};
+
+/// Show which agents are connected to the board
+///
+/// For each agent: whether it is installed here, and what is set up in which file for this user and for the project
+/// that this directory is in.
+///
+/// Examples:
+///   blackboard setup status
+///   blackboard setup status --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Status {}
+
+impl Run for Status {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let places = setup::places(context)?;
+        let status_of = |platform: &'static Platform| {
+            let scopes = platform.scopes.iter();
+            let targets = scopes.flat_map(|&scope| {
+                (platform.targets)(&places, scope).into_iter().map(move |target| {
+                    let state = setup::state(&target);
+                    TargetStatus { scope, part: target.part, file: target.file, state }
+                })
+            });
+            let mut targets: Vec<TargetStatus> = targets.collect();
+            // In the home directory, the settings of the project are those of the user.
+            let users: Vec<_> = targets.iter().filter(|target| target.scope == Scope::User).collect();
+            let files: Vec<_> = users.into_iter().map(|target| target.file.clone()).collect();
+            targets.retain(|target| target.scope != Scope::Project || !files.contains(&target.file));
+            PlatformStatus { platform, installed: places.has(platform), targets }
+        };
+        Ok(Outcome::new(SetupStatus(PLATFORMS.into_iter().map(status_of).collect())))
+    }
+}

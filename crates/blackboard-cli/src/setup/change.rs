@@ -1,0 +1,266 @@
+//! What set-up does to one file: planned first, shown, then done.
+//!
+//! A plan never writes. Doing it looks again: a file that somebody has changed since is left alone.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use blackboard::Code;
+use blackboard::text::TextRules;
+use serde::{Serialize, Serializer};
+use similar::TextDiff;
+
+use super::content::{State, Trouble};
+use super::files::{self, Found, backup_of};
+use super::platform::{Part, Target};
+use crate::config::printable;
+
+/// What happens, or has happened, to one file.
+#[derive(Debug, Serialize)]
+pub struct Change {
+    /// The file.
+    #[serde(serialize_with = "path_as_text")]
+    pub file: PathBuf,
+    /// What of ours is in it.
+    pub part: Part,
+    /// What happens to it.
+    pub action: Action,
+    /// Why it is left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the user has to do instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_hand: Option<String>,
+    /// The difference, as `diff -u` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Where the text from before is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<String>,
+    #[serde(skip)]
+    step: Step,
+}
+
+/// What a line of a difference becomes that only stands around what changes.
+const HIDDEN: &str = " (not shown: this looks like a credential)\n";
+
+/// What happens to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It is made.
+    Create,
+    /// Our part is put into it, brought up to date, or taken out.
+    Change,
+    /// It was ours, and goes.
+    Delete,
+    /// Nothing is to be done.
+    None,
+    /// It can't be edited safely, and stays as it is.
+    Refused,
+}
+
+#[derive(Debug, Default)]
+struct Step {
+    before: Option<Found>,
+    after: String,
+    backup: Backup,
+    is_private: bool,
+}
+
+/// What happens to the text from before.
+#[derive(Debug, Default, PartialEq)]
+enum Backup {
+    /// Whatever there is stays.
+    #[default]
+    Leave,
+    /// It is kept before the file is changed.
+    Make,
+    /// The file is as it was before, so that it is of no use any more.
+    Drop,
+}
+
+impl Change {
+    /// What it takes to set this up.
+    pub fn to_set_up(target: &Target) -> Change {
+        let planned = files::to_edit(&target.file).and_then(|before| {
+            let after = target.content.with(before.as_ref().map(|found| found.text.as_str()))?;
+            // An edit that loses anything of anybody else is worse than none.
+            if let Some(found) = &before {
+                let kept = target.content.without(&after, Some(&found.text))?;
+                let was = target.content.without(&found.text, Some(&found.text))?;
+                if target.content.state(&after)? != State::SetUp || !says_the_same(&kept.text, &was.text) {
+                    return Err(Trouble::shape("it is written in a way that we do not know how to edit"));
+                }
+            }
+            Ok((before, after))
+        });
+        match planned {
+            Err(trouble) => Change::refused(target, trouble, Some(target.content.alone())),
+            Ok((Some(found), after)) if found.text == after => Change::none(target),
+            Ok((None, after)) => Change::planned(target, Action::Create, None, after, Backup::Leave),
+            Ok((Some(found), after)) => {
+                // The one from the first time is the best, as long as nothing else has changed since.
+                let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
+                let still_good =
+                    kept.is_some_and(|kept| target.content.with(Some(&kept)) == Ok(after.clone()));
+                let backup = if still_good { Backup::Leave } else { Backup::Make };
+                let mut change = Change::planned(target, Action::Change, Some(found), after, backup);
+                change.backup = Some(backup_of(&target.file).display().to_string());
+                change
+            }
+        }
+    }
+
+    /// What it takes to undo that.
+    pub fn to_remove(target: &Target) -> Change {
+        match files::to_look_at(&target.file).and_then(|text| match text {
+            Some(text) => {
+                target.content.without(&text, None).map(|without| without.text != text || without.is_empty)
+            }
+            None => Ok(false),
+        }) {
+            Ok(true) => {}
+            Ok(false) => return Change::none(target),
+            // What can't be read has nothing that we have written.
+            Err(trouble) => return Change::refused(target, trouble, None),
+        }
+        let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
+        let planned = files::to_edit(&target.file).and_then(|found| {
+            let found = found.ok_or_else(|| Trouble::shape("it is gone"))?;
+            let untouched =
+                kept.as_ref().filter(|kept| target.content.with(Some(kept)) == Ok(found.text.clone()));
+            let without = target.content.without(untouched.unwrap_or(&found.text), kept.as_deref())?;
+            Ok((found, without))
+        });
+        match planned {
+            Err(trouble) => Change::refused(target, trouble, None),
+            Ok((found, without)) if without.is_empty && kept.is_none() => {
+                Change::planned(target, Action::Delete, Some(found), String::new(), Backup::Leave)
+            }
+            Ok((found, without)) => {
+                let is_as_before = kept.as_ref() == Some(&without.text);
+                let backup = if is_as_before { Backup::Drop } else { Backup::Leave };
+                let mut change = Change::planned(target, Action::Change, Some(found), without.text, backup);
+                change.backup =
+                    (kept.is_some() && !is_as_before).then(|| backup_of(&target.file).display().to_string());
+                change
+            }
+        }
+    }
+
+    /// Does it. What fails becomes a refusal, and the file stays as it was.
+    pub fn apply(&mut self) {
+        let done = match self.action {
+            Action::None | Action::Refused => Ok(()),
+            Action::Create | Action::Change => self.write(),
+            Action::Delete => self.delete(),
+        };
+        if let Err(trouble) = done {
+            (self.action, self.reason, self.backup) = (Action::Refused, Some(trouble.0), None);
+        }
+    }
+
+    /// Whether anything is to be written.
+    pub fn is_pending(&self) -> bool {
+        !matches!(self.action, Action::None | Action::Refused)
+    }
+
+    fn write(&self) -> Result<(), Trouble> {
+        self.is_as_planned()?;
+        let Step { before, after, backup, is_private } = &self.step;
+        let new = files::of_new_file(*is_private);
+        let write = || {
+            if let Some(directory) = self.file.parent() {
+                fs::create_dir_all(directory)?;
+            }
+            let permissions = before.as_ref().map(|found| &found.permissions).or(new.as_ref());
+            if let (Backup::Make, Some(found)) = (backup, before) {
+                files::replace(&backup_of(&self.file), &found.text, permissions)?;
+            }
+            files::replace(&self.file, after, permissions)?;
+            if *backup == Backup::Drop {
+                fs::remove_file(backup_of(&self.file))?;
+            }
+            Ok(())
+        };
+        write().map_err(|error| cant_write(&error))
+    }
+
+    fn delete(&self) -> Result<(), Trouble> {
+        self.is_as_planned()?;
+        fs::remove_file(&self.file).map_err(|error| cant_write(&error))?;
+        // The directory of a skill is ours too; one with anything else in it stays.
+        if let Some(directory) = self.file.parent().filter(|directory| directory.ends_with("blackboard")) {
+            let _ = fs::remove_dir(directory);
+        }
+        Ok(())
+    }
+
+    fn is_as_planned(&self) -> Result<(), Trouble> {
+        let now = files::to_edit(&self.file)?.map(|found| found.text);
+        if now.as_ref() == self.step.before.as_ref().map(|found| &found.text) {
+            Ok(())
+        } else {
+            Err(Trouble::shape("somebody has changed it in this moment: run this again"))
+        }
+    }
+
+    fn planned(
+        target: &Target,
+        action: Action,
+        before: Option<Found>,
+        after: String,
+        backup: Backup,
+    ) -> Change {
+        let old = before.as_ref().map_or("", |found| found.text.as_str());
+        let path = printable(&target.file);
+        let from = if action == Action::Create { "/dev/null" } else { &path };
+        let to = if action == Action::Delete { "/dev/null" } else { &path };
+        let diff = TextDiff::from_lines(old, after.as_str()).unified_diff().header(from, to).to_string();
+        let diff =
+            diff.split_inclusive('\n').map(|line| if is_secret(line) { HIDDEN } else { line }).collect();
+        let step = Step { before, after, backup, is_private: target.is_private };
+        Change { diff: Some(diff), step, action, ..Change::none(target) }
+    }
+
+    fn none(target: &Target) -> Change {
+        Change {
+            file: target.file.clone(),
+            part: target.part,
+            action: Action::None,
+            reason: None,
+            by_hand: None,
+            diff: None,
+            backup: None,
+            step: Step::default(),
+        }
+    }
+
+    fn refused(target: &Target, trouble: Trouble, by_hand: Option<String>) -> Change {
+        Change { action: Action::Refused, reason: Some(trouble.0), by_hand, ..Change::none(target) }
+    }
+}
+
+/// Whether nothing of anybody else was lost: white space may differ where our part was, and an object without members
+/// may stand where there was none.
+fn says_the_same(kept: &str, was: &str) -> bool {
+    let words = |text: &str| text.chars().filter(|character| !character.is_whitespace()).collect::<String>();
+    let (kept, was) = (words(kept), words(was));
+    kept == was || kept.strip_suffix("{}") == Some(&was)
+}
+
+/// Whether a line that stays as it is has what an agent's transcript should not have.
+fn is_secret(line: &str) -> bool {
+    let checked = TextRules::default().description(line);
+    line.starts_with(' ') && checked.is_err_and(|error| error.code() == Code::SecretLooking)
+}
+
+fn cant_write(error: &io::Error) -> Trouble {
+    Trouble(format!("it can't be written ({error})"))
+}
+
+fn path_as_text<S: Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}

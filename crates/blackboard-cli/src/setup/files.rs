@@ -1,0 +1,117 @@
+//! Files of other programs: read with distrust, replaced as a whole, and never written through a link.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::content::Trouble;
+use crate::commands::private::beside;
+
+/// Larger settings are not written by people.
+const LARGEST_FILE: u64 = 1024 * 1024;
+
+/// A file that may be edited.
+#[derive(Debug)]
+pub struct Found {
+    /// What is in it.
+    pub text: String,
+    /// Its mode, which it keeps.
+    pub permissions: Permissions,
+}
+
+/// Reads a file that is to be edited; `None` if there is none.
+pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
+    let metadata = match fs::symlink_metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Trouble(format!("it can't be read ({error})"))),
+    };
+    let trouble = |reason: &str| Err(Trouble(reason.to_owned()));
+    if metadata.is_symlink() {
+        let leads_to = fs::read_link(file).unwrap_or_default();
+        // Whoever put it there keeps the file somewhere else, and wants to see what changes there.
+        return Err(Trouble(format!("it is a symbolic link to {}", leads_to.display())));
+    }
+    if !metadata.is_file() {
+        return trouble("it is not a plain file");
+    }
+    if metadata.len() > LARGEST_FILE {
+        return trouble("it is larger than 1 MB");
+    }
+    if metadata.permissions().readonly() {
+        return trouble("it is read-only");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return trouble("it belongs to another user");
+        }
+        if metadata.nlink() > 1 {
+            return trouble("it has another name too (a hard link), which would keep the old text");
+        }
+    }
+    let bytes = fs::read(file).map_err(|error| Trouble(format!("it can't be read ({error})")))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(Found { text, permissions: metadata.permissions() })),
+        Err(_) => trouble("it is not UTF-8 text"),
+    }
+}
+
+/// Reads a file that is only looked at, wherever a link leads.
+pub fn to_look_at(file: &Path) -> Result<Option<String>, Trouble> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Trouble(format!("it can't be read ({error})"))),
+        Ok(metadata) if !metadata.is_file() => return Err(Trouble("it is not a plain file".to_owned())),
+        Ok(metadata) if metadata.len() > LARGEST_FILE => {
+            return Err(Trouble("it is larger than 1 MB".to_owned()));
+        }
+        Ok(_) => {}
+    }
+    fs::read_to_string(file).map(Some).map_err(|error| Trouble(format!("it can't be read ({error})")))
+}
+
+/// Where the text from before we came is kept.
+pub fn backup_of(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".before-blackboard");
+    file.with_file_name(name)
+}
+
+/// The permissions that a new file is given; those that files get here anyway, unless it is private.
+#[cfg(unix)]
+pub fn of_new_file(is_private: bool) -> Option<Permissions> {
+    is_private.then(|| std::os::unix::fs::PermissionsExt::from_mode(0o600))
+}
+
+/// The permissions that a new file is given: it has those of its directory, which is the user's own.
+#[cfg(not(unix))]
+pub fn of_new_file(_is_private: bool) -> Option<Permissions> {
+    None
+}
+
+/// Puts a file in its place: all of it or nothing. It gets these permissions, or those that new files get here.
+pub fn replace(file: &Path, text: &str, permissions: Option<&Permissions>) -> io::Result<()> {
+    let temporary = beside(file);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if permissions.is_some() {
+        // Nobody is to read it before it has its own mode.
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut out = options.open(&temporary)?;
+    let replaced = out.write_all(text.as_bytes()).and_then(|()| {
+        if let Some(permissions) = permissions {
+            out.set_permissions(permissions.clone())?;
+        }
+        out.sync_all()?;
+        fs::rename(&temporary, file)
+    });
+    if replaced.is_err() {
+        // What is left over harms nobody, and the reason for it is told.
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced
+}

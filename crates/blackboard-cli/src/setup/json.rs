@@ -1,0 +1,348 @@
+//! Our entries in a settings file of JSON, possibly with comments: put in and taken out in place.
+//!
+//! Everything else in the file keeps its bytes: comments, order, indentation, line endings. What can't be told apart
+//! safely (a syntax error, a key that is there twice, another shape than expected) is a [`Trouble`].
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
+use serde_json::Value;
+
+use super::content::{Trouble, Without};
+
+/// What belongs into a file.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// Handlers of events: `hooks.EVENT` is a list, and one element of it is ours.
+    Hooks(Vec<(&'static str, CstInputValue)>),
+    /// One member, by its path, which starts our MCP server.
+    Server(Vec<String>, CstInputValue),
+    /// A member of the format itself, such as its version: put in where it is missing, left where it is.
+    Format(&'static str, CstInputValue),
+}
+
+/// The key under which every platform keeps its handlers.
+const HOOKS: &str = "hooks";
+
+/// A file that does not exist yet.
+const NEW: &str = "{\n}\n";
+
+/// The text with our entries in it; the same text if they are there already.
+pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, Trouble> {
+    let text = text.unwrap_or(NEW);
+    let (mark, json) = without_mark(text);
+    let root = parse(json)?;
+    let object = match root.value() {
+        None => {
+            let end_of_file = if json.is_empty() || json.ends_with('\n') { "" } else { "\n" };
+            return with(wanted, Some(&format!("{mark}{json}{end_of_file}{NEW}")));
+        }
+        Some(value) => value.as_object().ok_or_else(|| Trouble::shape("the file is not an object"))?,
+    };
+    for one in wanted {
+        match one {
+            Wanted::Format(key, value) => {
+                if only(&object, key)?.is_none() {
+                    object.append(key, value.clone());
+                }
+            }
+            Wanted::Server(path, value) => put_server(&object, path, value)?,
+            Wanted::Hooks(events) => put_hooks(&object, events)?,
+        }
+    }
+    Ok(format!("{mark}{root}"))
+}
+
+/// The text without our entries. Lists and objects that become empty go too, unless they were empty `before`.
+pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Without, Trouble> {
+    let (mark, json) = without_mark(text);
+    let root = parse(json)?;
+    let Some(value) = root.value() else { return Ok(Without::nothing_of_ours(text)) };
+    let object = value.as_object().ok_or_else(|| Trouble::shape("the file is not an object"))?;
+    let before = before.and_then(|text| parse(without_mark(text).1).ok());
+    let before = before.map(|root| root.to_serde_value().unwrap_or_default());
+    let mut removed = false;
+    for one in wanted {
+        removed |= match one {
+            Wanted::Format(..) => false,
+            Wanted::Server(path, _) => take_server(&object, path, before.as_ref())?,
+            Wanted::Hooks(_) => take_hooks(&object, before.as_ref())?,
+        };
+    }
+    if !removed {
+        return Ok(Without::nothing_of_ours(text));
+    }
+    let formats =
+        || wanted.iter().filter_map(|one| if let Wanted::Format(key, _) = one { Some(*key) } else { None });
+    // What was not there before has been put there by us; without a text from before, nobody knows.
+    for key in
+        formats().filter(|key| before.is_some() && was(before.as_ref(), &[(*key).to_owned()]).is_none())
+    {
+        if let Some(property) = only(&object, key)? {
+            property.remove();
+        }
+    }
+    let names = object.properties().into_iter().filter_map(|property| property.decoded_name());
+    let is_empty = names.into_iter().all(|name| formats().any(|key| key == name));
+    Ok(Without { text: format!("{mark}{root}"), is_empty })
+}
+
+/// Whether this object starts our program with this verb: by name or path, in one string, in two members or in a list.
+fn runs(value: &Value, verb: &str) -> bool {
+    let mut words = Vec::new();
+    for member in ["command", "exec", "bash", "args"] {
+        match &value[member] {
+            Value::String(text) => words.extend(text.split_whitespace()),
+            Value::Array(list) => words.extend(list.iter().filter_map(Value::as_str)),
+            _ => {}
+        }
+    }
+    runs_words(&words, verb)
+}
+
+/// The same for the words of a command.
+pub fn runs_words(words: &[&str], verb: &str) -> bool {
+    let [program, first, ..] = words else { return false };
+    let name = program.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or_default();
+    matches!(name, "blackboard" | "blackboard.exe") && *first == verb
+}
+
+fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Result<(), Trouble> {
+    let [parents @ .., name] = path else { return Ok(()) };
+    let mut object = root.clone();
+    for parent in parents {
+        object = match only(&object, parent)? {
+            Some(property) => object_of(&property, parent)?,
+            None => object.object_value_or_set(parent),
+        };
+    }
+    match only(&object, name)? {
+        None => {
+            object.append(name, value.clone());
+        }
+        Some(property) => {
+            let there = property.to_serde_value().unwrap_or_default();
+            if !runs(&there, "mcp") {
+                return Err(Trouble::shape(&format!("\"{}\" is something else already", path.join("."))));
+            }
+            if has_all(&there, &plain(value)) {
+                return Ok(());
+            }
+            property.set_value(value.clone());
+        }
+    }
+    Ok(())
+}
+
+fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Result<bool, Trouble> {
+    let [parents @ .., name] = path else { return Ok(false) };
+    let mut chain = Vec::new();
+    let mut object = root.clone();
+    for parent in parents {
+        let Some(property) = only(&object, parent)? else { return Ok(false) };
+        object = object_of(&property, parent)?;
+        chain.push((property, object.clone()));
+    }
+    let Some(property) = only(&object, name)? else { return Ok(false) };
+    if !runs(&property.to_serde_value().unwrap_or_default(), "mcp") {
+        return Ok(false);
+    }
+    property.remove();
+    for (depth, (property, object)) in chain.into_iter().enumerate().rev() {
+        if !object.properties().is_empty() || was_empty(before, &parents[..=depth]) {
+            break;
+        }
+        property.remove();
+    }
+    Ok(true)
+}
+
+fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Result<(), Trouble> {
+    let hooks = match only(root, HOOKS)? {
+        Some(property) => object_of(&property, HOOKS)?,
+        None => root.object_value_or_set(HOOKS),
+    };
+    // What an older version hooked and this one does not.
+    for property in hooks.properties() {
+        let name = property.decoded_name().unwrap_or_default();
+        if !events.iter().any(|(event, _)| *event == name) {
+            take_event(&property, &name, None);
+        }
+    }
+    for (event, wanted) in events {
+        let list = match only(&hooks, event)? {
+            Some(property) => array_of(&property, event)?,
+            None => hooks.array_value_or_set(event),
+        };
+        put_handler(&list, wanted);
+    }
+    Ok(())
+}
+
+/// Exactly one element is ours and says what is wanted; what stands beside it in the same group is left alone.
+fn put_handler(list: &CstArray, wanted: &CstInputValue) {
+    let mut found = false;
+    for (node, is_whole) in ours_in(list) {
+        let value = if is_whole { wanted.clone() } else { handler_of(wanted) };
+        if found {
+            node.remove();
+        } else if node.to_serde_value() != Some(plain(&value))
+            && let Some(object) = node.as_object()
+        {
+            object.replace_with(value);
+        }
+        found = true;
+    }
+    if !found {
+        list.append(wanted.clone());
+    }
+}
+
+fn take_hooks(root: &CstObject, before: Option<&Value>) -> Result<bool, Trouble> {
+    let Some(property) = only(root, HOOKS)? else { return Ok(false) };
+    let hooks = object_of(&property, HOOKS)?;
+    let mut removed = false;
+    for event in hooks.properties() {
+        let name = event.decoded_name().unwrap_or_default();
+        removed |= take_event(&event, &name, before);
+    }
+    if removed && hooks.properties().is_empty() && !was_empty(before, &[HOOKS.to_owned()]) {
+        property.remove();
+    }
+    Ok(removed)
+}
+
+fn take_event(property: &CstObjectProp, name: &str, before: Option<&Value>) -> bool {
+    // What is no list has nothing of ours in it.
+    let Some(list) = property.array_value() else { return false };
+    let ours = ours_in(&list);
+    let removed = !ours.is_empty();
+    for (node, _) in ours {
+        node.remove();
+    }
+    if removed && list.elements().is_empty() && !was_empty(before, &[HOOKS.to_owned(), name.to_owned()]) {
+        property.clone().remove();
+    }
+    removed
+}
+
+/// What in a list of handlers is ours: whole elements (`true`), or handlers in a group that has others too.
+fn ours_in(list: &CstArray) -> Vec<(CstNode, bool)> {
+    let is_ours = |node: &CstNode| node.to_serde_value().is_some_and(|value| runs(&value, "hook"));
+    let mut ours = Vec::new();
+    for element in list.elements() {
+        if is_ours(&element) {
+            ours.push((element, true));
+            continue;
+        }
+        let group = element.as_object().and_then(|object| object.array_value(HOOKS));
+        let handlers = group.map(|group| group.elements()).unwrap_or_default();
+        let inside: Vec<_> = handlers.iter().filter(|handler| is_ours(handler)).cloned().collect();
+        if !inside.is_empty() && inside.len() == handlers.len() {
+            ours.push((element, true));
+        } else {
+            ours.extend(inside.into_iter().map(|handler| (handler, false)));
+        }
+    }
+    ours
+}
+
+/// The handler inside of a group.
+fn handler_of(wanted: &CstInputValue) -> CstInputValue {
+    let CstInputValue::Object(members) = wanted else { return wanted.clone() };
+    let group = members.iter().find(|(key, _)| key == HOOKS).map(|(_, value)| value);
+    match group {
+        Some(CstInputValue::Array(handlers)) => handlers.first().unwrap_or(wanted).clone(),
+        _ => wanted.clone(),
+    }
+}
+
+/// Whether `there` says what is wanted; it may say more, such as an environment.
+fn has_all(there: &Value, wanted: &Value) -> bool {
+    wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(key, value)| there.get(key) == Some(value)))
+}
+
+fn was<'a>(before: Option<&'a Value>, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(before?, |value, key| value.as_object()?.get(key))
+}
+
+/// Whether a list or an object was there before, and was empty.
+fn was_empty(before: Option<&Value>, path: &[String]) -> bool {
+    match was(before, path) {
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// The member with this name. With two of them, readers disagree about which one counts.
+fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, Trouble> {
+    let mut found =
+        object.properties().into_iter().filter(|property| property.decoded_name().as_deref() == Some(name));
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(Trouble::shape(&format!("\"{name}\" is in it more than once")));
+    }
+    Ok(first)
+}
+
+fn object_of(property: &CstObjectProp, name: &str) -> Result<CstObject, Trouble> {
+    property.object_value().ok_or_else(|| Trouble::shape(&format!("\"{name}\" is not an object")))
+}
+
+fn array_of(property: &CstObjectProp, name: &str) -> Result<CstArray, Trouble> {
+    property.array_value().ok_or_else(|| Trouble::shape(&format!("\"{name}\" is not a list")))
+}
+
+fn parse(text: &str) -> Result<CstRootNode, Trouble> {
+    if is_too_deep(text) {
+        return Err(Trouble::shape("it is nested too deeply"));
+    }
+    let options = ParseOptions {
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+        ..ParseOptions::default()
+    };
+    CstRootNode::parse(text, &options).map_err(|error| Trouble::syntax("JSON", &error.to_string()))
+}
+
+/// The tree is built and dropped by recursion; brackets in strings and comments count too, which harms nobody.
+fn is_too_deep(text: &str) -> bool {
+    const DEEPEST: i32 = 200;
+    let mut depth = 0;
+    text.bytes().any(|byte| {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        depth > DEEPEST
+    })
+}
+
+/// Some editors put a byte order mark in front.
+fn without_mark(text: &str) -> (&str, &str) {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => (&text[..text.len() - rest.len()], rest),
+        None => ("", text),
+    }
+}
+
+/// What is to be written, as a value to compare with.
+fn plain(value: &CstInputValue) -> Value {
+    match value {
+        CstInputValue::Null => Value::Null,
+        CstInputValue::Bool(value) => Value::Bool(*value),
+        CstInputValue::Number(number) => serde_json::from_str(number).unwrap_or_default(),
+        CstInputValue::String(text) => Value::String(text.clone()),
+        CstInputValue::Array(list) => list.iter().map(plain).collect(),
+        CstInputValue::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What every platform's description has to keep, and the corners of editing that its files seldom show.
+
+use std::ffi::OsString;
+
+use super::content::{Content, Trouble, Without};
+use super::*;
+use crate::environment::Environment;
+
+fn places(environment: Environment) -> Places {
+    Places::new("/home/ivy".into(), "/project".into(), environment, "/work".into())
+}
+
+/// Every target of every platform in every scope.
+fn targets() -> Vec<(&'static str, Scope, Target)> {
+    let places = places(Environment::default());
+    let scopes =
+        PLATFORMS.iter().flat_map(|platform| platform.scopes.iter().map(move |scope| (*platform, *scope)));
+    let targets = scopes.flat_map(|(platform, scope)| {
+        (platform.targets)(&places, scope).into_iter().map(move |target| (platform.name, scope, target))
+    });
+    targets.collect()
+}
+
+fn claude(part: Part) -> Content {
+    let mut targets = targets().into_iter();
+    targets.find(|(name, _, target)| *name == "claude" && target.part == part).unwrap().2.content
+}
+
+#[test]
+fn what_is_written_names_neither_a_path_nor_a_version_of_this_program() {
+    for (platform, _, target) in targets() {
+        let text = target.content.alone();
+        assert!(text.contains("blackboard"), "{platform}: {text}");
+        assert!(!text.contains(env!("CARGO_PKG_VERSION")), "{platform}: {text}");
+        assert!(!text.contains("/blackboard") && !text.contains("\\blackboard"), "{platform}: {text}");
+    }
+}
+
+#[test]
+fn every_platform_gets_hooks_a_server_and_a_skill_in_every_scope_that_it_has() {
+    for platform in PLATFORMS {
+        for scope in platform.scopes {
+            let targets = (platform.targets)(&places(Environment::default()), *scope);
+            let has = |parts: &[Part]| targets.iter().any(|target| parts.contains(&target.part));
+            assert!(has(&[Part::Hooks, Part::HooksAndServer]), "{} {scope:?}", platform.name);
+            assert!(has(&[Part::Server, Part::HooksAndServer]), "{} {scope:?}", platform.name);
+            // Claude Code alone has a third scope, and no skills in it.
+            assert_eq!(has(&[Part::Skill]), *scope != Scope::Local, "{} {scope:?}", platform.name);
+            let root = if *scope == Scope::User { "/home/ivy" } else { "/project" };
+            for target in targets.iter().filter(|target| !target.is_private) {
+                assert!(target.file.starts_with(root), "{} {scope:?}: {:?}", platform.name, target.file);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_file_is_set_up_stays_as_it_is_and_is_empty_without_us() {
+    for (platform, _, target) in targets() {
+        let text = target.content.alone();
+        assert!(text.ends_with('\n'), "{platform}");
+        assert_eq!(target.content.state(&text), Ok(State::SetUp), "{platform}");
+        assert_eq!(target.content.with(Some(&text)), Ok(text.clone()), "{platform}");
+        assert!(target.content.without(&text, None).unwrap().is_empty, "{platform}");
+    }
+}
+
+#[test]
+fn the_directories_of_an_agent_are_where_its_environment_says() {
+    let value = |text: &str| Some(OsString::from(text));
+    let moved = places(Environment {
+        claude_config_dir: value("/moved/claude"),
+        codex_home: value("/moved/codex"),
+        gemini_home: value("/moved"),
+        config_home: value("/moved"),
+        copilot_home: value("copilot"),
+        ..Environment::default()
+    });
+    let usual = places(Environment::default());
+    for (directory, expected, expected_moved) in [
+        (Places::claude as fn(&Places) -> PathBuf, "/home/ivy/.claude", "/moved/claude"),
+        (Places::claude_state, "/home/ivy/.claude.json", "/moved/claude/.claude.json"),
+        (Places::codex, "/home/ivy/.codex", "/moved/codex"),
+        (Places::gemini, "/home/ivy/.gemini", "/moved/.gemini"),
+        (Places::opencode, "/home/ivy/.config/opencode", "/moved/opencode"),
+        (Places::copilot, "/home/ivy/.copilot", "/work/copilot"),
+        (Places::cursor, "/home/ivy/.cursor", "/home/ivy/.cursor"),
+    ] {
+        assert_eq!(directory(&usual), PathBuf::from(expected));
+        assert_eq!(directory(&moved), PathBuf::from(expected_moved));
+    }
+}
+
+#[test]
+fn a_handler_in_a_group_of_others_is_brought_up_to_date_alone() {
+    let hooks = claude(Part::Hooks);
+    let before = r#"{
+  "hooks": {
+    "Stop": [
+      {
+        "hooks": [
+          { "type": "command", "command": "say done" }, // mine
+          { "type": "command", "command": "/opt/bin/blackboard hook claude" }
+        ]
+      }
+    ]
+  }
+}
+"#;
+    let after = hooks.with(Some(before)).unwrap();
+    assert!(after.contains("{ \"type\": \"command\", \"command\": \"say done\" }, // mine"), "{after}");
+    assert!(!after.contains("/opt/bin/blackboard"), "{after}");
+    assert_eq!(hooks.state(before), Ok(State::OutOfDate));
+    assert_eq!(hooks.state(&after), Ok(State::SetUp));
+    let without = hooks.without(&after, None).unwrap().text;
+    assert!(without.contains("say done") && !without.contains("blackboard"), "{without}");
+}
+
+#[test]
+fn what_an_older_version_hooked_and_what_is_there_twice_goes() {
+    let hooks = claude(Part::Hooks);
+    let before = r#"{ "hooks": {
+  "Notification": [{ "hooks": [{ "type": "command", "command": "blackboard hook claude" }] }, { "hooks": [] }],
+  "PreCompact": [{ "hooks": [{ "type": "command", "command": "blackboard hook claude" }] }],
+  "Stop": [
+    { "hooks": [{ "type": "command", "command": "blackboard", "args": ["hook", "claude"], "timeout": 5 }] },
+    { "hooks": [{ "type": "command", "command": "blackboard hook claude" }] }
+  ]
+} }"#;
+    let after = hooks.with(Some(before)).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&after).unwrap();
+    assert_eq!(value["hooks"]["Notification"].as_array().map(Vec::len), Some(1), "{after}");
+    assert_eq!(value["hooks"].get("PreCompact"), None, "{after}");
+    assert_eq!(value["hooks"]["Stop"].as_array().map(Vec::len), Some(1), "{after}");
+}
+
+#[test]
+fn what_is_empty_before_may_be_empty_again() {
+    let hooks = claude(Part::Hooks);
+    for (before, expected) in [
+        ("{\n  \"a\": 1\n}\n", "{\n  \"a\": 1\n}\n"),
+        ("{\n  \"hooks\": {}\n}\n", "{\n  \"hooks\": {}\n}\n"),
+        ("{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n", "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"),
+    ] {
+        let after = hooks.with(Some(before)).unwrap();
+        assert_eq!(hooks.without(&after, Some(before)).unwrap().text, expected);
+    }
+}
+
+#[test]
+fn a_server_of_ours_keeps_what_the_user_has_added_to_it() {
+    let server = claude(Part::Server);
+    let text = r#"{"mcpServers": {"blackboard": {"type": "stdio", "command": "blackboard", "args": ["mcp"], "env": {"A": "1"}}}}"#;
+    assert_eq!(server.with(Some(text)), Ok(text.to_owned()));
+    let text = "[mcp_servers.blackboard]\ncommand = \"/opt/blackboard\" # mine\nargs = [\"mcp\", \"--old\"]\nenabled = true\n\n[mcp_servers.blackboard.env]\nA = \"1\"\n\n[last]\n";
+    let expected = text.replace("\"/opt/blackboard\"", "\"blackboard\"").replace(", \"--old\"", "");
+    assert_eq!(Content::Toml.with(Some(text)), Ok(expected.clone()));
+    assert_eq!(Content::Toml.without(&expected, None).unwrap().text, "\n[last]\n");
+}
+
+#[test]
+fn what_is_not_as_expected_is_refused_and_not_guessed() {
+    let deep = format!("{{\"hooks\": {}{}}}", "[".repeat(1000), "]".repeat(1000));
+    for (part, text, reason) in [
+        (Part::Hooks, "[]", "the file is not an object"),
+        (Part::Hooks, r#"{"hooks": []}"#, "\"hooks\" is not an object"),
+        (Part::Hooks, r#"{"hooks": {"Stop": {}}}"#, "\"Stop\" is not a list"),
+        (Part::Hooks, r#"{"hooks": {}, "hooks": {}}"#, "\"hooks\" is in it more than once"),
+        (Part::Hooks, &deep, "it is nested too deeply"),
+        (Part::Server, r#"{"mcpServers": 1}"#, "\"mcpServers\" is not an object"),
+        (
+            Part::Server,
+            r#"{"mcpServers": {"blackboard": {"command": "chalk"}}}"#,
+            "\"mcpServers.blackboard\" is something else already",
+        ),
+    ] {
+        assert_eq!(claude(part).with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
+    }
+    for text in ["{", "{'a': 1}", "{a: 1}", "{\"a\": 1 \"b\": 2}", "{\"a\": 0x10}", "{} {}", "no"] {
+        let Err(Trouble(reason)) = claude(Part::Hooks).with(Some(text)) else { panic!("{text} is accepted") };
+        assert!(reason.starts_with("it is not valid JSON ("), "{text}: {reason}");
+    }
+    for (text, reason) in [
+        ("mcp_servers = 1\n", "\"mcp_servers\" is not a table"),
+        ("mcp_servers = { a = {} }\n", "\"mcp_servers\" is written in a way that nothing can be added to"),
+        (
+            "[mcp_servers.blackboard]\ncommand = \"chalk\"\n",
+            "\"mcp_servers.blackboard\" is something else already",
+        ),
+    ] {
+        assert_eq!(Content::Toml.with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn programs_of_others_are_not_ours() {
+    let hooks = claude(Part::Hooks);
+    for command in
+        ["blackboard-lint hook claude", "echo blackboard hook", "blackboard", "my/blackboarder hook x"]
+    {
+        let text = format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"command": "{command}"}}]}}]}}}}"#);
+        assert_eq!(hooks.without(&text, None), Ok(Without::nothing_of_ours(&text)), "{command}");
+    }
+}
+
+#[test]
+fn a_checkout_with_other_line_endings_is_set_up() {
+    for (platform, _, target) in targets().iter().filter(|(_, _, target)| target.part == Part::Skill) {
+        let text = target.content.alone().replace('\n', "\r\n");
+        assert_eq!(target.content.state(&text), Ok(State::SetUp), "{platform}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Our MCP server in a settings file of TOML: put in and taken out as text, so that everything else keeps its bytes.
+
+use std::ops::Range;
+
+use toml_edit::{Document, Item, TableLike};
+
+use super::content::{Trouble, Without};
+use super::json::runs_words;
+
+const TABLE: &str = "[mcp_servers.blackboard]";
+const COMMAND: &str = "\"blackboard\"";
+const ARGUMENTS: &str = "[\"mcp\"]";
+
+/// The text with our table in it; the same text if it is there already.
+pub fn with(text: Option<&str>) -> Result<String, Trouble> {
+    let text = text.unwrap_or_default();
+    let document = parse(text)?;
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let changed = match server(&document)? {
+        Some(server) if !is_ours(server) => {
+            return Err(Trouble::shape("\"mcp_servers.blackboard\" is something else already"));
+        }
+        Some(server) => updated(text, server),
+        None => {
+            let mut changed = text.to_owned();
+            if !text.is_empty() {
+                let end_of_line = if text.ends_with('\n') { "" } else { newline };
+                changed.push_str(end_of_line);
+                changed.push_str(newline);
+            }
+            for line in [TABLE, &format!("command = {COMMAND}"), &format!("args = {ARGUMENTS}")] {
+                changed.push_str(line);
+                changed.push_str(newline);
+            }
+            changed
+        }
+    };
+    // A table that is written in another way can't always be continued.
+    let is_there = parse(&changed).ok().and_then(|document| server(&document).ok()?.map(is_ours));
+    if is_there != Some(true) {
+        return Err(Trouble::shape("\"mcp_servers\" is written in a way that nothing can be added to"));
+    }
+    Ok(changed)
+}
+
+/// The text without our table.
+pub fn without(text: &str) -> Result<Without, Trouble> {
+    let document = parse(text)?;
+    let Some(server) = server(&document)?.filter(|server| is_ours(server)) else {
+        return Ok(Without::nothing_of_ours(text));
+    };
+    let by_hand = || Trouble::shape("our server is written in a way that only you can take out");
+    let Some(table) = server.as_table().filter(|table| !table.is_dotted()) else { return Err(by_hand()) };
+    let start = table.span().ok_or_else(by_hand)?.start;
+    let end = last_byte(server).unwrap_or(start);
+    let end = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
+    let mut before = &text[..start];
+    for blank in ["\n\n", "\r\n\r\n"] {
+        if before.ends_with(blank) {
+            before = &before[..before.len() - blank.len() / 2];
+        }
+    }
+    let changed = format!("{before}{}", &text[end..]);
+    let is_gone = parse(&changed).is_ok_and(|document| matches!(self::server(&document), Ok(None)));
+    if !is_gone {
+        return Err(by_hand());
+    }
+    let is_empty = changed.trim().is_empty();
+    Ok(Without { text: changed, is_empty })
+}
+
+fn parse(text: &str) -> Result<Document<&str>, Trouble> {
+    Document::parse(text).map_err(|error| Trouble::syntax("TOML", error.message()))
+}
+
+/// What `mcp_servers.blackboard` is.
+fn server<'a>(document: &'a Document<&str>) -> Result<Option<&'a Item>, Trouble> {
+    let Some(servers) = document.as_table().get("mcp_servers") else { return Ok(None) };
+    let servers = servers.as_table_like().ok_or_else(|| Trouble::shape("\"mcp_servers\" is not a table"))?;
+    Ok(servers.get("blackboard"))
+}
+
+fn is_ours(server: &Item) -> bool {
+    let Some(table) = server.as_table_like() else { return false };
+    let mut words: Vec<&str> = table.get("command").and_then(Item::as_str).into_iter().collect();
+    words.extend(arguments(table));
+    runs_words(&words, "mcp")
+}
+
+fn arguments(table: &dyn TableLike) -> Vec<&str> {
+    let list = table.get("args").and_then(Item::as_array);
+    list.map(|list| list.iter().filter_map(toml_edit::Value::as_str).collect()).unwrap_or_default()
+}
+
+/// Our table with the command that it has today; whatever else the user has put there stays.
+fn updated(text: &str, server: &Item) -> String {
+    let Some(table) = server.as_table_like() else { return text.to_owned() };
+    let mut edits: Vec<(Range<usize>, &str)> = Vec::new();
+    if table.get("command").and_then(Item::as_str) != Some("blackboard") {
+        edits.extend(table.get("command").and_then(Item::span).map(|span| (span, COMMAND)));
+    }
+    if arguments(table) != ["mcp"] {
+        edits.extend(table.get("args").and_then(Item::span).map(|span| (span, ARGUMENTS)));
+    }
+    edits.sort_by_key(|(span, _)| span.start);
+    let mut changed = text.to_owned();
+    for (span, value) in edits.into_iter().rev() {
+        changed.replace_range(span, value);
+    }
+    changed
+}
+
+/// Where the last value of a table ends, those of tables below it included.
+fn last_byte(item: &Item) -> Option<usize> {
+    let below = item.as_table_like().into_iter().flat_map(|table| table.iter().collect::<Vec<_>>());
+    let below = below.filter_map(|(_, item)| last_byte(item)).max();
+    item.span().map(|span| span.end).into_iter().chain(below).max()
+}

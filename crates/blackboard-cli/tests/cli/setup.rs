@@ -1,0 +1,176 @@
+mod remove;
+mod settings;
+mod status;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use blackboard::Code;
+use serde_json::Value;
+
+use crate::scratch::Scratch;
+use crate::shapes::is_object;
+use crate::transcript;
+
+/// Every platform.
+const PLATFORMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "copilot", "cursor"];
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("setup");
+}
+
+#[test]
+fn programs_get_what_happens_to_which_file_and_what_is_still_to_do() {
+    let scratch = Scratch::new();
+    let answer = scratch.json(["setup", "codex", "--yes"]);
+    is_object(&answer, &["written", "platforms"]);
+    assert_eq!(answer["written"], true);
+    let codex = &answer["platforms"][0];
+    assert_eq!((codex["platform"].as_str(), codex["scope"].as_str()), (Some("codex"), Some("user")));
+    let hooks = &codex["changes"][0];
+    assert_eq!(hooks["file"], scratch.path().join(".codex/hooks.json").to_str().unwrap());
+    assert_eq!((hooks["part"].as_str(), hooks["action"].as_str()), (Some("hooks"), Some("create")));
+    assert!(hooks["diff"].as_str().unwrap().contains("+            \"command\": \"blackboard hook codex\","));
+    assert!(codex["afterwards"][0].as_str().unwrap().contains("/hooks"), "{answer}");
+}
+
+#[test]
+fn a_dry_run_shows_everything_and_writes_nothing() {
+    for platform in PLATFORMS {
+        let scratch = Scratch::new();
+        let before = scratch.contents();
+        let answer = scratch.json(["setup", platform, "--dry-run"]);
+        assert_eq!(answer["written"], false);
+        let shown = scratch.run(["setup", platform, "--dry-run"]).success().stdout;
+        for change in changes(&answer) {
+            assert_eq!(change["action"], "create");
+            assert!(
+                shown.contains(&format!("\n+++ {}\n", change["file"].as_str().unwrap()))
+                    || shown.starts_with("---")
+            );
+        }
+        assert!(shown.ends_with("Nothing was written.\n"), "{shown}");
+        assert!(scratch.contents() == before, "{platform}: a dry run has written something");
+    }
+}
+
+#[test]
+fn nothing_is_written_without_being_asked() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    scratch.run(["setup", "claude", "--json"]).refused(Code::Usage);
+    let output = scratch.run(["setup", "claude"]);
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("hint: --yes writes it, --dry-run shows it"), "{output:?}");
+    assert!(scratch.contents() == before);
+}
+
+#[test]
+fn without_a_name_the_agents_that_are_found_are_set_up() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path().join(".gemini")).unwrap();
+    let programs = scratch.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    for (name, mode) in [("codex", 0o755), ("copilot", 0o644)] {
+        fs::write(programs.join(name), "").unwrap();
+        fs::set_permissions(programs.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for call in [&["setup", "--yes", "--json"][..], &["setup", "all", "--json"]] {
+        let mut command = scratch.command(call);
+        let output = command.env("PATH", &programs).stderr(Stdio::null()).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found: Vec<_> =
+            answer["platforms"].as_array().unwrap().iter().map(|one| &one["platform"]).collect();
+        assert_eq!(found, ["codex", "gemini"], "{answer}");
+    }
+    let nobody = Scratch::new();
+    let output = nobody.command(["setup", "--json"]).env("PATH", "/nowhere").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
+    let scratch = Scratch::new();
+    let inside = scratch.path().join("project/src");
+    fs::create_dir_all(&inside).unwrap();
+    fs::create_dir(scratch.path().join("project/.git")).unwrap();
+    fs::write(scratch.path().join("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let files = |scope: &str, platform: &str| -> Vec<String> {
+        let mut command = scratch.command(["setup", platform, "--dry-run", "--json", "--scope", scope]);
+        let output = command.current_dir(&inside).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let home = scratch.path().to_str().unwrap();
+        changes(&answer).map(|change| change["file"].as_str().unwrap().replace(home, "~")).collect()
+    };
+    assert_eq!(
+        files("project", "claude"),
+        [
+            "~/project/.claude/settings.json",
+            "~/project/.mcp.json",
+            "~/project/.claude/skills/blackboard/SKILL.md"
+        ]
+    );
+    assert_eq!(files("local", "claude"), ["~/project/.claude/settings.local.json", "~/.claude.json"]);
+    assert_eq!(
+        files("project", "copilot"),
+        [
+            "~/project/.github/hooks/blackboard.json",
+            "~/project/.github/mcp.json",
+            "~/project/.github/skills/blackboard/SKILL.md"
+        ]
+    );
+    scratch.run(["setup", "cursor", "--scope", "local", "--json"]).refused(Code::InvalidValue);
+    // The others have no such scope, so that all of them is Claude Code.
+    let all = scratch.json(["setup", "remove", "--dry-run", "--scope", "local"]);
+    assert_eq!(all["platforms"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn the_settings_of_an_agent_are_where_its_environment_says() {
+    let scratch = Scratch::new();
+    let moved = scratch.path().join("moved");
+    let mut command = scratch.command(["setup", "claude", "--yes"]);
+    assert!(command.env("CLAUDE_CONFIG_DIR", &moved).output().unwrap().status.success());
+    assert!(moved.join("settings.json").exists() && moved.join(".claude.json").exists());
+    assert!(!scratch.path().join(".claude").exists() && !scratch.path().join(".claude.json").exists());
+}
+
+#[test]
+fn a_file_that_will_hold_secrets_is_private_from_the_start() {
+    let scratch = Scratch::new();
+    scratch.json(["setup", "claude", "--yes"]);
+    let mode = fs::metadata(scratch.path().join(".claude.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_difference_does_not_show_the_credentials_around_it() {
+    let scratch = Scratch::new();
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let text = format!("{{\n  \"token\": \"{secret}\",\n  \"mcpServers\": {{}}\n}}\n");
+    fs::write(scratch.path().join(".claude.json"), &text).unwrap();
+    let output = scratch.run(["setup", "claude", "--dry-run"]).success();
+    assert!(output.stdout.contains("\n (not shown: this looks like a credential)\n"), "{output:?}");
+    assert!(!output.stdout.contains(&secret), "{output:?}");
+    scratch.run(["setup", "claude", "--yes"]).success();
+    assert!(fs::read_to_string(scratch.path().join(".claude.json")).unwrap().contains(&secret));
+}
+
+#[test]
+fn without_a_home_directory_there_are_no_settings() {
+    let scratch = Scratch::new();
+    for call in
+        [&["setup", "claude", "--json"][..], &["setup", "status", "--json"], &["setup", "remove", "--json"]]
+    {
+        let output = scratch.command(call).env_remove("HOME").output().unwrap();
+        crate::scratch::Output::of(output).refused(Code::InvalidValue);
+    }
+}
+
+/// What happens to each file.
+fn changes(answer: &Value) -> impl Iterator<Item = &Value> {
+    let platforms = answer["platforms"].as_array().unwrap().iter();
+    platforms.flat_map(|platform| platform["changes"].as_array().unwrap())
+}

@@ -1,0 +1,39 @@
+use std::fs;
+
+use crate::scratch::Scratch;
+use crate::shapes::{has_fields, is_list};
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("setup status");
+}
+
+#[test]
+fn programs_get_every_file_of_every_platform() {
+    let scratch = Scratch::new();
+    scratch.json(["setup", "gemini", "--yes"]);
+    let file = scratch.path().join(".gemini/settings.json");
+    let answer = scratch.json(["setup", "status"]);
+    is_list(&answer, &["platform", "title", "installed", "files"]);
+    assert_eq!(answer["count"], 6);
+    let gemini = answer["items"].as_array().unwrap().iter().find(|one| one["platform"] == "gemini").unwrap();
+    assert_eq!((gemini["installed"].as_bool(), gemini["title"].as_str()), (Some(true), Some("Gemini CLI")));
+    has_fields(&gemini["files"][0], &["scope", "part", "file", "state"]);
+    let state = || scratch.json(["setup", "status"])["items"][2]["files"][0].clone();
+    assert_eq!(state()["state"], "set_up");
+    let old = fs::read_to_string(&file).unwrap().replace("\"blackboard hook", "\"/old/blackboard hook");
+    fs::write(&file, old).unwrap();
+    assert_eq!(state()["state"], "out_of_date");
+    fs::write(&file, "{ broken").unwrap();
+    assert_eq!(state()["state"], "unknown");
+    assert!(state()["reason"].as_str().unwrap().contains("not valid JSON"), "{}", state());
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    scratch.run(["setup", "status"]).success();
+    assert!(scratch.contents() == before);
+}
