@@ -43,6 +43,14 @@ struct Opened {
     to_write: bool,
 }
 
+/// How a board is opened. Unlike the context it may go to another thread, which opens it when it is needed.
+#[derive(Clone)]
+pub struct Opener {
+    file: PathBuf,
+    options: SqliteOptions,
+    settings: Settings,
+}
+
 /// Where the board is, and what applies to it.
 pub struct Place {
     /// The database file.
@@ -218,16 +226,25 @@ impl Context {
         }
     }
 
+    /// How the board of this call is opened.
+    pub fn opener(&self) -> Result<Opener> {
+        let Place { file, config } = self.place()?;
+        Ok(Opener { file: file.clone(), options: options(config), settings: self.settings(config) })
+    }
+
+    /// What this process was started with.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     fn open(&self) -> Result<Board> {
         let place = self.place()?;
         let is_new = !place.file.exists();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
+        let board = self.opener()?.open()?;
         if is_new {
             // Whoever is in the wrong directory should see it now, not when nobody answers.
             self.note(&format!("created board {}", place.file.display()));
         }
-        let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
         self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
         Ok(board)
     }
@@ -243,13 +260,8 @@ impl Context {
     }
 
     fn open_existing(&self) -> Result<Board> {
-        let place = self.place()?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let board = match Sqlite::open_existing(&place.file, clock.clone(), &options(&place.config))? {
-            Some(store) => Board::on(Arc::new(store), clock),
-            None => Board::on(Arc::new(Memory::new(clock.clone())), clock),
-        };
-        let board = board.with_settings(self.settings(&place.config));
+        let opener = self.opener()?;
+        let board = opener.open_existing()?.unwrap_or_else(|| opener.empty());
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -327,6 +339,33 @@ impl Context {
         if !self.globals.json {
             say(Tone::Plain, "note:", note);
         }
+    }
+}
+
+impl Opener {
+    /// The board, which is created if it does not exist.
+    pub fn open(&self) -> Result<Board> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open(&self.file, clock.clone(), &self.options)?;
+        Ok(Board::on(Arc::new(store), clock).with_settings(self.settings.clone()))
+    }
+
+    /// The board, if it exists.
+    pub fn open_existing(&self) -> Result<Option<Board>> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open_existing(&self.file, clock.clone(), &self.options)?;
+        Ok(store.map(|store| Board::on(Arc::new(store), clock).with_settings(self.settings.clone())))
+    }
+
+    /// What a board shows that does not exist.
+    pub fn empty(&self) -> Board {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Board::on(Arc::new(Memory::new(clock.clone())), clock).with_settings(self.settings.clone())
+    }
+
+    /// What the board is set to.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 }
 

@@ -28,7 +28,19 @@ pub(crate) struct Environment {
     pub(crate) pid: Option<OsString>,
     /// What agents tell their children about themselves: `CLAUDE_PID`, `OPENCODE_PID`.
     pub(crate) agent_pids: Vec<OsString>,
+    /// `BLACKBOARD_AGENT_NAME`: what an agent is called that registers without a name.
+    pub(crate) agent_name: Option<OsString>,
+    /// The sessions that agents tell their children to be in, each with the name of the platform.
+    pub(crate) platform_sessions: Vec<(&'static str, OsString)>,
 }
+
+/// The variables in which platforms name their sessions.
+const PLATFORM_SESSIONS: [(&str, &str); 4] = [
+    ("claude", "CLAUDE_CODE_SESSION_ID"),
+    ("codex", "CODEX_SESSION_ID"),
+    ("codex", "CODEX_THREAD_ID"),
+    ("gemini", "GEMINI_SESSION_ID"),
+];
 
 impl Environment {
     /// What this process was started with.
@@ -49,6 +61,11 @@ impl Environment {
             scope: set("BLACKBOARD_SCOPE"),
             pid: set("BLACKBOARD_PID"),
             agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
+            agent_name: set("BLACKBOARD_AGENT_NAME"),
+            platform_sessions: PLATFORM_SESSIONS
+                .into_iter()
+                .filter_map(|(platform, name)| Some((platform, set(name)?)))
+                .collect(),
         }
     }
 }
@@ -73,6 +90,11 @@ mod tests {
                 scope: Some("BLACKBOARD_SCOPE".into()),
                 pid: Some("BLACKBOARD_PID".into()),
                 agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
+                agent_name: Some("BLACKBOARD_AGENT_NAME".into()),
+                platform_sessions: PLATFORM_SESSIONS
+                    .map(|(platform, name)| (platform, name.into()))
+                    .into_iter()
+                    .collect(),
             }
         );
     }

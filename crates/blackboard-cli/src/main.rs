@@ -24,6 +24,7 @@ mod envelope;
 mod environment;
 mod exit;
 mod location;
+mod mcp;
 mod outcome;
 mod output;
 mod tree;

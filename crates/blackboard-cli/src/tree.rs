@@ -62,6 +62,7 @@ Environment:
   BLACKBOARD_SCOPE               the scope of entries, where --scope does not say it [default: default]
   BLACKBOARD_HOME                where the board and the configuration of this user are [default: ~/.pai/blackboard]
   BLACKBOARD_PID                 the process behind a session that registers
+  BLACKBOARD_AGENT_NAME          what an agent is called that the MCP server registers
   BLACKBOARD_HEARTBEAT_INTERVAL  how many seconds apart an agent says that it is alive [default: 60]
   BLACKBOARD_STALE_THRESHOLD     how many seconds an agent may be silent before it counts as gone [default: 300]
   BLACKBOARD_PRUNE_AFTER         how many seconds heartbeats are kept [default: 604800]

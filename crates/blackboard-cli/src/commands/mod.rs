@@ -12,6 +12,7 @@ mod export;
 mod file;
 mod init;
 mod lock;
+mod mcp;
 mod observe;
 mod private;
 mod project;
@@ -61,6 +62,7 @@ pub const COMMANDS: &[Command] = &[
     command::<file::list::List>("file list", Group::Entries),
     command::<file::check::Check>("file check", Group::Entries),
     command::<init::Init>("init", Group::SetUp),
+    command::<mcp::Mcp>("mcp", Group::SetUp),
     command::<project::register::Register>("project register", Group::SetUp),
     command::<project::list::List>("project list", Group::SetUp),
     command::<project::status::Status>("project status", Group::SetUp),
