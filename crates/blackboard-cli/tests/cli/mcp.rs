@@ -1,6 +1,7 @@
 //! The MCP server, as a client sees it: raw JSON-RPC over the pipes of the real program.
 
 mod client;
+mod inspector;
 mod protocol;
 mod sessions;
 mod subscriptions;
