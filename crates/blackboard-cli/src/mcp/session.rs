@@ -92,6 +92,7 @@ impl Sessions {
         let ancestors = processes.ancestors();
         let client = match &environment.pid {
             Some(_) => context.agent_pid(None)?,
+            None if ancestors.is_empty() => parent(),
             None => find_client(&ancestors),
         };
         Ok(Sessions {
@@ -221,6 +222,14 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+/// The process that started this one, where the system shows nothing else.
+fn parent() -> Option<u32> {
+    #[cfg(unix)]
+    return Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
+    #[cfg(not(unix))]
+    return None;
 }
 
 /// The session, unless it has ended or is forgotten.

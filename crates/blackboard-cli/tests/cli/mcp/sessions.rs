@@ -71,7 +71,9 @@ fn a_session_that_somebody_else_registered_is_found_and_kept() {
     {
         let scratch = Scratch::new();
         let own = std::process::id().to_string();
-        let ivy = register(&scratch, hint, if variable.is_empty() { &own } else { "1" });
+        // No ancestor of the server, unlike whatever agent may run the tests.
+        let elsewhere = StandIn::new();
+        let ivy = register(&scratch, hint, &if variable.is_empty() { own } else { elsewhere.pid() });
         let mut command = scratch.command(["mcp"]);
         if !variable.is_empty() {
             command.env(variable, value);
@@ -89,7 +91,8 @@ fn a_session_that_somebody_else_registered_is_found_and_kept() {
 #[test]
 fn a_call_may_say_itself_whose_it_is() {
     let scratch = Scratch::new();
-    let sessions = ["codex:s1", "codex:t2"].map(|hint| register(&scratch, hint, "1"));
+    let elsewhere = StandIn::new();
+    let sessions = ["codex:s1", "codex:t2"].map(|hint| register(&scratch, hint, &elsewhere.pid()));
     let mut client = Client::new(&scratch);
     let metadata =
         [json!({"session_id": "s1", "thread_id": "t1"}), json!({"session_id": "s2", "thread_id": "t2"})];
