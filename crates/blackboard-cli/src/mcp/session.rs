@@ -234,11 +234,7 @@ fn parent() -> Option<u32> {
 
 /// The session, unless it has ended or is forgotten.
 fn usable(board: &Board, session: &str) -> Result<Option<Agent>> {
-    match board.agents().show(session) {
-        Ok(shown) => Ok(Some(shown.agent).filter(|agent| agent.status != AgentStatus::Completed)),
-        Err(error) if error.code() == Code::AgentNotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(board.agents().get(session)?.filter(|agent| agent.status != AgentStatus::Completed))
 }
 
 /// Brings a session back that was taken for dead, and refuses the call that found it so: whoever made it may count on what
