@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that has to hold before a change lands. CI calls nothing else.
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,7 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
     report.step("documentation", documentation)?;
     report.step("build", cargo(&["build", "--workspace", "--all-features"]))?;
     provide_strace(report)?;
+    provide_inspector(thorough, report);
     report.step("tests", cargo(&["test", "--workspace", "--all-features"]))?;
     dependencies(thorough, report)?;
     if !thorough {
@@ -58,6 +60,39 @@ fn provide_strace(report: &mut Report) -> Result {
     let mut install = Command::new("sh");
     install.args(["-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends strace"]);
     report.step("strace", install)
+}
+
+/// One test lets the MCP Inspector talk to the server. Without it that test says that it is skipped.
+fn provide_inspector(thorough: bool, report: &mut Report) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/inspector");
+    if directory.join("node_modules/@modelcontextprotocol/inspector/package.json").exists() {
+        return;
+    }
+    let Some(node) = node_version() else {
+        return report.skip("inspector", "node is not installed");
+    };
+    if !thorough {
+        return report.skip("inspector", "only in CI or with --all");
+    }
+    // The versions that judge schemas need a newer node than many have.
+    let version = if node >= (22, 19) { "2.12" } else { "0.15" };
+    let mut install = Command::new("npm");
+    install.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&directory);
+    install.arg(format!("@modelcontextprotocol/inspector@{version}"));
+    println!("the MCP Inspector is missing: installing it with npm");
+    let installed =
+        std::fs::create_dir_all(&directory).is_ok() && install.status().is_ok_and(|status| status.success());
+    if !installed {
+        report.skip("inspector", "npm could not install it");
+    }
+}
+
+/// The first numbers of node's version, as in `v22.23.3`.
+fn node_version() -> Option<(u32, u32)> {
+    let output = Command::new("node").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let mut numbers = text.trim().strip_prefix('v')?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 fn dependencies(thorough: bool, report: &mut Report) -> Result {

@@ -23,6 +23,7 @@ use crate::args::Globals;
 use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, Config};
 use crate::environment::Environment;
+use crate::identity;
 use crate::location::{self, Target};
 use crate::output::entry::counted_leases;
 use crate::output::{Screen, Tone, escape};
@@ -41,6 +42,14 @@ pub struct Context {
 struct Opened {
     board: Board,
     to_write: bool,
+}
+
+/// How a board is opened. Unlike the context it may go to another thread, which opens it when it is needed.
+#[derive(Clone)]
+pub struct Opener {
+    file: PathBuf,
+    options: SqliteOptions,
+    settings: Settings,
 }
 
 /// Where the board is, and what applies to it.
@@ -186,6 +195,16 @@ impl Context {
         &self.environment
     }
 
+    /// What a session is called here that was given no name.
+    pub fn own_name(&self) -> Result<Option<String>> {
+        Ok(identity::name(&self.environment, &self.place()?.config))
+    }
+
+    /// Where a session works that was started here.
+    pub fn own_project(&self, board: &Board) -> Result<Option<String>> {
+        identity::project(board, &self.request())
+    }
+
     /// What the search for the board goes by.
     pub fn request(&self) -> location::Request {
         location::Request {
@@ -223,16 +242,20 @@ impl Context {
         }
     }
 
+    /// How the board of this call is opened.
+    pub fn opener(&self) -> Result<Opener> {
+        let Place { file, config } = self.place()?;
+        Ok(Opener { file: file.clone(), options: options(config), settings: self.settings(config) })
+    }
+
     fn open(&self) -> Result<Board> {
         let place = self.place()?;
         let is_new = !place.file.exists();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Sqlite::open(&place.file, clock.clone(), &options(&place.config))?;
+        let board = self.opener()?.open()?;
         if is_new {
             // Whoever is in the wrong directory should see it now, not when nobody answers.
             self.note(&format!("created board {}", place.file.display()));
         }
-        let board = Board::on(Arc::new(store), clock).with_settings(self.settings(&place.config));
         self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
         Ok(board)
     }
@@ -248,13 +271,8 @@ impl Context {
     }
 
     fn open_existing(&self) -> Result<Board> {
-        let place = self.place()?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let board = match Sqlite::open_existing(&place.file, clock.clone(), &options(&place.config))? {
-            Some(store) => Board::on(Arc::new(store), clock),
-            None => Board::on(Arc::new(Memory::new(clock.clone())), clock),
-        };
-        let board = board.with_settings(self.settings(&place.config));
+        let opener = self.opener()?;
+        let board = opener.open_existing()?.unwrap_or_else(|| opener.empty());
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -349,6 +367,33 @@ impl Context {
         if !self.globals.json {
             say(Tone::Plain, "note:", note);
         }
+    }
+}
+
+impl Opener {
+    /// The board, which is created if it does not exist.
+    pub fn open(&self) -> Result<Board> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open(&self.file, clock.clone(), &self.options)?;
+        Ok(Board::on(Arc::new(store), clock).with_settings(self.settings.clone()))
+    }
+
+    /// The board, if it exists.
+    pub fn open_existing(&self) -> Result<Option<Board>> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open_existing(&self.file, clock.clone(), &self.options)?;
+        Ok(store.map(|store| Board::on(Arc::new(store), clock).with_settings(self.settings.clone())))
+    }
+
+    /// What a board shows that does not exist.
+    pub fn empty(&self) -> Board {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Board::on(Arc::new(Memory::new(clock.clone())), clock).with_settings(self.settings.clone())
+    }
+
+    /// What the board is set to.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Environment {
     pub(crate) session: Option<OsString>,
     /// `BLACKBOARD_SCOPE`: the scope of entries.
     pub(crate) scope: Option<OsString>,
-    /// `BLACKBOARD_AGENT_NAME`: what an agent calls itself that registers by its hooks.
+    /// `BLACKBOARD_AGENT_NAME`: what an agent is called that registers without a name.
     pub(crate) agent_name: Option<OsString>,
     /// `BLACKBOARD_HOOK_DEADLINE`: milliseconds.
     pub(crate) hook_deadline: Option<OsString>,
@@ -32,8 +32,6 @@ pub(crate) struct Environment {
     pub(crate) claude_env_file: Option<OsString>,
     /// `CLAUDE_PROJECT_DIR`: where the session was started.
     pub(crate) claude_project: Option<OsString>,
-    /// `CLAUDE_CODE_SESSION_ID`: the session that Claude Code runs a hook for.
-    pub(crate) claude_session: Option<OsString>,
     /// `COPILOT_CLI`: set by Copilot CLI for everything that it runs.
     pub(crate) copilot: Option<OsString>,
     /// `BLACKBOARD_PID`: the process behind a session that registers.
@@ -52,7 +50,17 @@ pub(crate) struct Environment {
     pub(crate) config_home: Option<OsString>,
     /// `COPILOT_HOME`: what replaces `~/.copilot`.
     pub(crate) copilot_home: Option<OsString>,
+    /// The sessions that agents tell their children to be in, each with the name of the platform.
+    pub(crate) platform_sessions: Vec<(&'static str, OsString)>,
 }
+
+/// The variables in which platforms name their sessions.
+const PLATFORM_SESSIONS: [(&str, &str); 4] = [
+    ("claude", "CLAUDE_CODE_SESSION_ID"),
+    ("codex", "CODEX_SESSION_ID"),
+    ("codex", "CODEX_THREAD_ID"),
+    ("gemini", "GEMINI_SESSION_ID"),
+];
 
 impl Environment {
     /// What this process was started with.
@@ -75,7 +83,6 @@ impl Environment {
             hook_deadline: set("BLACKBOARD_HOOK_DEADLINE"),
             claude_env_file: set("CLAUDE_ENV_FILE"),
             claude_project: set("CLAUDE_PROJECT_DIR"),
-            claude_session: set("CLAUDE_CODE_SESSION_ID"),
             copilot: set("COPILOT_CLI"),
             pid: set("BLACKBOARD_PID"),
             agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
@@ -85,6 +92,10 @@ impl Environment {
             gemini_home: set("GEMINI_CLI_HOME"),
             config_home: set("XDG_CONFIG_HOME"),
             copilot_home: set("COPILOT_HOME"),
+            platform_sessions: PLATFORM_SESSIONS
+                .into_iter()
+                .filter_map(|(platform, name)| Some((platform, set(name)?)))
+                .collect(),
         }
     }
 }
@@ -111,7 +122,6 @@ mod tests {
                 hook_deadline: Some("BLACKBOARD_HOOK_DEADLINE".into()),
                 claude_env_file: Some("CLAUDE_ENV_FILE".into()),
                 claude_project: Some("CLAUDE_PROJECT_DIR".into()),
-                claude_session: Some("CLAUDE_CODE_SESSION_ID".into()),
                 copilot: Some("COPILOT_CLI".into()),
                 pid: Some("BLACKBOARD_PID".into()),
                 agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
@@ -121,6 +131,10 @@ mod tests {
                 gemini_home: Some("GEMINI_CLI_HOME".into()),
                 config_home: Some("XDG_CONFIG_HOME".into()),
                 copilot_home: Some("COPILOT_HOME".into()),
+                platform_sessions: PLATFORM_SESSIONS
+                    .map(|(platform, name)| (platform, name.into()))
+                    .into_iter()
+                    .collect(),
             }
         );
     }

@@ -62,7 +62,7 @@ Environment:
   BLACKBOARD_SCOPE               the scope of entries, where --scope does not say it [default: default]
   BLACKBOARD_HOME                where the board and the configuration of this user are [default: ~/.pai/blackboard]
   BLACKBOARD_PID                 the process behind a session that registers
-  BLACKBOARD_AGENT_NAME          what an agent calls itself that registers by its hooks
+  BLACKBOARD_AGENT_NAME          what an agent calls itself that registers by its hooks or the MCP server
   BLACKBOARD_HOOK_DEADLINE       how many milliseconds a hook may take [default: 300]
   BLACKBOARD_HEARTBEAT_INTERVAL  how many seconds apart an agent says that it is alive [default: 60]
   BLACKBOARD_STALE_THRESHOLD     how many seconds an agent may be silent before it counts as gone [default: 300]

@@ -14,6 +14,7 @@ mod guard;
 mod hook;
 mod init;
 mod lock;
+mod mcp;
 mod observe;
 pub mod private;
 mod project;
@@ -69,6 +70,7 @@ pub const COMMANDS: &[Command] = &[
     command::<setup::Setup>("setup", Group::SetUp),
     command::<setup::status::Status>("setup status", Group::SetUp),
     command::<setup::remove::Remove>("setup remove", Group::SetUp),
+    command::<mcp::Mcp>("mcp", Group::SetUp),
     command::<project::register::Register>("project register", Group::SetUp),
     command::<project::list::List>("project list", Group::SetUp),
     command::<project::status::Status>("project status", Group::SetUp),

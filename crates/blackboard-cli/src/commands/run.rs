@@ -79,7 +79,10 @@ impl Run {
     fn register(&self, context: &Context, board: &Board) -> Result<String> {
         let request = Register {
             name: self.name.clone().or_else(|| Some(child::name_of(&self.command))),
-            project: self.project.clone(),
+            project: self
+                .project
+                .clone()
+                .map_or_else(|| context.own_project(board), |project| Ok(Some(project)))?,
             work: self.work.clone(),
             pid: Some(std::process::id()),
             ..Register::default()
@@ -93,7 +96,7 @@ impl Run {
                 registered => return Ok(registered?.agent.session_id),
             }
         }
-        let name = self.name.clone().or_else(|| context.place().ok()?.config.agent_name.clone());
+        let name = self.name.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
         let registered = board.agents().register(&Register { name: name.or(request.name), ..request })?;
         Ok(registered.agent.session_id)
     }

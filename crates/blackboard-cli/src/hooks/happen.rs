@@ -17,6 +17,7 @@ use super::place::{self, Place};
 use super::{Log, Platform, Reply, words};
 use crate::config::FileGuard;
 use crate::context::Context;
+use crate::identity;
 use crate::location;
 
 /// How long after a session was told everything it is not told again: one platform may call twice for one start.
@@ -112,11 +113,14 @@ impl Hook<'_> {
         let parent = parent.filter(|parent| self.board().agents().show(parent).is_ok());
         let name = match &parent {
             Some(_) => None,
-            None => Some(place::name(self.platform, &self.place.config, context.environment())),
+            None => {
+                let given = identity::name(context.environment(), &self.place.config);
+                Some(given.unwrap_or_else(|| self.platform.name.to_owned()))
+            }
         };
         let registered = self.board().agents().register(&Register {
             name,
-            project: place::project(self.board(), &request)?,
+            project: identity::project(self.board(), &request)?,
             session_hint: Some(hint(self.platform, &call.session, None)),
             pid: context.agent_pid(None)?,
             shares_process: self.platform.hosts_many,

@@ -143,7 +143,10 @@ pub fn run(platform: &str, context: &Context) -> Answer {
 /// Copilot CLI runs the hooks of Claude Code that it finds in a repository, too. A Claude Code that was started by a
 /// Copilot CLI inherits its environment, but knows its own session.
 fn who_really_calls<'p>(platform: &'p Platform, call: &Call, environment: &Environment) -> &'p Platform {
-    let own_session = environment.claude_session.as_ref().is_some_and(|session| *session == *call.session);
+    let own_session = environment
+        .platform_sessions
+        .iter()
+        .any(|(platform, session)| *platform == claude::CLAUDE.id && *session == *call.session);
     if platform.id == claude::CLAUDE.id && environment.copilot.is_some() && !own_session {
         return PLATFORMS.iter().find(|known| known.id == copilot::COPILOT.id).unwrap_or(platform);
     }

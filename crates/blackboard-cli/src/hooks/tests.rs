@@ -211,7 +211,7 @@ fn a_copilot_that_runs_the_hooks_of_claude_is_recognised() {
     ] {
         let environment = Environment {
             copilot: copilot.map(Into::into),
-            claude_session: session.map(Into::into),
+            platform_sessions: session.map(|session| ("claude", session.into())).into_iter().collect(),
             ..Environment::default()
         };
         assert_eq!(who_really_calls(platform("claude"), &call, &environment).id, expected);

@@ -19,6 +19,7 @@ mod increment;
 mod init;
 mod list;
 mod lock;
+mod mcp;
 mod observe;
 mod project;
 mod query;

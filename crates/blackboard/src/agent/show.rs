@@ -93,6 +93,21 @@ impl Agents<'_> {
         })
     }
 
+    /// The session with this id alone, if there is one. However much it holds, this costs the same.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent;
+    /// assert_eq!(board.agents().get(&ivy.session_id)?, Some(ivy));
+    /// assert_eq!(board.agents().get("nobody")?, None);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn get(&self, session: &str) -> Result<Option<Agent>> {
+        let key = Key::Agent(session.to_owned());
+        self.board.read(&[Wanted::Row(key.clone())], |tx| tx.row::<Agent>(&key))
+    }
+
     /// The id of the session that `text` names: its id, a prefix of at least six characters that fits one session
     /// only, or the hint that it registered with.
     pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {

@@ -108,6 +108,24 @@ pub fn find_agent(chain: &[ProcessInfo], hints: &[u32]) -> Found {
     }
 }
 
+/// Finds the process that started this one in order to talk to it, among its ancestors, nearest first: the first that is
+/// neither a shell nor a wrapper, whatever it is called. It is nobody if that is the first process of all, which adopts
+/// orphans.
+///
+/// ```
+/// use blackboard::process::{ProcessInfo, find_client};
+///
+/// let process = |pid, name: &str| ProcessInfo { pid, name: name.to_owned(), ..ProcessInfo::default() };
+/// let chain = [process(40, "sh"), process(30, "npx"), process(20, "editor"), process(10, "claude")];
+/// assert_eq!(find_client(&chain), Some(20));
+/// ```
+pub fn find_client(chain: &[ProcessInfo]) -> Option<u32> {
+    let passes_on = |process: &&ProcessInfo| {
+        is_passed_over(&process.name) || is_passed_over(file_name(&process.executable))
+    };
+    chain.iter().find(|process| !passes_on(process)).map(|process| process.pid).filter(|pid| *pid != 1)
+}
+
 /// Whether a process of this name is a shell or a wrapper, so that nothing else of it matters.
 pub(super) fn is_passed_over(name: &str) -> bool {
     // `npm exec …` sets its title.

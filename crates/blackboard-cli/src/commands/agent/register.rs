@@ -80,7 +80,7 @@ impl Register {
         let parent = self.parent.as_deref().map(|parent| board.agents().resolve(parent)).transpose()?;
         let name = match &parent {
             Some(_) => self.name,
-            None => self.name.or(context.place()?.config.agent_name.clone()),
+            None => self.name.map_or_else(|| context.own_name(), |name| Ok(Some(name)))?,
         };
         let registered = board.agents().register(&Registration {
             name,

@@ -65,10 +65,8 @@ impl RunCommand for Run {
 impl Run {
     /// Registers a session of this process alone.
     fn register(&self, context: &Context, board: &Board) -> Result<String> {
-        let name = match (&self.agent, &context.place()?.config.agent_name) {
-            (Some(name), _) | (None, Some(name)) => name.clone(),
-            (None, None) => child::name_of(&self.command),
-        };
+        let given = self.agent.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
+        let name = given.unwrap_or_else(|| child::name_of(&self.command));
         let registered = board.agents().register(&Register {
             work: Some(format!("Holding lock {}", self.wish.name)),
             pid: Some(std::process::id()),

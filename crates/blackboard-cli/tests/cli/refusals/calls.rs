@@ -138,7 +138,7 @@ fn own_codes(command: &str) -> &'static [Code] {
 }
 
 /// Commands that open no board.
-const BOARDLESS: &[&str] = &["completions", "version", "setup", "setup status", "setup remove"];
+const BOARDLESS: &[&str] = &["completions", "mcp", "version", "setup", "setup status", "setup remove"];
 
 /// Commands that never wait for the lock.
 pub const READING: &[&str] = &[

@@ -1,0 +1,107 @@
+//! As whom a session registers that nobody told: what it is called, and where it works.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use blackboard::{Board, Result};
+
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::location::{self, Request};
+
+/// Git's configuration is short; anything longer is not read to its end.
+const LONGEST_CONFIGURATION: u64 = 64 * 1024;
+
+/// What a session is called here, by the environment or the configuration.
+pub fn name(environment: &Environment, config: &Config) -> Option<String> {
+    let given = environment.agent_name.as_deref().and_then(OsStr::to_str).map(str::trim);
+    let given = given.filter(|name| !name.is_empty()).map(str::to_owned);
+    given.or_else(|| config.agent_name.clone())
+}
+
+/// Where a session works: the registered project whose path holds the directory, else the name of the git remote, else
+/// that of the directory.
+pub fn project(board: &Board, request: &Request) -> Result<Option<String>> {
+    let here = &request.current_dir;
+    let main = location::main_worktree(request);
+    let holds = |path: &str| {
+        let path = Path::new(path);
+        here.starts_with(path) || main.as_ref().is_some_and(|(_, same)| same.starts_with(path))
+    };
+    let registered = board.projects().list()?.into_iter().map(|listed| listed.project);
+    let nearest = registered
+        .filter(|project| project.local_path.as_deref().is_some_and(holds))
+        .max_by_key(|project| project.local_path.as_ref().map_or(0, String::len));
+    if let Some(project) = nearest {
+        return Ok(Some(project.project_id));
+    }
+    let root = main.map(|(root, _)| root);
+    let remote = root.as_deref().and_then(remote_name);
+    let directory = root.as_deref().unwrap_or(here);
+    Ok(remote.or_else(|| directory.file_name().and_then(OsStr::to_str).map(str::to_owned)))
+}
+
+/// What the remote of a repository is called: `repo` for `git@host:owner/repo.git`.
+fn remote_name(root: &Path) -> Option<String> {
+    let ordinary = root.join(".git/config");
+    let file = if ordinary.is_file() { ordinary } else { root.join("config") };
+    if !fs::metadata(&file).ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    fs::File::open(file).ok()?.take(LONGEST_CONFIGURATION).read_to_string(&mut text).ok()?;
+    name_in_configuration(&text)
+}
+
+/// The name in the address of `origin`, or of the first remote if there is none.
+fn name_in_configuration(text: &str) -> Option<String> {
+    let mut section = "";
+    let mut first = None;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        } else if let Some(("url", address)) =
+            line.split_once('=').map(|(key, value)| (key.trim(), value.trim()))
+            && section.starts_with("[remote ")
+        {
+            let name = address.trim_end_matches('/').rsplit(['/', ':', '\\']).next().unwrap_or_default();
+            let name = name.strip_suffix(".git").unwrap_or(name).trim_matches('"');
+            if name.is_empty() {
+                continue;
+            }
+            if section == "[remote \"origin\"]" {
+                return Some(name.to_owned());
+            }
+            first.get_or_insert_with(|| name.to_owned());
+        }
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_called_as_its_origin_is() {
+        for (address, expected) in [
+            ("git@github.com:owner/repo.git", Some("repo")),
+            ("https://github.com/owner/repo", Some("repo")),
+            ("https://github.com/owner/repo.git/", Some("repo")),
+            ("/srv/git/repo.git", Some("repo")),
+            ("host:repo", Some("repo")),
+            ("", None),
+        ] {
+            let text = format!("[core]\n\turl = no\n[remote \"origin\"]\n\turl = {address}\n\tfetch = x\n");
+            assert_eq!(name_in_configuration(&text).as_deref(), expected, "{address}");
+        }
+        let two =
+            "[remote \"up\"]\nurl=a/first\n[remote \"origin\"]\nurl = a/own.git\n[branch \"x\"]\nurl = no";
+        assert_eq!(name_in_configuration(two).as_deref(), Some("own"));
+        let other = "[remote \"up\"]\n  url = a/first\n";
+        assert_eq!(name_in_configuration(other).as_deref(), Some("first"));
+        assert_eq!(name_in_configuration("nonsense"), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! Who is here.
+
+use blackboard::Result;
+use blackboard::agent::{AgentFilter, AgentStatus};
+use blackboard::file::FileFilter;
+use blackboard::status::WorkCounts;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reply::{Listed, Reply};
+use super::tools::{Arguments, Call, Tool};
+
+/// How many of each kind are shown.
+const LIMIT: usize = 40;
+
+/// See who is at work: live agents with what they do, held locks and reserved files, counts of work items. `you` is your
+/// own session.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Who {
+    /// Only agents of this project
+    project: Option<String>,
+    /// Also agents that ended or died
+    #[serde(default)]
+    all: bool,
+}
+
+impl Arguments for Who {
+    const NAME: &'static str = "who";
+    const READS: bool = true;
+}
+
+#[derive(Serialize)]
+struct Present {
+    you: Option<String>,
+    agents: Listed,
+    locks: Listed,
+    files: Listed,
+    work_items: WorkCounts,
+}
+
+impl Tool for Who {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let (board, you) = call.desk.reading(&call.caller)?;
+        let statuses = if self.all { AgentStatus::ALL.to_vec() } else { AgentFilter::default().statuses };
+        let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
+        Reply::new(&Present {
+            you,
+            agents: Listed::of(agents, LIMIT)?,
+            locks: Listed::of(board.locks().list()?, LIMIT)?,
+            files: Listed::of(board.files().list(&FileFilter::default())?, LIMIT)?,
+            work_items: board.status()?.work_items,
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Entries: what agents share.
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::duration::{parse, parse_since};
+use blackboard::entry::{By, Query as Asked, Value, Write as Writing};
+use blackboard::{Result, Revision};
+use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::reply::{Listed, Reply, ShownEntry};
+use super::tools::{Arguments, Call, Tool, wrong};
+
+/// How many entries are listed if it is not said, and at most.
+const LIMIT: usize = 20;
+const MOST: usize = 100;
+
+/// Read one shared entry. `found` says whether it is there.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    key: String,
+    scope: Option<String>,
+}
+
+impl Arguments for Read {
+    const NAME: &'static str = "entry_read";
+    const READS: bool = true;
+}
+
+#[derive(Serialize)]
+struct Found {
+    found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<ShownEntry>,
+}
+
+impl Tool for Read {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let (board, _) = call.desk.reading(&call.caller)?;
+        let entry = board.scope(&call.desk.scope(self.scope)).entry(&self.key)?;
+        Reply::new(&Found { found: entry.is_some(), entry: entry.map(ShownEntry::alone) })
+    }
+}
+
+/// Write a shared entry that all agents can read, or delete it. Without a condition a repeated write counts twice unless it
+/// has the same `op`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an argument of its own")]
+pub struct Write {
+    key: String,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(schema_with = "any_json")]
+    value: Option<serde_json::Value>,
+    /// Instead of writing
+    #[serde(default)]
+    delete: bool,
+    scope: Option<String>,
+    /// Only if there is none
+    #[serde(default)]
+    if_absent: bool,
+    /// Only if it still has this revision
+    if_revision: Option<i64>,
+    /// Merge objects instead of replacing
+    #[serde(default)]
+    merge: bool,
+    /// Lifetime, as 90s, 15m, 2h, 7d
+    ttl: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Goes when your session ends
+    #[serde(default)]
+    lease: bool,
+    /// Only while you hold these: lock:NAME=N or work:ID=N
+    #[serde(default)]
+    fences: Vec<String>,
+    /// Your name for this write; the same again changes nothing
+    op: Option<String>,
+}
+
+/// A `null` is a value too.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
+    serde_json::Value::deserialize(deserializer).map(Some)
+}
+
+fn any_json(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"description": "Any JSON"})
+}
+
+impl Arguments for Write {
+    const NAME: &'static str = "entry_write";
+    const READS: bool = false;
+}
+
+impl Tool for Write {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let fences = self.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
+        let if_revision = self.if_revision.map(Revision::new);
+        let scope_name = call.desk.scope(self.scope);
+        let is_bare =
+            !self.if_absent && !self.merge && !self.lease && self.ttl.is_none() && self.tags.is_empty();
+        let write = match (self.value, self.delete) {
+            (None, true) if is_bare => None,
+            (None, true) => {
+                return Err(wrong(
+                    "these arguments mean nothing for a deletion",
+                    "give key, if_revision, fences, op alone",
+                ));
+            }
+            (Some(value), false) => Some(Writing {
+                tags: self.tags,
+                ttl: self.ttl.as_deref().map(parse).transpose()?,
+                merge: self.merge,
+                if_absent: self.if_absent,
+                if_revision,
+                lease: self.lease,
+                ..Writing::new(&self.key, Value::of(&value)?)
+            }),
+            _ => {
+                return Err(wrong(
+                    "say what to write, or that it is to be deleted",
+                    "give value, or delete: true",
+                ));
+            }
+        };
+        let (board, session) = call.desk.acting(&call.caller)?;
+        let by = By { author: None, session: Some(session), fences, operation: self.op };
+        let scope = board.scope(&scope_name).by(by);
+        match (write, if_revision) {
+            (Some(write), _) => Reply::new(&scope.write(&write)?),
+            (None, Some(revision)) => Reply::new(&scope.delete_if_revision(&self.key, revision)?),
+            (None, None) => Reply::new(&scope.delete(&self.key)?),
+        }
+    }
+}
+
+/// Find shared entries, newest first.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    /// Keys, with * and ?
+    pattern: Option<String>,
+    prefix: Option<String>,
+    /// All of them
+    #[serde(default)]
+    tags: Vec<String>,
+    author: Option<String>,
+    /// As 15m or 2h ago, or ISO 8601
+    since: Option<String>,
+    scope: Option<String>,
+    /// At most 100; default 20
+    limit: Option<usize>,
+    /// `next` of the page before
+    after: Option<String>,
+}
+
+impl Arguments for Query {
+    const NAME: &'static str = "entry_query";
+    const READS: bool = true;
+}
+
+#[derive(Serialize)]
+struct Page {
+    #[serde(flatten)]
+    entries: Listed,
+    next: Option<String>,
+}
+
+impl Tool for Query {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let limit = self.limit.unwrap_or(LIMIT).clamp(1, MOST);
+        let updated_since = self.since.map(|since| parse_since(&since, SystemClock.now())).transpose()?;
+        let mut query = Asked {
+            pattern: self.pattern,
+            prefix: self.prefix,
+            tags: self.tags,
+            author: self.author,
+            updated_since,
+            limit: Some(limit),
+            after: self.after,
+            ..Asked::default()
+        };
+        let (board, _) = call.desk.reading(&call.caller)?;
+        let name = call.desk.scope(self.scope);
+        let scope = board.scope(&name);
+        // A page that is too long is asked for again, shorter, so that the next one starts right behind it.
+        loop {
+            let page = scope.query(&query)?;
+            let mut entries = Listed::of(page.entries.into_iter().map(ShownEntry::among_others), limit)?;
+            if !entries.more {
+                entries.more = page.next.is_some();
+                return Reply::new(&Page { entries, next: page.next });
+            }
+            query.limit = Some(entries.count);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What happened.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::duration::parse_since;
+use blackboard::event::{Filter, Since};
+use blackboard::{Board, Result, Revision};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reply::{Reply, ShownEvent, is_long};
+use super::tools::{Arguments, Call, Tool};
+
+/// The name of the cursor: other readers of the same session have theirs.
+const READER: &str = "mcp";
+
+/// How many events are shown if it is not said, and at most.
+const LIMIT: usize = 50;
+const MOST: usize = 200;
+
+/// How far sessions have read, as long as that is not stored: a place is stored when its session asks for more, which it
+/// does once it got the answer before. Whoever is killed in between reads its last events again.
+#[derive(Default)]
+pub struct Places(Mutex<HashMap<String, Revision>>);
+
+impl Places {
+    /// Stores how far everybody has read.
+    pub fn store(&self, board: &Board) {
+        let places = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (session, revision) in places {
+            // Whoever can't store its place sees its last events again, which is better than not ending.
+            let _ = board.events().advance(&session, READER, revision);
+        }
+    }
+
+    fn of(&self, session: &str) -> Option<Revision> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied()
+    }
+
+    fn move_to(&self, session: String, revision: Revision) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(session, revision);
+    }
+}
+
+/// What other agents did since your last call of this. With `since` or `types` it looks without moving on.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Observe {
+    /// As 15m or 2h ago, or ISO 8601
+    since: Option<String>,
+    /// As work_claimed, agent_stale, entry_written
+    #[serde(default)]
+    types: Vec<String>,
+    /// At most 200; default 50
+    limit: Option<usize>,
+}
+
+impl Arguments for Observe {
+    const NAME: &'static str = "observe";
+    const READS: bool = true;
+}
+
+#[derive(Serialize)]
+struct Observed {
+    count: usize,
+    items: Vec<ShownEvent>,
+    /// Whether there is more to read by the same call.
+    more: bool,
+    revision: Revision,
+    /// Whether something was removed that nobody read.
+    compacted: bool,
+}
+
+impl Tool for Observe {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let limit = self.limit.unwrap_or(LIMIT).clamp(1, MOST);
+        let moves = self.since.is_none() && self.types.is_empty();
+        let filters = match &self.types[..] {
+            [] => Vec::new(),
+            names => {
+                let types = names.iter().map(|name| name.parse()).collect::<Result<_>>()?;
+                vec![Filter { types, ..Filter::default() }]
+            }
+        };
+        let now = SystemClock.now();
+        // A session of its own is what a place in the log belongs to.
+        let (board, session) = if moves {
+            let (board, session) = call.desk.acting(&call.caller)?;
+            (board, Some(session))
+        } else {
+            call.desk.reading(&call.caller)?
+        };
+        let since = match (&self.since, &session) {
+            (Some(since), _) => Since::Moment(parse_since(since, now)?),
+            (None, Some(session)) => {
+                if let Some(revision) = call.desk.places.of(session) {
+                    let _ = board.events().advance(session, READER, revision);
+                }
+                Since::Cursor { session: session.clone(), reader: READER.to_owned() }
+            }
+            (None, None) => Since::Moment(parse_since("24h", now)?),
+        };
+        let read_before =
+            session.as_deref().filter(|_| moves).and_then(|session| call.desk.places.of(session));
+        let observed = read(&board, &since, &filters, read_before, session.as_deref(), limit)?;
+        if let Some(session) = session.filter(|_| moves && !call.is_cancelled()) {
+            call.desk.places.move_to(session, observed.revision);
+        }
+        Reply::new(&observed)
+    }
+}
+
+/// Reads whole commits until there are enough events of others.
+fn read(
+    board: &Board,
+    since: &Since,
+    filters: &[Filter],
+    read_before: Option<Revision>,
+    own: Option<&str>,
+    limit: usize,
+) -> Result<Observed> {
+    let events = board.events();
+    let observation = events.observe_filtered(since, filters)?;
+    let mut observed = Observed {
+        count: 0,
+        items: Vec::new(),
+        more: false,
+        revision: observation.after.max(read_before.unwrap_or(Revision::ZERO)),
+        compacted: observation.compacted,
+    };
+    let mut size = 0;
+    loop {
+        // One commit after the other, so that the answer can end behind any of them.
+        let Some(batch) = events.next(&observation, observed.revision, 1)? else {
+            observed.revision = observation.until;
+            break;
+        };
+        let wanted = batch
+            .events
+            .into_iter()
+            .filter(|event| own.is_none_or(|own| event.actor_id.as_deref() != Some(own)));
+        let shown: Vec<_> = wanted.map(ShownEvent::of).collect();
+        size += shown.iter().map(ShownEvent::size).sum::<usize>();
+        if !observed.items.is_empty() && (observed.items.len() + shown.len() > limit || is_long(size)) {
+            observed.more = true;
+            break;
+        }
+        observed.compacted |= batch.compacted;
+        observed.items.extend(shown);
+        observed.revision = batch.last;
+    }
+    observed.count = observed.items.len();
+    Ok(observed)
+}

@@ -1,0 +1,122 @@
+//! Holding something: locks, and files that one works on.
+
+use blackboard::duration::parse;
+use blackboard::file::{Check, Release as ReleaseFiles, Reserve, Which};
+use blackboard::lock::{Acquire, Release};
+use blackboard::{Result, Revision};
+use rmcp::schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::reply::Reply;
+use super::tools::{Arguments, Call, Tool, wrong};
+
+/// Hold a lock by `name`, or reserve the files that you are going to edit by `paths`, so that others keep off. `check` says
+/// who holds them. All is freed when your session ends.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Hold {
+    action: Action,
+    /// lock, unlock
+    name: Option<String>,
+    /// reserve, release, check: files, directories, patterns as src/**/*.rs
+    #[serde(default)]
+    paths: Vec<String>,
+    /// reserve: others may share it too
+    #[serde(default)]
+    shared: bool,
+    /// Frees itself after 90s, 15m, 2h
+    ttl: Option<String>,
+    /// What for
+    note: Option<String>,
+    /// unlock
+    fence: Option<i64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Lock,
+    Unlock,
+    Reserve,
+    Release,
+    Check,
+}
+
+impl Arguments for Hold {
+    const NAME: &'static str = "hold";
+    const READS: bool = false;
+}
+
+impl Hold {
+    /// Refuses arguments that would be passed over in silence, and missing ones.
+    fn check(&self) -> Result<()> {
+        use Action::{Check, Lock, Release, Reserve, Unlock};
+        let given: [(&str, bool, &[Action], &[Action]); 6] = [
+            ("name", self.name.is_some(), &[Lock, Unlock], &[Lock, Unlock]),
+            ("paths", !self.paths.is_empty(), &[Reserve, Release, Check], &[Reserve, Release, Check]),
+            ("shared", self.shared, &[Reserve], &[]),
+            ("ttl", self.ttl.is_some(), &[Lock, Reserve], &[]),
+            ("note", self.note.is_some(), &[Lock, Reserve], &[]),
+            ("fence", self.fence.is_some(), &[Unlock], &[]),
+        ];
+        for (name, given, allowed, needed) in given {
+            if given && !allowed.contains(&self.action) {
+                return Err(wrong(&format!("{name} means nothing for this action"), "leave it out"));
+            }
+            if !given && needed.contains(&self.action) {
+                return Err(wrong(&format!("{name} is missing"), "this action needs it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tool for Hold {
+    fn call(self, call: &Call) -> Result<Reply> {
+        self.check()?;
+        let ttl = self.ttl.as_deref().map(parse).transpose()?;
+        let name = self.name.unwrap_or_default();
+        match self.action {
+            Action::Lock => {
+                let (board, session) = call.desk.acting(&call.caller)?;
+                let acquire = Acquire { name, session, ttl, note: self.note, anew: false };
+                Reply::new(&board.locks().acquire(&acquire)?)
+            }
+            Action::Unlock => {
+                let (board, session) = call.desk.acting(&call.caller)?;
+                let fence = self.fence.map(Revision::new);
+                Reply::new(&board.locks().release(&Release { name, session, fence })?)
+            }
+            Action::Reserve => {
+                let tree = call.desk.tree()?;
+                let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
+                let (board, session) = call.desk.acting(&call.caller)?;
+                Reply::new(&board.files().reserve(&Reserve {
+                    session,
+                    repository: tree.repository,
+                    worktree: tree.worktree,
+                    patterns,
+                    shared: self.shared,
+                    note: self.note,
+                    ttl,
+                })?)
+            }
+            Action::Release => {
+                let tree = call.desk.tree()?;
+                let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
+                let (board, session) = call.desk.acting(&call.caller)?;
+                let which = Which::Patterns { worktree: tree.worktree, patterns };
+                Reply::new(&board.files().release(&ReleaseFiles { session, which })?)
+            }
+            Action::Check => {
+                let tree = call.desk.tree()?;
+                let paths = self.paths.iter().map(|path| tree.path(path)).collect::<Result<_>>()?;
+                let (board, session) = call.desk.reading(&call.caller)?;
+                let check = Check { session, repository: tree.repository, worktree: tree.worktree, paths };
+                Reply::new(&board.files().check(&check)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What happens without a call: the client's heartbeats, for as long as it lives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::desk::{Desk, blocking};
+
+/// The longest time after which a client is missed that ended without closing its end of the pipe.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// Sends heartbeats until the client is gone. Whatever keeps one from being sent is said by the calls that meet it too.
+pub async fn until_client_is_gone(desk: &Arc<Desk>) {
+    let interval = desk.settings().heartbeat_interval.min(LOOK).max(Duration::from_secs(1));
+    loop {
+        sleep(interval).await;
+        let sessions = Arc::clone(desk);
+        let lives = blocking(move || {
+            if !sessions.sessions.client_lives() {
+                return Ok(false);
+            }
+            if let Some(board) = sessions.existing()? {
+                sessions.sessions.beat(&board)?;
+                board.prune_in_passing();
+                board.settle();
+            }
+            Ok(true)
+        });
+        if matches!(lives.await, Ok(false)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The one thread that follows the log, for everybody who waits.
+//!
+//! It runs while somebody waits, and says how far the log is and where each kind of thing changed last. Those who wait
+//! compare that with what they have seen, so that none of them misses a change, and one that is slow hears of many at once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use blackboard::event::{Since, TargetType};
+use blackboard::{Board, Result, Revision};
+use tokio::sync::watch;
+
+/// How long one sleep is: the thread ends within this time when nobody waits any more.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// How many events are read at once.
+const BATCH: usize = 500;
+
+/// How far the log is, and where things changed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The last event of all.
+    pub board: Revision,
+    /// The last event about an agent.
+    pub agents: Revision,
+    /// The last event about a work item.
+    pub work: Revision,
+}
+
+/// The log, as those see it who wait for a change.
+#[derive(Default)]
+pub struct Log {
+    following: Arc<Mutex<Option<watch::Sender<Seen>>>>,
+}
+
+impl Log {
+    /// Whoever receives from this hears of everything that happens on the board from now on.
+    pub fn follow(&self, board: &Board) -> Result<watch::Receiver<Seen>> {
+        let mut following = lock(&self.following);
+        if let Some(sender) = &*following {
+            return Ok(sender.subscribe());
+        }
+        let revision = board.wait(Revision::ZERO, Duration::ZERO)?;
+        let (sender, receiver) = watch::channel(Seen { board: revision, agents: revision, work: revision });
+        *following = Some(sender);
+        let (board, shared) = (board.clone(), Arc::clone(&self.following));
+        std::thread::spawn(move || run(&board, &shared));
+        Ok(receiver)
+    }
+}
+
+/// Follows the log until nobody waits.
+fn run(board: &Board, following: &Mutex<Option<watch::Sender<Seen>>>) {
+    loop {
+        let seen = {
+            let mut following = lock(following);
+            // Nobody can begin to wait meanwhile: that takes the same lock.
+            match &*following {
+                Some(sender) if sender.receiver_count() > 0 => *sender.borrow(),
+                _ => {
+                    *following = None;
+                    return;
+                }
+            }
+        };
+        match board.wait(seen.board, SLICE).and_then(|_| read_on(board, seen)) {
+            Ok(now) if now != seen => {
+                if let Some(sender) = &*lock(following) {
+                    sender.send_replace(now);
+                }
+            }
+            Ok(_) => {}
+            // The board may come back; until then nothing happens on it.
+            Err(_) => std::thread::sleep(SLICE),
+        }
+    }
+}
+
+/// Reads what came after `seen`.
+fn read_on(board: &Board, mut seen: Seen) -> Result<Seen> {
+    let observation = board.events().observe(&Since::Revision(seen.board), &[])?;
+    if observation.compacted {
+        // Nobody knows any more what that was: it may have been anything.
+        (seen.agents, seen.work) = (observation.after, observation.after);
+    }
+    seen.board = observation.after;
+    while let Some(batch) = board.events().next(&observation, seen.board, BATCH)? {
+        for event in batch.events {
+            match event.target_type {
+                Some(TargetType::Agent) => seen.agents = event.id,
+                Some(TargetType::WorkItem) => seen.work = event.id,
+                _ => {}
+            }
+        }
+        seen.board = batch.last;
+    }
+    Ok(seen)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use blackboard::agent::Register;
+    use blackboard::work::Create;
+
+    use super::*;
+
+    fn next(receiver: &mut watch::Receiver<Seen>) -> Seen {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            tokio::time::timeout(Duration::from_mins(1), receiver.changed()).await.unwrap().unwrap();
+        });
+        *receiver.borrow_and_update()
+    }
+
+    #[test]
+    fn whoever_follows_hears_what_kind_of_thing_changed() {
+        let (board, log) = (Board::memory(), Log::default());
+        board.agents().register(&Register::named("Ivy")).unwrap();
+        let mut receiver = log.follow(&board).unwrap();
+        let start = *receiver.borrow_and_update();
+        board.work().create(&Create::new("x", "X")).unwrap();
+        let seen = next(&mut receiver);
+        assert!(seen.board > start.board && seen.work > start.work && seen.agents == start.agents);
+        board.agents().register(&Register::named("Oak")).unwrap();
+        let later = next(&mut receiver);
+        assert!(later.agents > seen.agents && later.work == seen.work);
+    }
+
+    #[test]
+    fn the_thread_ends_when_nobody_waits_and_starts_again_for_the_next_one() {
+        let (board, log) = (Board::memory(), Log::default());
+        drop(log.follow(&board).unwrap());
+        for _ in 0..600 {
+            if lock(&log.following).is_none() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(lock(&log.following).is_none());
+        let mut receiver = log.follow(&board).unwrap();
+        board.work().create(&Create::new("x", "X")).unwrap();
+        assert!(next(&mut receiver).work > Revision::ZERO);
+    }
+}

@@ -1,0 +1,89 @@
+//! What a client may read, and be told of when it changes.
+
+use blackboard::agent::AgentFilter;
+use blackboard::event::Since;
+use blackboard::work::{Status, WorkFilter};
+use blackboard::{Board, Result, Revision};
+use rmcp::model::Resource as Described;
+
+use super::log::Seen;
+use super::reply::{Listed, Reply, ShownEvent, shortened};
+
+/// How many of its items a resource shows.
+const LIMIT: usize = 50;
+
+/// A resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    Board,
+    Agents,
+    Work,
+    Events,
+}
+
+impl Resource {
+    /// Every resource.
+    pub const ALL: [Resource; 4] = [Resource::Board, Resource::Agents, Resource::Work, Resource::Events];
+
+    /// Its address.
+    pub const fn uri(self) -> &'static str {
+        match self {
+            Resource::Board => "blackboard://board",
+            Resource::Agents => "blackboard://agents",
+            Resource::Work => "blackboard://work",
+            Resource::Events => "blackboard://events",
+        }
+    }
+
+    /// The one with this address.
+    pub fn with_uri(uri: &str) -> Option<Resource> {
+        Resource::ALL.into_iter().find(|resource| resource.uri() == uri)
+    }
+
+    /// What the list says about it.
+    pub fn described(self) -> Described {
+        let (name, description) = match self {
+            Resource::Board => ("board", "How the board stands: counts, active agents, revision"),
+            Resource::Agents => ("agents", "Who is here"),
+            Resource::Work => ("work", "What is not completed, most urgent first"),
+            Resource::Events => ("events", "What happened last"),
+        };
+        Described::new(self.uri(), name).with_description(description).with_mime_type("application/json")
+    }
+
+    /// What it is now.
+    pub fn read(self, board: &Board) -> Result<Reply> {
+        match self {
+            Resource::Board => Reply::new(&board.status()?),
+            Resource::Agents => {
+                Reply::new(&Listed::of(board.agents().list(&AgentFilter::default())?, LIMIT)?)
+            }
+            Resource::Work => {
+                let filter = WorkFilter {
+                    statuses: Status::OPEN.to_vec(),
+                    limit: Some(LIMIT + 1),
+                    ..WorkFilter::default()
+                };
+                Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
+            }
+            Resource::Events => {
+                let last = board.status()?.revision.get();
+                // What was pruned is not asked for: a resource shows what there is.
+                let start = Revision::new((last - i64::try_from(LIMIT).unwrap_or_default()).max(0));
+                let observation = board.events().observe(&Since::Revision(start), &[])?;
+                let batch = board.events().next(&observation, observation.after, LIMIT)?;
+                let events = batch.map(|batch| batch.events).unwrap_or_default();
+                Reply::new(&Listed::of(events.into_iter().rev().map(ShownEvent::of), LIMIT)?)
+            }
+        }
+    }
+
+    /// Whether it changed between two looks at the log.
+    pub fn changed(self, before: &Seen, now: &Seen) -> bool {
+        match self {
+            Resource::Board | Resource::Events => now.board > before.board,
+            Resource::Agents => now.agents > before.agents,
+            Resource::Work => now.work > before.work,
+        }
+    }
+}

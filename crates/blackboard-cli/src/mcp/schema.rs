@@ -1,0 +1,56 @@
+//! The schema of a tool's arguments, as short as strict readers of schemas allow.
+
+use rmcp::model::JsonObject;
+use rmcp::schemars::JsonSchema;
+use rmcp::schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// What says nothing to a model: the limits of machine numbers, the names of Rust types, and that arguments nobody knows are
+/// refused.
+const NOISE: [&str; 6] = ["$schema", "title", "format", "minimum", "default", "additionalProperties"];
+
+/// The schema of `T`, and what its documentation says about it.
+pub fn of<T: JsonSchema>() -> (JsonObject, String) {
+    let generator =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    simplify(&mut schema, false);
+    let mut object = match schema {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    };
+    let description = object.remove("description").and_then(|text| text.as_str().map(str::to_owned));
+    object.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
+    (object, description.unwrap_or_default())
+}
+
+/// Takes away what is noise and what may be `null`: what is optional may be left out. The members of `properties` are
+/// arguments, whatever they are called.
+fn simplify(schema: &mut Value, are_names: bool) {
+    match schema {
+        Value::Object(object) => {
+            if !are_names {
+                object.retain(|name, _| !NOISE.contains(&name.as_str()));
+                if let Some(Value::String(text)) = object.get_mut("description") {
+                    *text = text.replace('\n', " ");
+                }
+            }
+            for (name, member) in object.iter_mut() {
+                match (name.as_str(), member) {
+                    ("type", Value::Array(types)) if !are_names => types.retain(|kind| kind != "null"),
+                    ("enum", Value::Array(values)) if !are_names => values.retain(|value| !value.is_null()),
+                    (name, member) => simplify(member, !are_names && name == "properties"),
+                }
+            }
+            if !are_names
+                && let Some(Value::Array(types)) = object.get_mut("type")
+                && types.len() == 1
+            {
+                let only = types.remove(0);
+                object.insert("type".to_owned(), only);
+            }
+        }
+        Value::Array(members) => members.iter_mut().for_each(|member| simplify(member, false)),
+        _ => {}
+    }
+}

@@ -1,0 +1,261 @@
+//! For whom a call is made.
+//!
+//! A client's own session is found, in this order: by what the call itself says about it (Codex names the session and the
+//! thread of every call), by `BLACKBOARD_SESSION_ID`, by the id that the platform gives its children, under which hooks
+//! register a session with the hint `<platform>:<id>`, and as the session of the process that started this one. Only if
+//! there is none is one registered here, and only such a one ends here: clients start and end their servers as they like, and
+//! what their session holds must stay.
+//!
+//! The environment leaks from an agent into those that it starts. So a session that is named there does not count if a
+//! nearer agent stands between its process and this one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use blackboard::agent::{Agent, AgentStatus, Beat, Register};
+use blackboard::process::{
+    Found, Liveness, ProcessInfo, ProcessMark, Processes, SystemProcesses, find_agent, find_client,
+};
+use blackboard::{Board, Code, Error, Refusal, Result};
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::identity;
+use crate::location::Request;
+
+/// Where Codex says in which session and thread a call is made.
+const CODEX_METADATA: &str = "x-codex-turn-metadata";
+
+/// What a client is called that does not say so.
+const UNNAMED: &str = "MCP client";
+
+/// What a call says about whoever makes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The hints under which its session may be registered.
+    hints: Vec<String>,
+    /// What the client calls itself.
+    name: Option<String>,
+}
+
+impl Caller {
+    /// Whoever makes this call.
+    pub fn of(context: &RequestContext<RoleServer>) -> Caller {
+        let hints = context.meta.get(CODEX_METADATA).map(codex_hints).unwrap_or_default();
+        Caller { hints, name: context.client_info().map(|client| client.name) }
+    }
+}
+
+/// What Codex says, as an object or as its text.
+fn codex_hints(metadata: &Value) -> Vec<String> {
+    let parsed = metadata.as_str().and_then(|text| serde_json::from_str(text).ok());
+    let metadata: &Value = parsed.as_ref().unwrap_or(metadata);
+    let ids = ["session_id", "thread_id"].into_iter().filter_map(|name| metadata.get(name)?.as_str());
+    let mut hints: Vec<String> = ids.map(|id| format!("codex:{id}")).collect();
+    hints.dedup();
+    hints
+}
+
+/// The sessions of one client.
+pub struct Sessions {
+    /// What the environment says, best first.
+    named: Vec<String>,
+    /// The process that started this one.
+    client: Option<u32>,
+    mark: Option<ProcessMark>,
+    ancestors: Vec<ProcessInfo>,
+    /// What a session is called that is registered here.
+    name: Option<String>,
+    /// Where it works is found by this.
+    request: Request,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The session that was registered here.
+    own: Option<String>,
+    /// Which session was found for whom.
+    found: BTreeMap<Vec<String>, String>,
+}
+
+impl Sessions {
+    /// The sessions of whoever started this process.
+    pub fn new(context: &Context) -> Result<Sessions> {
+        let environment = context.environment();
+        let text = |value: &std::ffi::OsString| value.to_str().map(str::to_owned);
+        let hints = environment
+            .platform_sessions
+            .iter()
+            .filter_map(|(platform, id)| Some(format!("{platform}:{}", text(id)?)));
+        let processes = SystemProcesses::default();
+        let ancestors = processes.ancestors();
+        let client = match &environment.pid {
+            Some(_) => context.agent_pid(None)?,
+            None if ancestors.is_empty() => parent(),
+            None => find_client(&ancestors),
+        };
+        Ok(Sessions {
+            named: environment.session.iter().filter_map(text).chain(hints).collect(),
+            mark: client.and_then(|pid| processes.mark(pid)),
+            client,
+            ancestors,
+            name: context.own_name()?,
+            request: context.request(),
+            known: Mutex::default(),
+        })
+    }
+
+    /// The session of whoever calls, if it has one.
+    pub fn find(&self, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        self.find_knowing(&mut known, board, caller)
+    }
+
+    /// The session of whoever calls; it is registered if there is none. One that was taken for dead is told so, once:
+    /// what it held is lost.
+    pub fn acting(&self, board: &Board, caller: &Caller) -> Result<String> {
+        // Held to the end: of several first calls one registers.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.find_knowing(&mut known, board, caller)? {
+            Some(agent) if agent.status == AgentStatus::Stale => Err(back_again(board, &agent)?),
+            Some(agent) => Ok(agent.session_id),
+            None => {
+                let registered = board.agents().register(&Register {
+                    name: Some(
+                        self.name.clone().or(caller.name.clone()).unwrap_or_else(|| UNNAMED.to_owned()),
+                    ),
+                    project: identity::project(board, &self.request)?,
+                    pid: self.client,
+                    ..Register::default()
+                })?;
+                Ok(known.own.insert(registered.agent.session_id).clone())
+            }
+        }
+    }
+
+    fn find_knowing(&self, known: &mut Known, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
+        if let Some(session) = known.found.get(&caller.hints)
+            && let Some(agent) = usable(board, session)?
+        {
+            return Ok(Some(agent));
+        }
+        for text in caller.hints.iter().chain(&self.named) {
+            let session = match board.agents().resolve(text) {
+                Ok((session, _)) => session,
+                // Another board, another time, or no id at all: the next one may be right.
+                Err(Error::Refusal(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            if let Some(agent) = usable(board, &session)?.filter(|agent| !self.is_of_another(agent)) {
+                known.found.insert(caller.hints.clone(), session);
+                return Ok(Some(agent));
+            }
+        }
+        if let Some(own) = &known.own
+            && let Some(agent) = usable(board, own)?
+        {
+            return Ok(Some(agent));
+        }
+        let Some(client) = self.client else { return Ok(None) };
+        // Where several sessions share a process, nothing tells which of them it is.
+        let mut sessions = board.agents().of_process(client)?;
+        sessions.retain(|agent| !agent.shares_process);
+        let newest = sessions.into_iter().max_by_key(|agent| agent.started_at);
+        if let Some(agent) = &newest {
+            known.found.insert(caller.hints.clone(), agent.session_id.clone());
+        }
+        Ok(newest)
+    }
+
+    /// Whether a session belongs to an agent that started the one that started this process.
+    fn is_of_another(&self, agent: &Agent) -> bool {
+        let place = |pid| self.ancestors.iter().position(|process| Some(process.pid) == pid);
+        let Found::Agent(nearest) = find_agent(&self.ancestors, &[]) else { return false };
+        place(agent.pid).is_some_and(|its| place(Some(nearest)).is_some_and(|nearest| its > nearest))
+    }
+
+    /// Whether the client lives, as far as can be told.
+    pub fn client_lives(&self) -> bool {
+        self.client
+            .is_none_or(|pid| SystemProcesses::default().liveness(pid, self.mark.as_ref()) != Liveness::Dead)
+    }
+
+    /// Says for every session that was found here that it lives, unless it said so itself a moment ago. An idle one stays
+    /// idle.
+    pub fn beat(&self, board: &Board) -> Result<()> {
+        self.find(board, &Caller::default())?;
+        let sessions: BTreeSet<String> = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.own.iter().chain(known.found.values()).cloned().collect()
+        };
+        let moment = board.settings().heartbeat_interval / 2;
+        for session in sessions {
+            let Some(agent) = usable(board, &session)? else { continue };
+            if agent.status.is_live() && board.clock().now().since(agent.last_beat_at) >= moment {
+                board.agents().heartbeat(&Beat { status: Some(agent.status), ..Beat::of(&session) })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the session that was registered here, if there is one.
+    pub fn leave(&self, board: &Board) -> Result<()> {
+        let own = self.known.lock().unwrap_or_else(PoisonError::into_inner).own.take();
+        if let Some(own) = own {
+            board.agents().deregister(&own)?;
+        }
+        Ok(())
+    }
+}
+
+/// The process that started this one, where the system shows nothing else.
+fn parent() -> Option<u32> {
+    #[cfg(unix)]
+    return Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
+    #[cfg(not(unix))]
+    return None;
+}
+
+/// The session, unless it has ended or is forgotten.
+fn usable(board: &Board, session: &str) -> Result<Option<Agent>> {
+    Ok(board.agents().get(session)?.filter(|agent| agent.status != AgentStatus::Completed))
+}
+
+/// Brings a session back that was taken for dead, and refuses the call that found it so: whoever made it may count on what
+/// is lost.
+fn back_again(board: &Board, agent: &Agent) -> Result<Error> {
+    let back = board.agents().heartbeat(&Beat::of(&agent.session_id))?;
+    let message = format!(
+        "session {} ({}) was taken for dead and lost what it held; it is back now",
+        agent.session_id, agent.agent_name
+    );
+    let leases: Vec<Value> =
+        back.lost_leases.iter().filter_map(|lease| serde_json::to_value(lease).ok()).collect();
+    Ok(Refusal::new(Code::SessionStale, message)
+        .hint("claim or lock again what you still need, then repeat this call")
+        .detail("lost", back.lost)
+        .detail("lost_leases", leases)
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn codex_names_its_session_as_an_object_or_as_text() {
+        let hints = ["codex:s1".to_owned(), "codex:t1".to_owned()];
+        let metadata = json!({"session_id": "s1", "thread_id": "t1", "turn_id": "x"});
+        assert_eq!(codex_hints(&metadata), hints);
+        assert_eq!(codex_hints(&json!(metadata.to_string())), hints);
+        assert_eq!(codex_hints(&json!({"session_id": "s1", "thread_id": "s1"})), hints[..1]);
+        for odd in [json!(null), json!("{"), json!(7), json!({"session_id": 7}), json!([])] {
+            assert_eq!(codex_hints(&odd), Vec::<String>::new(), "{odd}");
+        }
+    }
+}

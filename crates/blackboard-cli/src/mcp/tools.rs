@@ -1,0 +1,173 @@
+//! Every tool, once: a struct of arguments whose doc comments are what the model reads, and its [`Tool`].
+//!
+//! Models read the whole list at the start of every session, so it is short: ten tools, a sentence or two each.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use blackboard::{Code, Error, Refusal, Result};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, JsonObject, Tool as Listed, ToolAnnotations};
+use rmcp::schemars::JsonSchema;
+use rmcp::service::RequestContext;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::desk::{Desk, blocking};
+use super::reply::{Reply, failed, misunderstood};
+use super::session::Caller;
+use super::{agent, entry, event, hold, schema, wait, work};
+
+/// Every tool, in the order of the list.
+pub const TOOLS: &[Row] = &[
+    row::<agent::Who>(),
+    row::<work::Find>(),
+    row::<work::Claim>(),
+    row::<work::Update>(),
+    row::<entry::Read>(),
+    row::<entry::Write>(),
+    row::<entry::Query>(),
+    row::<event::Observe>(),
+    row::<hold::Hold>(),
+    waiting::<wait::Wait>(),
+];
+
+/// One call of a tool.
+#[derive(Clone)]
+pub struct Call {
+    /// What all calls share.
+    pub desk: Arc<Desk>,
+    /// Who makes it.
+    pub caller: Caller,
+    /// The request.
+    pub context: RequestContext<RoleServer>,
+}
+
+impl Call {
+    /// Whether whoever made it does not want its answer any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.context.ct.is_cancelled()
+    }
+}
+
+/// The arguments of a tool. The doc comment is its description.
+pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
+    /// What it is called.
+    const NAME: &'static str;
+    /// Whether it changes nothing that others see.
+    const READS: bool;
+}
+
+/// A tool that answers at once.
+pub trait Tool: Arguments {
+    /// Does it.
+    fn call(self, call: &Call) -> Result<Reply>;
+}
+
+/// A tool that may take its time.
+pub trait WaitingTool: Arguments {
+    /// Does it.
+    fn call(self, call: Call) -> impl Future<Output = Result<Reply>> + Send;
+}
+
+type Answering = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+
+/// A row of the table.
+pub struct Row {
+    /// What it is called.
+    pub name: &'static str,
+    reads: bool,
+    schema: fn() -> (JsonObject, String),
+    answer: fn(JsonObject, Call) -> Answering,
+}
+
+const fn row<T: Tool>() -> Row {
+    Row { name: T::NAME, reads: T::READS, schema: schema::of::<T>, answer: answer::<T> }
+}
+
+const fn waiting<T: WaitingTool>() -> Row {
+    Row { name: T::NAME, reads: T::READS, schema: schema::of::<T>, answer: answer_waiting::<T> }
+}
+
+impl Row {
+    /// What the list says about it.
+    pub fn listed(&self) -> Listed {
+        let (schema, description) = (self.schema)();
+        let listed = Listed::new(self.name, description, schema);
+        if self.reads { listed.with_annotations(ToolAnnotations::new().read_only(true)) } else { listed }
+    }
+
+    /// Does it.
+    pub fn answer(&self, arguments: Option<JsonObject>, call: Call) -> Answering {
+        (self.answer)(arguments.unwrap_or_default(), call)
+    }
+}
+
+fn answer<T: Tool>(arguments: JsonObject, call: Call) -> Answering {
+    Box::pin(async move {
+        match understood::<T>(arguments) {
+            Ok(tool) => {
+                let answered = blocking(move || {
+                    // It may have waited for a thread for long.
+                    if call.is_cancelled() { Err(given_up()) } else { tool.call(&call) }
+                });
+                result(answered.await)
+            }
+            Err(misunderstanding) => misunderstanding,
+        }
+    })
+}
+
+fn answer_waiting<T: WaitingTool>(arguments: JsonObject, call: Call) -> Answering {
+    Box::pin(async move {
+        match understood::<T>(arguments) {
+            Ok(tool) => result(tool.call(call).await),
+            Err(misunderstanding) => misunderstanding,
+        }
+    })
+}
+
+fn understood<T: Arguments>(arguments: JsonObject) -> Result<T, CallToolResult> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        misunderstood(format!("{}: {error}", T::NAME), "see the schema of the tool's arguments")
+    })
+}
+
+fn result(outcome: Result<Reply>) -> CallToolResult {
+    outcome.map_or_else(|error| failed(&error), Reply::result)
+}
+
+/// Nobody wants the answer any more.
+pub fn given_up() -> Error {
+    Refusal::new(Code::TimedOut, "given up: the client cancelled the call or left").into()
+}
+
+/// Wrong arguments that only the tool itself can tell from right ones.
+pub fn wrong(message: &str, hint: &str) -> Error {
+    Refusal::new(Code::Usage, message).hint(hint).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_short() {
+        let list: Vec<_> = TOOLS.iter().map(Row::listed).collect();
+        let text = serde_json::to_string(&list).unwrap();
+        assert!(list.len() <= 10 && text.len() < 6_000, "{} bytes: {text}", text.len());
+    }
+
+    #[test]
+    fn schemas_are_plain() {
+        for row in TOOLS {
+            let listed = row.listed();
+            let text = serde_json::to_string(&listed.input_schema).unwrap();
+            assert_eq!(listed.input_schema["type"], "object", "{}", row.name);
+            for word in ["null", "$ref", "$defs", "anyOf", "oneOf", ":true"] {
+                assert!(!text.contains(word), "{word} in {}: {text}", row.name);
+            }
+            assert!(listed.description.is_some_and(|text| text.len() > 20 && !text.contains('\n')));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Waiting for a key or a lock, on no thread of its own.
+
+use std::time::Duration;
+
+use blackboard::entry::WaitFor;
+use blackboard::lock::{Acquire, Release};
+use blackboard::{Code, Error, Refusal, Result, Revision};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep_until};
+
+use super::desk::blocking;
+use super::reply::{Reply, ShownEntry};
+use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
+
+/// How long to wait if it is not said, and at most. Clients give up on a tool after a minute or so.
+const SECONDS: u64 = 30;
+const MOST: u64 = 600;
+
+/// How often whoever waits looks for dead holders and expired entries, whose end nobody tells.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Wait until an entry is written, or until you get a lock. `timed_out` is no failure: call again if you still want it.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    key: Option<String>,
+    lock: Option<String>,
+    scope: Option<String>,
+    /// With key: only a revision after this one
+    after: Option<i64>,
+    /// At most 600; default 30
+    seconds: Option<u64>,
+}
+
+impl Arguments for Wait {
+    const NAME: &'static str = "wait";
+    const READS: bool = false;
+}
+
+/// What came of one look.
+enum Looked {
+    Got {
+        reply: Reply,
+        took: Option<Release>,
+    },
+    /// What is said if nothing better comes in time.
+    NotYet(Error),
+}
+
+#[derive(Serialize)]
+struct Appeared {
+    entry: ShownEntry,
+}
+
+impl WaitingTool for Wait {
+    async fn call(self, call: Call) -> Result<Reply> {
+        if self.key.is_some() == self.lock.is_some()
+            || (self.lock.is_some() && (self.scope.is_some() || self.after.is_some()))
+        {
+            return Err(wrong("say what to wait for", "give either key, with scope and after, or lock"));
+        }
+        let seconds = self.seconds.unwrap_or(SECONDS).min(MOST);
+        let until = Instant::now() + Duration::from_secs(seconds);
+        let mut ended = call.desk.ended.clone();
+        let desk = call.desk.clone();
+        let mut log = blocking(move || desk.log.follow(&desk.board()?)).await?;
+        loop {
+            // Before the look: what happens after it ends the sleep.
+            log.borrow_and_update();
+            let (wanted, looking) = (self.clone(), call.clone());
+            let missing = match blocking(move || wanted.look(&looking)).await? {
+                Looked::Got { took: Some(lock), .. } if call.is_cancelled() => {
+                    // Nobody will ever know that it is theirs.
+                    let desk = call.desk.clone();
+                    blocking(move || desk.board()?.locks().release(&lock)).await?;
+                    return Err(given_up());
+                }
+                Looked::Got { reply, .. } => return Ok(reply),
+                Looked::NotYet(missing) => missing,
+            };
+            if Instant::now() >= until {
+                return Err(timed_out(&missing, seconds));
+            }
+            tokio::select! {
+                changed = log.changed() => if changed.is_err() {
+                    return Err(missing);
+                },
+                () = sleep_until(until.min(Instant::now() + TICK)) => {}
+                () = call.context.ct.cancelled() => return Err(given_up()),
+                _ = ended.wait_for(|ended| *ended) => return Err(given_up()),
+            }
+        }
+    }
+}
+
+impl Wait {
+    /// Looks once.
+    fn look(self, call: &Call) -> Result<Looked> {
+        if call.is_cancelled() {
+            return Ok(Looked::NotYet(given_up()));
+        }
+        if let Some(name) = self.lock {
+            let (board, session) = call.desk.acting(&call.caller)?;
+            return match board.locks().acquire(&Acquire::of(&name, &session)) {
+                Ok(acquired) => {
+                    let fence = Some(acquired.lock.fence);
+                    let took = acquired.acquired.then_some(Release { name, session, fence });
+                    Ok(Looked::Got { reply: Reply::new(&acquired)?, took })
+                }
+                Err(error) if error.code() == Code::Held => Ok(Looked::NotYet(error)),
+                Err(error) => Err(error),
+            };
+        }
+        let (board, _) = call.desk.reading(&call.caller)?;
+        let at_once = WaitFor { timeout: Some(Duration::ZERO), after: self.after.map(Revision::new) };
+        match board.scope(&call.desk.scope(self.scope)).wait(&self.key.unwrap_or_default(), &at_once) {
+            Ok(entry) => Ok(Looked::Got {
+                reply: Reply::new(&Appeared { entry: ShownEntry::alone(entry) })?,
+                took: None,
+            }),
+            Err(error) if error.code() == Code::TimedOut => {
+                let message = "nobody wrote it";
+                Ok(Looked::NotYet(Refusal::new(Code::TimedOut, message).into()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What was missing to the end, with what is known about it.
+fn timed_out(missing: &Error, seconds: u64) -> Error {
+    let mut refusal = Refusal::new(Code::TimedOut, format!("{missing} (waited {seconds} s)"))
+        .hint("call again to go on waiting, or ask who is at work");
+    if let Some(details) = missing.details() {
+        refusal.details.clone_from(details);
+    }
+    refusal.into()
+}

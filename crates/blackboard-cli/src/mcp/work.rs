@@ -1,0 +1,248 @@
+//! Work items: finding them, taking them, and what becomes of them.
+
+use blackboard::agent::Beat;
+use blackboard::work::{
+    Block, Claim as Claiming, ClaimNext, Complete, Create, Priority, Release, Status, WorkFilter,
+};
+use blackboard::{Result, Revision};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reply::{Listed, Reply, ShownEvent, shortened};
+use super::tools::{Arguments, Call, Tool, wrong};
+
+/// How many items are listed if it is not said, and at most.
+const LIMIT: usize = 20;
+const MOST: usize = 100;
+
+/// How many events of its history are shown with an item.
+const HISTORY: usize = 20;
+
+/// List work items, most urgent first, or show one with its history by `id`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Find {
+    id: Option<String>,
+    /// available, claimed, blocked, completed; default: all but completed
+    #[serde(default)]
+    status: Vec<String>,
+    project: Option<String>,
+    /// Only what you hold
+    #[serde(default)]
+    mine: bool,
+    /// At most 100; default 20
+    limit: Option<usize>,
+}
+
+impl Arguments for Find {
+    const NAME: &'static str = "work_find";
+    const READS: bool = true;
+}
+
+#[derive(Serialize)]
+struct One {
+    item: blackboard::work::WorkItem,
+    open_blockers: Vec<String>,
+    dependents: Vec<String>,
+    history: Listed,
+}
+
+impl Tool for Find {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let (board, session) = call.desk.reading(&call.caller)?;
+        if let Some(id) = self.id {
+            let found = board.work().status(&id)?;
+            // The last ones tell how it stands now.
+            let skipped = found.history.len().saturating_sub(HISTORY);
+            let history = found.history.into_iter().skip(skipped).map(ShownEvent::of);
+            return Reply::new(&One {
+                item: found.item,
+                open_blockers: found.open_blockers,
+                dependents: found.dependents,
+                history: Listed::of(history, HISTORY)?,
+            });
+        }
+        let claimed_by = match (self.mine, session) {
+            (false, _) => None,
+            (true, Some(session)) => Some(session),
+            // Whoever has no session holds nothing.
+            (true, None) => return Reply::new(&Listed::of(Vec::<()>::new(), 0)?),
+        };
+        let limit = self.limit.unwrap_or(LIMIT).clamp(1, MOST);
+        let statuses = match &self.status[..] {
+            [] => Status::OPEN.to_vec(),
+            names => names.iter().map(|name| name.parse()).collect::<Result<_>>()?,
+        };
+        let filter = WorkFilter {
+            statuses,
+            project: self.project,
+            priority: None,
+            claimed_by,
+            limit: Some(limit + 1),
+        };
+        Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), limit)?)
+    }
+}
+
+/// Claim a work item before you start on it: exactly one agent gets it. Give `id`, or `next` for the most urgent one, or `id`
+/// and `title` to create it as well. Keep the `fence` of the answer.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    id: Option<String>,
+    #[serde(default)]
+    next: bool,
+    title: Option<String>,
+    description: Option<String>,
+    project: Option<String>,
+    #[schemars(extend("enum" = ["P1", "P2", "P3"]))]
+    priority: Option<String>,
+}
+
+impl Arguments for Claim {
+    const NAME: &'static str = "work_claim";
+    const READS: bool = false;
+}
+
+impl Tool for Claim {
+    fn call(self, call: &Call) -> Result<Reply> {
+        let priority = priority(self.priority.as_deref())?;
+        let id = match (self.id, self.next) {
+            (Some(id), false) => id,
+            (None, true) if self.title.is_none() && self.description.is_none() => {
+                let (board, session) = call.desk.acting(&call.caller)?;
+                let next = ClaimNext { session, project: self.project, priority };
+                return Reply::new(&board.work().claim_next(&next)?);
+            }
+            _ => return Err(wrong("say which item, or that any will do", "give either id or next: true")),
+        };
+        if self.title.is_none()
+            && (self.description.is_some() || self.project.is_some() || priority.is_some())
+        {
+            let hint = "give a title if it is to be created, or id alone";
+            return Err(wrong("what describes a new item means nothing without a title", hint));
+        }
+        let (board, session) = call.desk.acting(&call.caller)?;
+        let create = self.title.map(|title| Create {
+            description: self.description,
+            project: self.project,
+            priority,
+            session: Some(session.clone()),
+            ..Create::new(&id, &title)
+        });
+        Reply::new(&board.work().claim(&Claiming { id, session, create })?)
+    }
+}
+
+/// Change a work item: complete or release one that you hold (with its fence), block it by others, unblock it, create one for
+/// others, or report progress on what you do.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub struct Update {
+    action: Action,
+    id: Option<String>,
+    fence: Option<i64>,
+    /// complete: what came of it; block: why; create: description; progress: how far
+    text: Option<String>,
+    /// block, unblock, create: ids it waits for
+    #[serde(default)]
+    blocked_by: Vec<String>,
+    /// create
+    title: Option<String>,
+    /// create
+    project: Option<String>,
+    #[schemars(extend("enum" = ["P1", "P2", "P3"]))]
+    priority: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Complete,
+    Release,
+    Block,
+    Unblock,
+    Create,
+    Progress,
+}
+
+impl Arguments for Update {
+    const NAME: &'static str = "work_update";
+    const READS: bool = false;
+}
+
+impl Update {
+    /// Refuses arguments that would be passed over in silence.
+    fn check(&self) -> Result<()> {
+        use Action::{Block, Complete, Create, Progress, Release, Unblock};
+        let given: [(&str, bool, &[Action]); 6] = [
+            ("fence", self.fence.is_some(), &[Complete, Release]),
+            ("text", self.text.is_some(), &[Complete, Block, Create, Progress]),
+            ("blocked_by", !self.blocked_by.is_empty(), &[Block, Unblock, Create]),
+            ("title", self.title.is_some(), &[Create]),
+            ("project", self.project.is_some(), &[Create]),
+            ("priority", self.priority.is_some(), &[Create]),
+        ];
+        match given.iter().find(|(_, given, actions)| *given && !actions.contains(&self.action)) {
+            None => Ok(()),
+            Some((name, ..)) => Err(wrong(
+                &format!("{name} means nothing for this action"),
+                "leave it out, or see the schema",
+            )),
+        }
+    }
+}
+
+impl Tool for Update {
+    fn call(self, call: &Call) -> Result<Reply> {
+        self.check()?;
+        let missing = |what: &str| wrong(&format!("{what} is missing"), "this action needs it");
+        let fence = self.fence.map(Revision::new);
+        let priority = priority(self.priority.as_deref())?;
+        let id = match self.id {
+            Some(id) => id,
+            None if self.action == Action::Progress => {
+                let text = self.text.ok_or_else(|| missing("text"))?;
+                let (board, session) = call.desk.acting(&call.caller)?;
+                let beat = Beat { progress: Some(text), ..Beat::of(&session) };
+                return Reply::new(&board.agents().heartbeat(&beat)?);
+            }
+            None => return Err(missing("id")),
+        };
+        let (board, session) = call.desk.acting(&call.caller)?;
+        let work = board.work();
+        match self.action {
+            Action::Complete => {
+                Reply::new(&work.complete(&Complete { id, session, fence, summary: self.text })?)
+            }
+            Action::Release => Reply::new(&work.release(&Release { id, session, fence })?),
+            Action::Block if self.blocked_by.is_empty() => Err(missing("blocked_by")),
+            Action::Block => {
+                let (blocked_by, reason) = (self.blocked_by, self.text);
+                Reply::new(&work.block(&Block { id, blocked_by, reason, session: Some(session) })?)
+            }
+            Action::Unblock => Reply::new(&work.unblock(&id, &self.blocked_by, Some(&session))?),
+            Action::Create => Reply::new(&work.create(&Create {
+                description: self.text,
+                project: self.project,
+                priority,
+                blocked_by: self.blocked_by,
+                session: Some(session),
+                ..Create::new(&id, &self.title.ok_or_else(|| missing("title"))?)
+            })?),
+            Action::Progress => {
+                let progress = Some(self.text.ok_or_else(|| missing("text"))?);
+                let beat = Beat { progress, work_item: Some(id), ..Beat::of(&session) };
+                Reply::new(&board.agents().heartbeat(&beat)?)
+            }
+        }
+    }
+}
+
+fn priority(name: Option<&str>) -> Result<Option<Priority>> {
+    name.map(str::parse).transpose()
+}

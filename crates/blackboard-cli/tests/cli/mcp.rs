@@ -1,0 +1,16 @@
+//! The MCP server, as a client sees it: raw JSON-RPC over the pipes of the real program.
+
+mod client;
+mod inspector;
+mod protocol;
+mod sessions;
+mod subscriptions;
+mod tools;
+mod waiting;
+
+use crate::transcript;
+
+#[test]
+fn people_see_what_the_transcript_shows() {
+    transcript::check("mcp");
+}

@@ -1,0 +1,264 @@
+//! A client that speaks both generations of the protocol, and writes whatever a test wants.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::scratch::Scratch;
+
+/// How long anything may take on a machine that is busy with other tests.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Which version of the protocol a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Generation {
+    /// Sends `initialize`.
+    Of2025,
+    /// Says with every request what it is.
+    Of2026,
+}
+
+/// Both of them.
+pub const GENERATIONS: [Generation; 2] = [Generation::Of2025, Generation::Of2026];
+
+/// A client and its server.
+pub struct Client {
+    server: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    generation: Generation,
+    last_id: u64,
+    answers: HashMap<u64, Value>,
+    /// What the server said without being asked.
+    pub notifications: Vec<Value>,
+}
+
+impl Client {
+    /// A client of the server of this place.
+    pub fn new(scratch: &Scratch) -> Client {
+        Client::speaking(Generation::Of2025, scratch.command(["mcp"]))
+    }
+
+    /// A client that has said hello to the server that `command` starts.
+    pub fn speaking(generation: Generation, command: Command) -> Client {
+        let mut client = Client::silent(generation, command);
+        match generation {
+            Generation::Of2025 => {
+                let hello = json!({
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {},
+                    "clientInfo": {"name": "probe", "version": "1"},
+                });
+                let answer = client.ask("initialize", hello);
+                assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{answer}");
+                client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+            }
+            Generation::Of2026 => {
+                let answer = client.ask("server/discover", json!({}));
+                let versions = answer["result"]["supportedVersions"].as_array().unwrap();
+                assert!(versions.contains(&json!("2026-07-28")), "{answer}");
+            }
+        }
+        client
+    }
+
+    /// A client that has said nothing yet.
+    pub fn silent(generation: Generation, mut command: Command) -> Client {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut server = command.spawn().unwrap();
+        let (input, output) = (server.stdin.take(), server.stdout.take().unwrap());
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let message = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Client {
+            server,
+            input,
+            messages,
+            generation,
+            last_id: 0,
+            answers: HashMap::new(),
+            notifications: Vec::new(),
+        }
+    }
+
+    /// The process of the server.
+    pub fn server(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Sends a line as it is.
+    pub fn write(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).and_then(|()| input.write_all(b"\n")).unwrap();
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, message: &Value) {
+        self.write(&message.to_string());
+    }
+
+    /// Sends a request, and returns its id.
+    pub fn request(&mut self, method: &str, mut params: Value) -> u64 {
+        self.last_id += 1;
+        if self.generation == Generation::Of2026 {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": {"name": "probe", "version": "1"},
+            });
+            let given = params["_meta"].take();
+            params["_meta"] = meta;
+            for (name, value) in given.as_object().into_iter().flatten() {
+                params["_meta"][name] = value.clone();
+            }
+        }
+        let id = self.last_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Asks for a tool, and returns the id of the request.
+    pub fn start(&mut self, tool: &str, arguments: Value) -> u64 {
+        let mut params = json!({"name": tool});
+        params["arguments"] = arguments;
+        self.request("tools/call", params)
+    }
+
+    /// Waits for the answer to a request.
+    #[track_caller]
+    pub fn answer(&mut self, id: u64) -> Value {
+        let until = Instant::now() + PATIENCE;
+        while !self.answers.contains_key(&id) {
+            assert!(self.hear(until), "no answer to request {id}");
+        }
+        self.answers.remove(&id).unwrap()
+    }
+
+    /// The answer to a request, if it came within `time`.
+    pub fn answer_within(&mut self, id: u64, time: Duration) -> Option<Value> {
+        let until = Instant::now() + time;
+        while !self.answers.contains_key(&id) && self.hear(until) {}
+        self.answers.remove(&id)
+    }
+
+    /// Waits for a notification that `wanted` wants.
+    #[track_caller]
+    pub fn notified(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(place) = self.notifications.iter().position(&wanted) {
+                return self.notifications.remove(place);
+            }
+            assert!(self.hear(until), "it was not told: {:?}", self.notifications);
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    #[track_caller]
+    pub fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params);
+        self.answer(id)
+    }
+
+    /// Calls a tool that has to succeed, and returns its structured result.
+    #[track_caller]
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.start(tool, arguments);
+        succeeded(&self.answer(id))
+    }
+
+    /// Calls a tool that has to refuse with this code.
+    #[track_caller]
+    pub fn refused(&mut self, tool: &str, arguments: Value, code: blackboard::Code) -> Value {
+        let id = self.start(tool, arguments);
+        refused(&self.answer(id), code)
+    }
+
+    /// Closes the input and waits for the end of the server, which has to be a good one.
+    #[track_caller]
+    pub fn end(&mut self) {
+        self.input = None;
+        self.ended();
+    }
+
+    /// Waits for the end of the server, which has to be a good one.
+    #[track_caller]
+    pub fn ended(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.server.try_wait().unwrap() {
+                return assert!(status.success(), "{status}");
+            }
+            assert!(Instant::now() < until, "the server does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills the server.
+    pub fn kill(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Hears one message; false if none came until then.
+    fn hear(&mut self, until: Instant) -> bool {
+        match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(message) => {
+                match message["id"].as_u64() {
+                    Some(id) if message.get("method").is_none() => {
+                        assert!(self.answers.insert(id, message).is_none(), "two answers to {id}");
+                    }
+                    _ => self.notifications.push(message),
+                }
+                true
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => false,
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// The structured result of an answer that is a success: the same as its text says.
+#[track_caller]
+pub fn succeeded(answer: &Value) -> Value {
+    let result = &answer["result"];
+    assert_eq!(result["isError"], false, "{answer}");
+    structured(result, true)
+}
+
+/// The structured result of an answer that is a refusal of this code.
+#[track_caller]
+pub fn refused(answer: &Value, code: blackboard::Code) -> Value {
+    let result = &answer["result"];
+    assert_eq!(result["isError"], true, "{answer}");
+    let refusal = structured(result, false);
+    assert_eq!(refusal["code"], code.as_str(), "{answer}");
+    assert!(refusal["error"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
+    refusal
+}
+
+#[track_caller]
+fn structured(result: &Value, ok: bool) -> Value {
+    let structured = result["structuredContent"].clone();
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), structured);
+    assert_eq!(structured["ok"], ok);
+    assert!(structured["timestamp"].is_string());
+    structured
+}

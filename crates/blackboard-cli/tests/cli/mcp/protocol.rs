@@ -1,0 +1,173 @@
+//! The protocol: two generations, and what is no message at all.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, GENERATIONS, Generation, PATIENCE, succeeded};
+use crate::scratch::Scratch;
+
+#[test]
+fn both_generations_get_the_same_short_list_of_tools() {
+    let lists = GENERATIONS.map(|generation| {
+        let scratch = Scratch::new();
+        let mut client = Client::speaking(generation, scratch.command(["mcp"]));
+        let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
+        let resources = client.ask("resources/list", json!({}))["result"]["resources"].take();
+        client.end();
+        // Whoever only looks creates nothing.
+        assert!(!scratch.database().exists());
+        (tools, resources)
+    });
+    assert_eq!(lists[0], lists[1]);
+    let (tools, resources) = &lists[0];
+    assert!(tools.to_string().len() < 6_000 && tools.as_array().unwrap().len() <= 10);
+    assert_eq!(resources.as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn both_generations_claim() {
+    for generation in GENERATIONS {
+        let scratch = Scratch::new();
+        let mut client = Client::speaking(generation, scratch.command(["mcp"]));
+        let claimed = client.call("work_claim", json!({"id": "x", "title": "X"}));
+        assert_eq!(
+            (&claimed["claimed"], &claimed["created"]),
+            (&json!(true), &json!(true)),
+            "{generation:?}"
+        );
+        assert_eq!(claimed["claimed_by_name"], "probe", "{generation:?}");
+        assert_eq!(scratch.json(["work", "status", "x"])["fence"], claimed["fence"]);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_without_a_word_ends_the_server() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    Client::silent(Generation::Of2025, scratch.command(["mcp"])).end();
+    assert!(scratch.contents() == before);
+}
+
+#[test]
+fn a_request_without_hello_needs_to_say_what_it_is() {
+    let scratch = Scratch::new();
+    let mut client = Client::silent(Generation::Of2025, scratch.command(["mcp"]));
+    let answer = client.ask("tools/list", json!({}));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("_meta"), "{answer}");
+    // What comes before the beginning is nobody's end.
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
+    client.end();
+}
+
+#[test]
+fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
+    for generation in GENERATIONS {
+        let scratch = Scratch::new();
+        let mut client = Client::speaking(generation, scratch.command(["mcp"]));
+        for line in ["", "{", "nonsense", "\u{0}", "{\"jsonrpc\":\"2.0\",\"id\":", "[]", "7", "null", "{}"] {
+            client.write(line);
+        }
+        client.write(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{}", "[".repeat(100_000)));
+        client.write(&"x".repeat(9 * 1024 * 1024));
+        let many = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":9999,\"method\":\"x\",\"params\":\"{}\"}}",
+            "x".repeat(9 << 20)
+        );
+        client.write(&many);
+        client.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}}),
+        );
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/unheard-of"}));
+        client.send(&json!({"jsonrpc": "2.0", "id": 5000, "result": {}}));
+        let answer = client.ask("no/such/method", json!({}));
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+        let answer = client.ask("tools/call", json!({"name": "no_such_tool"}));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let answer = client.ask("resources/read", json!({"uri": "blackboard://nowhere"}));
+        assert!(answer["error"]["code"].is_i64(), "{answer}");
+        let id = client.start("who", json!({}));
+        succeeded(&client.answer(id));
+        client.end();
+    }
+}
+
+#[test]
+fn arguments_of_wrong_kinds_are_refused_where_the_model_reads_it() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    let mut client = Client::new(&scratch);
+    for (tool, arguments) in [
+        ("who", json!({"all": "yes"})),
+        ("who", json!({"unheard": 1})),
+        ("work_find", json!({"limit": -1})),
+        ("work_find", json!({"status": "available"})),
+        ("work_claim", json!({})),
+        ("work_claim", json!({"id": "x", "next": true})),
+        ("work_claim", json!({"id": "x", "priority": "P1"})),
+        ("work_claim", json!({"next": true, "title": "X"})),
+        ("work_claim", json!({"id": 7})),
+        ("work_update", json!({"id": "x"})),
+        ("work_update", json!({"action": "explode", "id": "x"})),
+        ("work_update", json!({"action": "complete"})),
+        ("work_update", json!({"action": "complete", "id": "x", "title": "X"})),
+        ("work_update", json!({"action": "progress"})),
+        ("entry_read", json!({})),
+        ("entry_write", json!({"key": "a"})),
+        ("entry_write", json!({"key": "a", "value": 1, "delete": true})),
+        ("entry_write", json!({"key": "a", "delete": true, "tags": ["x"]})),
+        ("entry_write", json!({"key": "a", "value": 1, "if_revision": "1"})),
+        ("entry_query", json!({"tags": "x"})),
+        ("observe", json!({"limit": "many"})),
+        ("hold", json!({"action": "lock"})),
+        ("hold", json!({"action": "lock", "name": "x", "paths": ["a"]})),
+        ("hold", json!({"action": "reserve"})),
+        ("hold", json!({"action": "check", "paths": ["a"], "ttl": "1m"})),
+        ("wait", json!({})),
+        ("wait", json!({"key": "a", "lock": "b"})),
+        ("wait", json!({"lock": "b", "after": 1})),
+    ] {
+        let refusal = client.refused(tool, arguments.clone(), blackboard::Code::Usage);
+        assert!(refusal["hint"].is_string(), "{tool} {arguments}: {refusal}");
+    }
+    for (tool, arguments) in [
+        ("work_find", json!({"status": ["finished"]})),
+        ("work_claim", json!({"next": true, "priority": "P9"})),
+        ("entry_write", json!({"key": "a", "value": 1, "ttl": "soon"})),
+        ("entry_write", json!({"key": "a", "value": 1, "fences": ["lock"]})),
+        ("observe", json!({"since": "long ago"})),
+        ("hold", json!({"action": "check", "paths": ["../../../../../../etc/passwd"]})),
+    ] {
+        client.refused(tool, arguments, blackboard::Code::InvalidValue);
+    }
+    client.end();
+    assert!(scratch.contents() == before, "nothing of this was worth a board");
+}
+
+#[test]
+fn a_thousand_calls_in_flight_are_all_answered() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    let claims: Vec<u64> = (0..1_000)
+        .map(|number| client.start("work_claim", json!({"id": format!("item-{}", number / 2), "title": "X"})))
+        .collect();
+    let answers: Vec<Value> = claims.into_iter().map(|id| succeeded(&client.answer(id))).collect();
+    let count = |field: &str| answers.iter().filter(|answer| answer[field] == true).count();
+    assert_eq!((count("claimed"), count("already_held")), (500, 500));
+    let sessions = scratch.json(["agent", "list", "--all"]);
+    assert_eq!(sessions["count"], 1, "all of them are one session's");
+}
+
+#[test]
+fn answers_that_are_on_their_way_still_come_when_the_input_ends() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    let ids: Vec<u64> = (0..20)
+        .map(|number| client.start("entry_write", json!({"key": format!("k{number}"), "value": number})))
+        .collect();
+    client.end();
+    for id in ids {
+        succeeded(&client.answer_within(id, PATIENCE).expect("an answer"));
+    }
+    assert_eq!(scratch.json(["agent", "list"])["count"], 0);
+    assert_eq!(scratch.json(["list"]).as_array().unwrap().len(), 20);
+}

@@ -1,0 +1,229 @@
+//! For whom the server acts, and what is left when it is gone.
+
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::{Client, GENERATIONS, Generation};
+use crate::scratch::Scratch;
+
+/// A process that stands for the client, whose death the test decides about.
+struct StandIn(Child);
+
+impl StandIn {
+    fn new() -> StandIn {
+        StandIn(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn register(scratch: &Scratch, hint: &str, pid: &str) -> String {
+    let agent = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", hint, "--pid", pid]);
+    agent["session_id"].as_str().unwrap().to_owned()
+}
+
+fn claim(client: &mut Client) -> Value {
+    client.call("work_claim", json!({"id": "x", "title": "X"}))["claimed_by"].clone()
+}
+
+fn status(scratch: &Scratch, session: &str) -> Value {
+    scratch.json(["agent", "show", session])["status"].clone()
+}
+
+#[test]
+fn the_end_of_the_input_ends_a_session_of_its_own() {
+    for generation in GENERATIONS {
+        let scratch = Scratch::new();
+        let mut command = scratch.command(["mcp"]);
+        command.env("BLACKBOARD_AGENT_NAME", "Oak");
+        let mut client = Client::speaking(generation, command);
+        let session = claim(&mut client);
+        let session = session.as_str().unwrap();
+        let shown = scratch.json(["agent", "show", session]);
+        assert_eq!((&shown["agent_name"], &shown["pid"]), (&json!("Oak"), &json!(std::process::id())));
+        client.end();
+        assert_eq!(status(&scratch, session), "completed");
+        assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
+    }
+}
+
+#[test]
+fn a_session_that_somebody_else_registered_is_found_and_kept() {
+    let (by_id, by_hint, by_process) = (["BLACKBOARD_SESSION_ID"], ["CLAUDE_CODE_SESSION_ID"], [""]);
+    for ([variable], hint, value) in
+        [(by_id, "ivy", "ivy"), (by_hint, "claude:1234", "1234"), (by_process, "ivy", "")]
+    {
+        let scratch = Scratch::new();
+        let own = std::process::id().to_string();
+        // No ancestor of the server, unlike whatever agent may run the tests.
+        let elsewhere = StandIn::new();
+        let ivy = register(&scratch, hint, &if variable.is_empty() { own } else { elsewhere.pid() });
+        let mut command = scratch.command(["mcp"]);
+        if !variable.is_empty() {
+            command.env(variable, value);
+        }
+        let mut client = Client::speaking(Generation::Of2025, command);
+        assert_eq!(client.call("who", json!({}))["you"], json!(ivy), "{variable}");
+        assert_eq!(claim(&mut client), json!(ivy), "{variable}");
+        client.end();
+        assert_eq!(status(&scratch, &ivy), "active", "{variable}");
+        assert_eq!(scratch.json(["work", "status", "x"])["status"], "claimed", "{variable}");
+        assert_eq!(scratch.json(["agent", "list", "--all"])["count"], 1, "{variable}");
+    }
+}
+
+#[test]
+fn a_call_may_say_itself_whose_it_is() {
+    let scratch = Scratch::new();
+    let elsewhere = StandIn::new();
+    let sessions = ["codex:s1", "codex:t2"].map(|hint| register(&scratch, hint, &elsewhere.pid()));
+    let mut client = Client::new(&scratch);
+    let metadata =
+        [json!({"session_id": "s1", "thread_id": "t1"}), json!({"session_id": "s2", "thread_id": "t2"})];
+    for (metadata, session) in metadata.into_iter().zip(&sessions) {
+        let params = json!({"name": "who", "arguments": {}, "_meta": {"x-codex-turn-metadata": metadata}});
+        let answer = client.ask("tools/call", params);
+        assert_eq!(answer["result"]["structuredContent"]["you"], json!(session));
+    }
+    assert_eq!(client.call("who", json!({}))["you"], Value::Null);
+}
+
+#[test]
+fn a_session_that_has_ended_is_followed_by_the_next_one_of_the_process() {
+    let scratch = Scratch::new();
+    let own = std::process::id().to_string();
+    let first = register(&scratch, "claude:1", &own);
+    let mut command = scratch.command(["mcp"]);
+    command.env("CLAUDE_CODE_SESSION_ID", "1");
+    let mut client = Client::speaking(Generation::Of2025, command);
+    assert_eq!(client.call("who", json!({}))["you"], json!(first));
+    scratch.json(["agent", "deregister", "--session", &first]);
+    let second = register(&scratch, "claude:2", &own);
+    assert_eq!(claim(&mut client), json!(second));
+    client.end();
+    assert_eq!(status(&scratch, &second), "active");
+}
+
+#[test]
+fn a_session_taken_for_dead_is_told_once_what_it_lost() {
+    let scratch = Scratch::new();
+    let dead = crate::scratch::dead_process().to_string();
+    let ivy = register(&scratch, "ivy", &dead);
+    let mut command = scratch.command(["mcp"]);
+    command.env("BLACKBOARD_SESSION_ID", &ivy);
+    let mut client = Client::speaking(Generation::Of2025, command);
+    claim(&mut client);
+    std::thread::sleep(Duration::from_millis(1_100));
+    scratch.json(["sweep", "--threshold", "1"]);
+    assert_eq!(status(&scratch, &ivy), "stale");
+    let refusal =
+        client.refused("work_claim", json!({"id": "y", "title": "Y"}), blackboard::Code::SessionStale);
+    assert_eq!(refusal["lost"], json!(["x"]), "{refusal}");
+    assert_eq!(claim(&mut client), json!(ivy));
+}
+
+#[test]
+fn heartbeats_come_while_the_client_lives_and_leave_an_idle_session_idle() {
+    let scratch = Scratch::new();
+    let own = std::process::id().to_string();
+    let ivy = register(&scratch, "ivy", &own);
+    let idle = scratch.json(["agent", "heartbeat", "--session", &ivy, "--status", "idle"]);
+    let mut command = scratch.command(["mcp"]);
+    command.env("BLACKBOARD_HEARTBEAT_INTERVAL", "1");
+    let _client = Client::speaking(Generation::Of2025, command);
+    let mut shown = Value::Null;
+    for _ in 0..300 {
+        shown = scratch.json(["agent", "show", &ivy]);
+        if shown["last_beat_at"].as_str() > idle["last_seen_at"].as_str() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(shown["last_beat_at"].as_str() > idle["last_seen_at"].as_str(), "{shown}");
+    assert_eq!(shown["status"], "idle");
+}
+
+#[test]
+fn a_server_whose_client_was_killed_ends_though_its_input_does_not() {
+    let scratch = Scratch::new();
+    let mut stand_in = StandIn::new();
+    let mut command = scratch.command(["mcp"]);
+    command.env("BLACKBOARD_HEARTBEAT_INTERVAL", "1").env("BLACKBOARD_PID", stand_in.pid());
+    let mut client = Client::speaking(Generation::Of2025, command);
+    let session = claim(&mut client);
+    stand_in.kill();
+    client.ended();
+    assert_eq!(status(&scratch, session.as_str().unwrap()), "completed");
+    assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
+}
+
+#[test]
+fn what_a_killed_client_and_its_killed_server_held_is_swept() {
+    let scratch = Scratch::new();
+    let mut stand_in = StandIn::new();
+    let mut command = scratch.command(["mcp"]);
+    command.env("BLACKBOARD_PID", stand_in.pid());
+    let mut client = Client::speaking(Generation::Of2025, command);
+    let session = claim(&mut client);
+    client.kill();
+    stand_in.kill();
+    std::thread::sleep(Duration::from_millis(1_100));
+    let swept = scratch.json(["sweep", "--threshold", "1"]);
+    assert_eq!(swept["staleAgents"][0]["sessionId"], session, "{swept}");
+    assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
+}
+
+#[test]
+fn a_server_that_is_started_again_finds_the_session_that_the_killed_one_registered() {
+    let scratch = Scratch::new();
+    let mut first = Client::new(&scratch);
+    let session = claim(&mut first);
+    first.kill();
+    let mut second = Client::new(&scratch);
+    assert_eq!(claim(&mut second), session);
+    second.end();
+    assert_eq!(status(&scratch, session.as_str().unwrap()), "active");
+}
+
+/// Agents are known by the names of their programs, and a shell by any other name does as it is told.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_agent_that_another_one_started_is_told_apart() {
+    let scratch = Scratch::new();
+    let shell =
+        ["/bin/dash", "/bin/bash", "/bin/sh"].into_iter().map(PathBuf::from).find(|path| path.exists());
+    let shell = std::fs::canonicalize(shell.unwrap()).unwrap();
+    let agent = scratch.path().join("claude");
+    std::fs::copy(shell, &agent).unwrap();
+    let mut command = scratch.shell(
+        "./claude -c 'export BLACKBOARD_SESSION_ID=$(blackboard agent register --name Outer --pid $$ --json \
+         | sed \"s/.*\\\"session_id\\\":\\\"\\([^\\\"]*\\).*/\\1/\"); ./claude -c \"blackboard mcp; :\"; :'; :",
+    );
+    command.env_remove("BLACKBOARD_PID");
+    let mut client = Client::speaking(Generation::Of2025, command);
+    let session = claim(&mut client);
+    let outer = scratch.json(["agent", "list"])["items"][0].clone();
+    assert_eq!(outer["agent_name"], "Outer");
+    assert_ne!(outer["session_id"], session, "the inner one has a session of its own");
+    let inner = scratch.json(["agent", "show", session.as_str().unwrap()]);
+    assert_ne!(inner["pid"], outer["pid"]);
+    client.end();
+    assert_eq!(status(&scratch, outer["session_id"].as_str().unwrap()), "active");
+    assert_eq!(status(&scratch, session.as_str().unwrap()), "completed");
+}

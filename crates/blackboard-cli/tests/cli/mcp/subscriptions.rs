@@ -1,0 +1,102 @@
+//! Resources, and being told when they change.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::{Client, GENERATIONS, Generation};
+use crate::scratch::Scratch;
+
+fn read(client: &mut Client, uri: &str) -> Value {
+    let answer = client.ask("resources/read", json!({"uri": uri}));
+    let contents = &answer["result"]["contents"][0];
+    assert_eq!(
+        (&contents["uri"], &contents["mimeType"]),
+        (&json!(uri), &json!("application/json")),
+        "{answer}"
+    );
+    serde_json::from_str(contents["text"].as_str().unwrap()).unwrap()
+}
+
+fn tells_of(uri: &str) -> impl Fn(&Value) -> bool {
+    move |message| message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
+}
+
+#[test]
+fn every_resource_can_be_read() {
+    for generation in GENERATIONS {
+        let scratch = Scratch::new();
+        let mut client = Client::speaking(generation, scratch.command(["mcp"]));
+        assert_eq!(read(&mut client, "blackboard://events")["count"], 0);
+        client.call("work_claim", json!({"id": "x", "title": "X"}));
+        assert_eq!(read(&mut client, "blackboard://board")["work_items"]["claimed"], 1);
+        assert_eq!(read(&mut client, "blackboard://agents")["items"][0]["agent_name"], "probe");
+        assert_eq!(read(&mut client, "blackboard://work")["items"][0]["item_id"], "x");
+        let events = read(&mut client, "blackboard://events");
+        assert_eq!(
+            (&events["count"], &events["items"][0]["event_type"]),
+            (&json!(3), &json!("work_claimed"))
+        );
+    }
+}
+
+#[test]
+fn a_client_of_2025_is_told_of_what_it_subscribed_to_until_it_unsubscribes() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    for uri in ["blackboard://work", "blackboard://events"] {
+        assert_eq!(client.ask("resources/subscribe", json!({"uri": uri}))["result"], json!({}));
+    }
+    let refused = client.ask("resources/subscribe", json!({"uri": "blackboard://nowhere"}));
+    assert!(refused["error"].is_object(), "{refused}");
+    scratch.json(["write", "a", "1"]);
+    client.notified(tells_of("blackboard://events"));
+    assert_eq!(client.notifications.len(), 0, "an entry is no work: {:?}", client.notifications);
+    scratch.json(["work", "create", "x", "--title", "X"]);
+    client.notified(tells_of("blackboard://work"));
+    client.notified(tells_of("blackboard://events"));
+    client.ask("resources/unsubscribe", json!({"uri": "blackboard://work"}));
+    scratch.json(["work", "create", "y", "--title", "Y"]);
+    client.notified(tells_of("blackboard://events"));
+    assert_eq!(client.notifications.len(), 0, "{:?}", client.notifications);
+    let answer = client.ask("subscriptions/listen", json!({"notifications": {}}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    client.end();
+}
+
+#[test]
+fn a_client_of_2026_listens_until_it_cancels() {
+    let scratch = Scratch::new();
+    let mut client = Client::speaking(Generation::Of2026, scratch.command(["mcp"]));
+    let wanted =
+        json!({"notifications": {"resourceSubscriptions": ["blackboard://agents", "blackboard://nowhere"]}});
+    let id = client.request("subscriptions/listen", wanted);
+    let told = client.notified(|message| message["method"] == "notifications/subscriptions/acknowledged");
+    assert_eq!(
+        told["params"]["notifications"]["resourceSubscriptions"],
+        json!(["blackboard://agents"]),
+        "{told}"
+    );
+    scratch.json(["agent", "register", "--name", "Ivy"]);
+    let told = client.notified(tells_of("blackboard://agents"));
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], json!(id), "{told}");
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    client.call("who", json!({}));
+    scratch.json(["agent", "register", "--name", "Oak"]);
+    assert_eq!(client.answer_within(id, Duration::from_millis(700)), None);
+    assert_eq!(client.notifications.len(), 0, "{:?}", client.notifications);
+    let answer = client.ask("resources/subscribe", json!({"uri": "blackboard://agents"}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    client.end();
+}
+
+#[test]
+fn a_client_that_listens_when_its_input_ends_is_let_go() {
+    let scratch = Scratch::new();
+    let mut client = Client::speaking(Generation::Of2026, scratch.command(["mcp"]));
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["blackboard://board"]}});
+    let id = client.request("subscriptions/listen", wanted);
+    client.notified(|message| message["method"] == "notifications/subscriptions/acknowledged");
+    client.end();
+    assert!(client.answer(id)["result"].is_object());
+}

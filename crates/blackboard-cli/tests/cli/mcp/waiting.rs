@@ -1,0 +1,97 @@
+//! Waiting for keys and locks, and calls that nobody wants any more.
+
+use std::time::Duration;
+
+use blackboard::Code;
+use serde_json::{Value, json};
+
+use super::client::{Client, GENERATIONS, refused, succeeded};
+use crate::scratch::Scratch;
+
+/// Long enough for an answer that must not come.
+const A_WHILE: Duration = Duration::from_millis(700);
+
+fn cancel(client: &mut Client, id: u64) {
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+}
+
+#[test]
+fn a_wait_ends_when_somebody_writes_the_key() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    let id = client.start("wait", json!({"key": "result", "seconds": 600}));
+    assert_eq!(client.answer_within(id, A_WHILE), None);
+    let written = scratch.json(["write", "result", "{\"a\":1}"]);
+    let entry = succeeded(&client.answer(id))["entry"].clone();
+    assert_eq!((&entry["value"], &entry["revision"]), (&json!({"a": 1}), &written["revision"]));
+    // It is there already, and then it is not: something newer is wanted.
+    assert_eq!(client.call("wait", json!({"key": "result"}))["entry"]["revision"], written["revision"]);
+    let newer = json!({"key": "result", "after": written["revision"], "seconds": 0});
+    client.refused("wait", newer, Code::TimedOut);
+    client.end();
+}
+
+#[test]
+fn a_wait_for_a_lock_gets_it_when_it_is_free() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--pid", "1"]);
+    scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+    let mut client = Client::new(&scratch);
+    let refusal = client.refused("wait", json!({"lock": "deploy", "seconds": 1}), Code::TimedOut);
+    assert!(refusal["error"].as_str().unwrap().contains("Ivy") && refusal["fence"].is_i64(), "{refusal}");
+    let id = client.start("wait", json!({"lock": "deploy", "seconds": 600}));
+    assert_eq!(client.answer_within(id, A_WHILE), None);
+    scratch.json(["lock", "release", "deploy", "--session", "ivy"]);
+    assert_eq!(succeeded(&client.answer(id))["acquired"], true);
+}
+
+#[test]
+fn a_cancelled_wait_is_not_answered_and_leaves_nothing_held() {
+    for generation in GENERATIONS {
+        let scratch = Scratch::new();
+        scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--pid", "1"]);
+        scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+        let mut client = Client::speaking(generation, scratch.command(["mcp"]));
+        let key = client.start("wait", json!({"key": "result", "seconds": 600}));
+        let lock = client.start("wait", json!({"lock": "deploy", "seconds": 600}));
+        assert_eq!(client.answer_within(lock, A_WHILE), None);
+        cancel(&mut client, key);
+        cancel(&mut client, lock);
+        // The server has read both when it has answered this.
+        client.call("who", json!({}));
+        scratch.json(["lock", "release", "deploy", "--session", "ivy"]);
+        scratch.json(["write", "result", "1"]);
+        assert_eq!(client.answer_within(key, A_WHILE), None);
+        assert_eq!(client.answer_within(lock, A_WHILE), None);
+        assert_eq!(scratch.json(["lock", "list"])["count"], 0);
+        client.end();
+    }
+}
+
+#[test]
+fn a_thousand_waits_cost_no_thread_each_and_end_together() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    let waits: Vec<u64> =
+        (0..1_000).map(|_| client.start("wait", json!({"key": "start", "seconds": 600}))).collect();
+    // Others are answered meanwhile.
+    client.call("who", json!({}));
+    if let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", client.server())) {
+        assert!(tasks.count() < 20);
+    }
+    client.call("entry_write", json!({"key": "start", "value": true}));
+    for id in waits {
+        assert_eq!(succeeded(&client.answer(id))["entry"]["value"], Value::Bool(true));
+    }
+    client.end();
+}
+
+#[test]
+fn whoever_still_waits_when_the_input_ends_is_told_at_once() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    let id = client.start("wait", json!({"key": "never", "seconds": 600}));
+    assert_eq!(client.answer_within(id, A_WHILE), None);
+    client.end();
+    refused(&client.answer(id), Code::TimedOut);
+}
