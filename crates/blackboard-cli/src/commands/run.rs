@@ -79,10 +79,7 @@ impl Run {
     fn register(&self, context: &Context, board: &Board) -> Result<String> {
         let request = Register {
             name: self.name.clone().or_else(|| Some(child::name_of(&self.command))),
-            project: self
-                .project
-                .clone()
-                .map_or_else(|| context.own_project(board), |project| Ok(Some(project)))?,
+            project: self.project.clone(),
             work: self.work.clone(),
             pid: Some(std::process::id()),
             ..Register::default()
@@ -97,7 +94,12 @@ impl Run {
             }
         }
         let name = self.name.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
-        let registered = board.agents().register(&Register { name: name.or(request.name), ..request })?;
+        let project = match &self.project {
+            Some(project) => Some(project.clone()),
+            None => context.own_project(board)?,
+        };
+        let registered =
+            board.agents().register(&Register { name: name.or(request.name), project, ..request })?;
         Ok(registered.agent.session_id)
     }
 

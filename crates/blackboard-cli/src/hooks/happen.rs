@@ -111,13 +111,11 @@ impl Hook<'_> {
         let parent = call.parent.as_deref().map(|parent| session_of_hint(&hint(self.platform, parent, None)));
         // Somebody's parent may have started before there were hooks.
         let parent = parent.filter(|parent| self.board().agents().show(parent).is_ok());
-        let name = match &parent {
-            Some(_) => None,
-            None => {
-                let given = identity::name(context.environment(), &self.place.config);
-                Some(given.unwrap_or_else(|| self.platform.name.to_owned()))
-            }
-        };
+        // A delegate is called after its parent.
+        let name = parent.is_none().then(|| {
+            let given = identity::name(context.environment(), &self.place.config);
+            given.unwrap_or_else(|| self.platform.name.to_owned())
+        });
         let registered = self.board().agents().register(&Register {
             name,
             project: identity::project(self.board(), &request)?,

@@ -137,8 +137,10 @@ fn own_codes(command: &str) -> &'static [Code] {
     }
 }
 
-/// Commands that open no board.
-const BOARDLESS: &[&str] = &["completions", "mcp", "version", "setup", "setup status", "setup remove"];
+/// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook is silent then, the
+/// server answers with what is wrong.
+const BOARDLESS: &[&str] =
+    &["completions", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
 
 /// Commands that never wait for the lock.
 pub const READING: &[&str] = &[
