@@ -103,7 +103,9 @@ fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
         }
     };
     checks.fail_missing(check::COMMON, &why);
-    checks.fail_missing(client.more.as_ref().map_or(&[], |more| more.checks), &why);
+    for names in client.more.as_ref().map_or(&[][..], |more| more.checks) {
+        checks.fail_missing(names, &why);
+    }
     Tried { client, checks }
 }
 

@@ -37,15 +37,22 @@ impl Running {
 
     /// The one process of it that is the agent: it, or one below it.
     pub fn agent(&self, is_agent: fn(&Process) -> bool) -> Result<u32> {
+        Ok(self.agents(is_agent)?[0])
+    }
+
+    /// The agent and those that it has started, each after the one that started it; there is at least one.
+    pub fn agents(&self, is_agent: fn(&Process) -> bool) -> Result<Vec<u32>> {
         let all = below(self.child.id())?;
         let found: Vec<&Process> = all.iter().filter(|process| is_agent(process)).collect();
         // A launcher and what it launched may look alike: the inner one does the work.
-        let inner = found.iter().find(|one| !found.iter().any(|other| other.parent == one.pid));
-        inner.map(|process| process.pid).ok_or_else(|| {
+        let inner = found.iter().filter(|one| !found.iter().any(|other| other.parent == one.pid));
+        let agents: Vec<u32> = inner.map(|process| process.pid).collect();
+        if agents.is_empty() {
             let shown = all.iter().map(|one| format!("{} ({})", one.name, one.arguments.join(" ")));
             let shown: Vec<_> = shown.collect();
-            format!("none of the client's processes is the agent: {}", shown.join(", ")).into()
-        })
+            return Err(format!("none of the client's processes is the agent: {}", shown.join(", ")).into());
+        }
+        Ok(agents)
     }
 
     /// Kills one of its processes as `kill -9` does.

@@ -62,7 +62,8 @@ impl Stage {
         Ok(Scene { stage: self, name: scene.to_owned(), running, before })
     }
 
-    fn agent(&self, session: &Value) -> Result<Value> {
+    /// What the board knows about a session now.
+    pub fn agent(&self, session: &Value) -> Result<Value> {
         self.scratch.board(&["agent", "show", text(&session["session_id"])])
     }
 }
@@ -74,11 +75,22 @@ impl Scene<'_> {
         turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
     }
 
-    /// The one session that it has registered, delegates aside.
+    /// Lets the next look for a request find this one again.
+    pub fn put_back(&self, turn: Turn) {
+        self.stage.model.put_back(turn);
+    }
+
+    /// The sessions that were registered since it started, delegates aside.
+    pub fn sessions(&self) -> Result<Vec<Value>> {
+        let mut new = self.stage.scratch.agents()?;
+        new.retain(|agent| agent["parent_id"].is_null() && !self.before.contains(&agent["session_id"]));
+        Ok(new)
+    }
+
+    /// The one session that it has registered.
     pub fn session(&self) -> Result<Value> {
         soon(|| {
-            let mut new = self.stage.scratch.agents()?;
-            new.retain(|agent| agent["parent_id"].is_null() && !self.before.contains(&agent["session_id"]));
+            let mut new = self.sessions()?;
             match (new.pop(), new.len()) {
                 (Some(agent), 0) => Ok(agent),
                 (None, _) => Err("no session is registered".into()),
@@ -91,6 +103,7 @@ impl Scene<'_> {
     pub fn end(&mut self) -> Result {
         self.stage.model.close(&self.name);
         let status = self.running.end()?;
+        self.stage.model.open(&self.name);
         if status.success() {
             return Ok(());
         }
@@ -223,7 +236,7 @@ fn is_available(scratch: &Scratch, item: &str) -> Result {
 }
 
 /// That a session holds an item.
-fn holds(stage: &Stage, item: &str, session: &str) -> Result<String> {
+pub fn holds(stage: &Stage, item: &str, session: &str) -> Result<String> {
     soon(|| {
         let found = stage.scratch.board(&["work", "status", item])?;
         if found["status"] == "claimed" && found["claimed_by"] == session {
@@ -234,7 +247,8 @@ fn holds(stage: &Stage, item: &str, session: &str) -> Result<String> {
     })
 }
 
-fn ended(stage: &Stage, session: &Value, status: &str) -> Result<Value> {
+/// That a session has this status.
+pub fn ended(stage: &Stage, session: &Value, status: &str) -> Result<Value> {
     let agent = stage.agent(session)?;
     if agent["status"] == status {
         Ok(agent)

@@ -1,12 +1,19 @@
 //! Claude Code.
 
+mod nested;
+mod two_sessions;
+
 use std::process::Command;
 
 use serde_json::json;
 
-use super::{Client, Package, Tools};
+use super::{Client, More, Package, Tools};
+use crate::Result;
+use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::model::anthropic::Messages;
 use crate::e2e_agents::model::{Model, Say};
+use crate::e2e_agents::scratch::soon;
+use crate::e2e_agents::story::{Stage, ended, holds, text};
 
 pub const fn client(version: &'static str) -> Client {
     Client {
@@ -19,8 +26,55 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.name == "claude",
         tools: Tools { shell, claim, delegate: Ok(delegate) },
-        more: None,
+        more: Some(More { checks: &[&[SHELL, RESUMED], nested::CHECKS, two_sessions::CHECKS], play }),
     }
+}
+
+const SHELL: &str = "item claimed in the shell for that session";
+const RESUMED: &str = "a resumed session is the same one again";
+
+fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    let stories = [resumed, nested::play, two_sessions::play];
+    // One that fails does not keep the others from being played.
+    let errors: Vec<String> = stories
+        .into_iter()
+        .filter_map(|story| story(stage, checks).err())
+        .map(|error| error.to_string())
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
+}
+
+/// A session that uses its shell, ends, and goes on later.
+fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
+    const ITEM: &str = "shell";
+    stage.scratch.board(&["work", "create", "--id", ITEM, "--title", ITEM])?;
+    let mut scene = stage.start("SCENE-SHELL")?;
+    let turn = scene.turn()?;
+    let session = scene.session()?;
+    turn.say(shell(&format!("blackboard work claim {ITEM}")));
+    let turn = scene.turn()?;
+    checks.see(SHELL, || holds(stage, ITEM, text(&session["session_id"])));
+    turn.done();
+    scene.end()?;
+    soon(|| ended(stage, &session, "completed"))?;
+    let mut again = stage.start_by("SCENE-SHELL-AGAIN", |command| {
+        command.arg("--continue");
+    })?;
+    // The conversation that goes on names the first scene first.
+    let turn = stage.model.turn("SCENE-SHELL")?;
+    checks.see(RESUMED, || {
+        let agent = stage.agent(&session)?;
+        ended(stage, &session, "active")?;
+        if !again.sessions()?.is_empty() {
+            return Err("there is a second session".into());
+        }
+        if agent["pid"] != again.running.agent(stage.client.is_agent)? {
+            return Err(format!("it has the process {}", agent["pid"]).into());
+        }
+        Ok("active again, with its new process".to_owned())
+    });
+    turn.done();
+    again.end()
 }
 
 fn session(command: &mut Command, model: &Model, prompt: &str) {

@@ -45,8 +45,8 @@ pub struct Client {
 
 /// Stories of one client only.
 pub struct More {
-    /// The checks that they come to.
-    pub checks: &'static [&'static str],
+    /// The checks that they come to, story by story.
+    pub checks: &'static [&'static [&'static str]],
     pub play: fn(&Stage, &mut Checks) -> Result,
 }
 

@@ -123,6 +123,16 @@ impl Model {
         }
     }
 
+    /// Lets the next look for a request find this one again.
+    pub fn put_back(&self, turn: Turn) {
+        lock(&self.shared.turns).push(turn);
+    }
+
+    /// Lets a scene that was ended go on.
+    pub fn open(&self, scene: &str) {
+        lock(&self.shared.closed).retain(|closed| closed != scene);
+    }
+
     /// Ends a scene: whatever it asks from now on, and what it has asked, is answered with a word.
     pub fn close(&self, scene: &str) {
         lock(&self.shared.closed).push(scene.to_owned());
