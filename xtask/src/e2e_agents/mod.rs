@@ -24,17 +24,18 @@ mod report;
 mod scratch;
 mod story;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use self::check::Checks;
-use self::clients::{CLIENTS, Client};
+use self::clients::{CLIENTS, Client, Package, inspector};
 use self::model::Model;
 use self::scratch::Scratch;
 use self::story::Stage;
 use crate::Result;
 
-const USAGE: &str = "usage: cargo xtask e2e-agents [--only NAME,…] [--keep]";
+const USAGE: &str = "usage: cargo xtask e2e-agents [--only NAME,…] [--keep] [--write]";
 
 /// What was asked for.
 #[derive(Default)]
@@ -43,11 +44,14 @@ struct Options {
     only: Vec<String>,
     /// Whether homes, requests and output are left for a look.
     keep: bool,
+    /// Whether the results go into the documentation.
+    write: bool,
 }
 
 /// A client that was tried.
 pub struct Tried {
-    pub client: &'static Client,
+    pub title: &'static str,
+    pub package: Package,
     pub checks: Checks,
 }
 
@@ -55,10 +59,19 @@ pub struct Tried {
 pub fn run(arguments: &[String]) -> Result {
     let options = options(arguments)?;
     let program = build()?;
-    let wanted = |client: &&Client| options.only.is_empty() || options.only.iter().any(|id| id == client.id);
-    let tried: Vec<Tried> =
-        CLIENTS.iter().filter(wanted).map(|client| attempt(client, &program, options.keep)).collect();
+    let wanted = |id: &str| options.only.is_empty() || options.only.iter().any(|only| only == id);
+    let clients = CLIENTS.iter().filter(|client| wanted(client.id));
+    let mut tried: Vec<Tried> = clients.map(|client| attempt(client, &program, options.keep)).collect();
+    if wanted(inspector::ID) {
+        println!("{}: trying it", inspector::TITLE);
+        let checks = inspector::attempt(&program, options.keep);
+        tried.push(Tried { title: inspector::TITLE, package: inspector::PACKAGE, checks });
+    }
     println!("{}", report::terminal(&tried));
+    if options.write {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agents-tested.md");
+        fs::write(file, report::document(&tried, &setting(&program)?))?;
+    }
     match tried.iter().map(|one| one.checks.failed()).sum::<usize>() {
         0 => Ok(()),
         failed => Err(format!("{failed} checks failed").into()),
@@ -71,6 +84,7 @@ fn options(arguments: &[String]) -> Result<Options> {
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--keep" => options.keep = true,
+            "--write" => options.write = true,
             "--only" => {
                 let names = arguments.next().ok_or(USAGE)?;
                 options.only = names.split(',').map(str::to_owned).collect();
@@ -78,9 +92,12 @@ fn options(arguments: &[String]) -> Result<Options> {
             _ => return Err(USAGE.into()),
         }
     }
-    if let Some(unknown) = options.only.iter().find(|id| !CLIENTS.iter().any(|client| client.id == **id)) {
-        let known: Vec<_> = CLIENTS.iter().map(|client| client.id).collect();
+    let known: Vec<_> = CLIENTS.iter().map(|client| client.id).chain([inspector::ID]).collect();
+    if let Some(unknown) = options.only.iter().find(|id| !known.contains(&id.as_str())) {
         return Err(format!("there is no client {unknown:?}, only {}", known.join(", ")).into());
+    }
+    if options.write && !options.only.is_empty() {
+        return Err("the documentation is about all clients: --write goes without --only".into());
     }
     Ok(options)
 }
@@ -106,7 +123,7 @@ fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
     for names in client.more.as_ref().map_or(&[][..], |more| more.checks) {
         checks.fail_missing(names, &why);
     }
-    Tried { client, checks }
+    Tried { title: client.title, package: client.package, checks }
 }
 
 fn set_the_stage(client: &'static Client, program: &Path, keep: bool) -> Result<Stage> {
@@ -127,4 +144,21 @@ fn build() -> Result<PathBuf> {
     }
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug");
     Ok(target.join(crate::release::program("blackboard")).canonicalize()?)
+}
+
+/// When and where this is.
+fn setting(program: &Path) -> Result<String> {
+    let said = |program: &Path, arguments: &[&str]| -> Result<String> {
+        let output = Command::new(program).args(arguments).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let version: serde_json::Value = serde_json::from_str(&said(program, &["version", "--json"])?)?;
+    let day = version["timestamp"].as_str().and_then(|moment| moment.get(..10)).unwrap_or_default();
+    Ok(format!(
+        "Last run: {day}, blackboard {}, {} {}, node {}.",
+        version["version"].as_str().unwrap_or_default(),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        said(Path::new("node"), &["--version"])?.trim_start_matches('v'),
+    ))
 }

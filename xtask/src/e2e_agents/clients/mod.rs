@@ -2,6 +2,7 @@
 //! (`story.rs`) is the same for all of them.
 
 mod claude;
+pub mod inspector;
 
 use std::process::Command;
 
@@ -12,10 +13,11 @@ use super::scratch::Scratch;
 use super::story::Stage;
 use crate::Result;
 
-/// Every client, with the version that is tested: the only place where versions are named.
+/// Every client with hooks, and the version that is tested.
 pub const CLIENTS: &[Client] = &[claude::client("2.1.325")];
 
 /// A package of npm, in one version.
+#[derive(Clone, Copy)]
 pub struct Package {
     pub name: &'static str,
     pub version: &'static str,
