@@ -1,6 +1,7 @@
 //! The process of a client, and those below it.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
@@ -33,6 +34,13 @@ impl Running {
         let file = File::create(&output)?;
         let child = command.stdout(file.try_clone()?).stderr(file).spawn()?;
         Ok(Running { child, output })
+    }
+
+    /// Types something at its terminal.
+    pub fn type_text(&mut self, text: &str) -> Result {
+        let keyboard = self.child.stdin.as_mut().ok_or("the client has no terminal")?;
+        keyboard.write_all(text.as_bytes())?;
+        Ok(keyboard.flush()?)
     }
 
     /// The one process of it that is the agent: it, or one below it.

@@ -1,7 +1,7 @@
 //! What happens in the session of a client, and what has to be on the board then.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -54,12 +54,33 @@ impl Stage {
 
     /// The same, with something more in its command.
     pub fn start_by(&self, scene: &str, more: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
-        let before = self.scratch.agents()?.into_iter().map(|agent| agent["session_id"].clone()).collect();
+        let before = self.known()?;
         let mut command = self.scratch.command(&self.program);
         (self.client.session)(&mut command, &self.model, &prompt(scene));
         more(&mut command);
         let running = Running::start(command, self.scratch.log().join(format!("{scene}.out")))?;
         Ok(Scene { stage: self, name: scene.to_owned(), running, before })
+    }
+
+    /// Starts the client in a terminal of its own, where prompts are typed.
+    pub fn start_in_terminal(
+        &self,
+        scene: &str,
+        arguments: &[&str],
+        more: impl FnOnce(&mut Command),
+    ) -> Result<Scene<'_>> {
+        let before = self.known()?;
+        let mut command = self.scratch.command("script");
+        let line = format!("stty rows 40 cols 120; exec {} {}", self.program.display(), arguments.join(" "));
+        command.args(["--quiet", "--flush", "--return", "--command", &line, "/dev/null"]);
+        command.env("TERM", "xterm").stdin(Stdio::piped());
+        more(&mut command);
+        let running = Running::start(command, self.scratch.log().join(format!("{scene}.out")))?;
+        Ok(Scene { stage: self, name: scene.to_owned(), running, before })
+    }
+
+    fn known(&self) -> Result<Vec<Value>> {
+        Ok(self.scratch.agents()?.into_iter().map(|agent| agent["session_id"].clone()).collect())
     }
 
     /// What the board knows about a session now.

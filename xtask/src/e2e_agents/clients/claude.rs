@@ -1,6 +1,7 @@
 //! Claude Code.
 
 mod nested;
+mod terminal;
 mod two_sessions;
 
 use std::process::Command;
@@ -26,15 +27,21 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.name == "claude",
         tools: Tools { shell, claim, delegate: Ok(delegate) },
-        more: Some(More { checks: &[&[SHELL, RESUMED], nested::CHECKS, two_sessions::CHECKS], play }),
+        more: Some(More {
+            checks: &[&[SHELL, RESUMED], nested::CHECKS, terminal::CHECKS, two_sessions::CHECKS],
+            play,
+        }),
     }
 }
+
+/// What stands in for a key.
+const KEY: &str = "none";
 
 const SHELL: &str = "item claimed in the shell for that session";
 const RESUMED: &str = "a resumed session is the same one again";
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
-    let stories = [resumed, nested::play, two_sessions::play];
+    let stories = [resumed, nested::play, terminal::play, two_sessions::play];
     // One that fails does not keep the others from being played.
     let errors: Vec<String> = stories
         .into_iter()
@@ -78,10 +85,14 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
 }
 
 fn session(command: &mut Command, model: &Model, prompt: &str) {
+    environment(command, model);
+    command.args(["--print", "--dangerously-skip-permissions", prompt]);
+}
+
+fn environment(command: &mut Command, model: &Model) {
     command
-        .args(["--print", "--dangerously-skip-permissions", prompt])
         .env("ANTHROPIC_BASE_URL", model.address())
-        .env("ANTHROPIC_API_KEY", "none")
+        .env("ANTHROPIC_API_KEY", KEY)
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
         .env("DISABLE_AUTOUPDATER", "1")
         .env("DISABLE_TELEMETRY", "1")
