@@ -7,6 +7,7 @@
 
 mod bench;
 mod cli_docs;
+mod e2e_agents;
 #[cfg(test)]
 mod guarantees;
 mod install;
@@ -32,6 +33,7 @@ usage: cargo xtask <task>
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
   bench entries          the same for entries and their followers; also needs redis-server, to compare
   bench instructions     count the instructions of the hot commands: --check, --write, --profile
+  e2e-agents             real agents with stand-in models: --only NAME,…, --keep, --write
   cli-docs               write docs/cli.md from the help texts";
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         "test" => test::run(&arguments),
         "torture" => torture::run(&arguments),
         "bench" => bench::run(&arguments),
+        "e2e-agents" => e2e_agents::run(&arguments),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

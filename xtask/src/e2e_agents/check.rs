@@ -1,0 +1,71 @@
+//! What is shown for each client, and whether it held.
+
+use crate::Result;
+
+/// What every client with hooks has to show, in the order in which the story comes to it.
+pub const COMMON: &[&str] =
+    &[REGISTERED, BRIEFED, HEARTBEAT, CLAIMED, DELEGATE, DEREGISTERED, SWEPT, HOOK_LOG];
+
+pub const REGISTERED: &str = "registered with the PID of its process";
+pub const BRIEFED: &str = "brief in the model's request";
+pub const HEARTBEAT: &str = "heartbeat after a tool call";
+pub const CLAIMED: &str = "item claimed by MCP for that session";
+pub const DELEGATE: &str = "sub-agent registered as a delegate";
+pub const DEREGISTERED: &str = "deregistered at its end";
+pub const SWEPT: &str = "swept after kill -9";
+pub const HOOK_LOG: &str = "no complaint of a hook";
+
+/// What came of a check.
+pub enum Outcome {
+    /// It holds, as this shows.
+    Held(String),
+    /// It does not, because of this.
+    Failed(String),
+    /// The client has nothing of the kind.
+    Absent(&'static str),
+}
+
+/// One check.
+pub struct Check {
+    pub name: &'static str,
+    pub outcome: Outcome,
+}
+
+/// The checks of one client, in order.
+pub struct Checks {
+    pub all: Vec<Check>,
+}
+
+impl Checks {
+    pub fn new() -> Checks {
+        Checks { all: Vec::new() }
+    }
+
+    /// Looks, and keeps what was seen. A story goes on after a check that failed.
+    pub fn see(&mut self, name: &'static str, look: impl FnOnce() -> Result<String>) {
+        let outcome = match look() {
+            Ok(seen) => Outcome::Held(seen),
+            Err(why) => Outcome::Failed(why.to_string()),
+        };
+        self.all.push(Check { name, outcome });
+    }
+
+    /// Says that there is nothing to check.
+    pub fn absent(&mut self, name: &'static str, why: &'static str) {
+        self.all.push(Check { name, outcome: Outcome::Absent(why) });
+    }
+
+    /// A story that came to no good end: what it did not come to has failed.
+    pub fn fail_missing(&mut self, names: &[&'static str], why: &str) {
+        for name in names {
+            if !self.all.iter().any(|check| check.name == *name) {
+                let outcome = Outcome::Failed(format!("the story did not come to it: {why}"));
+                self.all.push(Check { name, outcome });
+            }
+        }
+    }
+
+    pub fn failed(&self) -> usize {
+        self.all.iter().filter(|check| matches!(check.outcome, Outcome::Failed(_))).count()
+    }
+}

@@ -1,0 +1,114 @@
+//! Claude Code.
+
+mod nested;
+mod terminal;
+mod two_sessions;
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{Client, More, Package, Tools};
+use crate::Result;
+use crate::e2e_agents::check::Checks;
+use crate::e2e_agents::model::anthropic::Messages;
+use crate::e2e_agents::model::{Model, Say};
+use crate::e2e_agents::scratch::soon;
+use crate::e2e_agents::story::{Stage, ended, holds, text};
+
+pub const fn client(version: &'static str) -> Client {
+    Client {
+        id: "claude",
+        title: "Claude Code",
+        package: Package { name: "@anthropic-ai/claude-code", version },
+        program: "claude",
+        dialect: &Messages,
+        prepare: |_, _| Ok(()),
+        session,
+        is_agent: |process| process.name == "claude",
+        tools: Tools { shell, claim, delegate: Ok(delegate) },
+        more: Some(More {
+            checks: &[&[SHELL, RESUMED], nested::CHECKS, terminal::CHECKS, two_sessions::CHECKS],
+            play,
+        }),
+    }
+}
+
+/// What stands in for a key.
+const KEY: &str = "none";
+
+const SHELL: &str = "item claimed in the shell for that session";
+const RESUMED: &str = "a resumed session is the same one again";
+
+fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    let stories = [resumed, nested::play, terminal::play, two_sessions::play];
+    // One that fails does not keep the others from being played.
+    let errors: Vec<String> = stories
+        .into_iter()
+        .filter_map(|story| story(stage, checks).err())
+        .map(|error| error.to_string())
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
+}
+
+/// A session that uses its shell, ends, and goes on later.
+fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
+    const ITEM: &str = "shell";
+    stage.scratch.board(&["work", "create", "--id", ITEM, "--title", ITEM])?;
+    let mut scene = stage.start("SCENE-SHELL")?;
+    let turn = scene.turn()?;
+    let session = scene.session()?;
+    turn.say(shell(&format!("blackboard work claim {ITEM}")));
+    let turn = scene.turn()?;
+    checks.see(SHELL, || holds(stage, ITEM, text(&session["session_id"])));
+    turn.done();
+    scene.end()?;
+    soon(|| ended(stage, &session, "completed"))?;
+    let mut again = stage.start_by("SCENE-SHELL-AGAIN", |command| {
+        command.arg("--continue");
+    })?;
+    // The conversation that goes on names the first scene first.
+    let turn = stage.model.turn("SCENE-SHELL")?;
+    checks.see(RESUMED, || {
+        let agent = stage.agent(&session)?;
+        ended(stage, &session, "active")?;
+        if !again.sessions()?.is_empty() {
+            return Err("there is a second session".into());
+        }
+        if agent["pid"] != again.running.agent(stage.client.is_agent)? {
+            return Err(format!("it has the process {}", agent["pid"]).into());
+        }
+        Ok("active again, with its new process".to_owned())
+    });
+    turn.done();
+    again.end()
+}
+
+fn session(command: &mut Command, model: &Model, prompt: &str) {
+    environment(command, model);
+    command.args(["--print", "--dangerously-skip-permissions", prompt]);
+}
+
+fn environment(command: &mut Command, model: &Model) {
+    command
+        .env("ANTHROPIC_BASE_URL", model.address())
+        .env("ANTHROPIC_API_KEY", KEY)
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .env("DISABLE_AUTOUPDATER", "1")
+        .env("DISABLE_TELEMETRY", "1")
+        // It refuses to skip permissions for root, unless it is told that nothing else can be harmed.
+        .env("IS_SANDBOX", "1");
+}
+
+fn shell(text: &str) -> Say {
+    Say::Call { tool: "Bash".to_owned(), input: json!({"command": text, "description": "A step"}) }
+}
+
+fn claim(item: &str) -> Say {
+    Say::Call { tool: "mcp__blackboard__work_claim".to_owned(), input: json!({"id": item}) }
+}
+
+fn delegate(prompt: &str) -> Say {
+    let input = json!({"description": "A part", "prompt": prompt, "subagent_type": "general-purpose"});
+    Say::Call { tool: "Agent".to_owned(), input }
+}

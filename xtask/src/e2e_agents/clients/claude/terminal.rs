@@ -1,0 +1,129 @@
+//! A session at a terminal, as people have it: it waits between prompts, and one process may have several sessions in turn.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{claim, environment, shell};
+use crate::Result;
+use crate::e2e_agents::check::Checks;
+use crate::e2e_agents::scratch::soon;
+use crate::e2e_agents::story::{Scene, Stage, ended, holds, text};
+
+pub const CHECKS: &[&str] = &[STARTED, WAITS, NEWS, CLEARED, CLAIMED, LEFT];
+
+const STARTED: &str = "at a terminal: registered with its PID, briefed";
+const WAITS: &str = "idle while it waits for a prompt, then active";
+const NEWS: &str = "news with the next prompt, and once";
+const CLEARED: &str = "/clear begins another session of the process";
+const CLAIMED: &str = "which claims for itself, by MCP and shell";
+const LEFT: &str = "/exit deregisters";
+
+/// Where everything happens before `/clear`, and after it.
+const TYPED: &str = "SCENE-TYPED";
+const AFTER: &str = "SCENE-AFTER-CLEAR";
+
+/// What is new.
+const NEW: &str = "Mend the roof";
+
+pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    for item in ["typed-mcp", "typed-shell"] {
+        stage.scratch.board(&["work", "create", "--id", item, "--title", item])?;
+    }
+    accept_everything(stage)?;
+    let allowed = ["--permission-mode", "default", "--allowedTools", "Bash,mcp__blackboard__work_claim"];
+    let mut scene = stage.start_in_terminal(TYPED, &allowed, |command| environment(command, &stage.model))?;
+    let session = scene.session()?;
+    enter(&mut scene, &format!("Play {TYPED} please."))?;
+    let turn = scene.turn()?;
+    checks.see(STARTED, || {
+        let agent = scene.running.agent(stage.client.is_agent)?;
+        if session["pid"] != agent {
+            return Err(format!("the board has {}, the agent is {agent}", session["pid"]).into());
+        }
+        if !turn.reads(text(&session["session_id"])) {
+            return Err("the model does not read its session".into());
+        }
+        Ok("process and session are right".to_owned())
+    });
+    ended(stage, &session, "active")?;
+    turn.done();
+    let idle = soon(|| ended(stage, &session, "idle"));
+    stage.scratch.board(&["work", "create", "--id", "typed-new", "--title", NEW])?;
+    enter(&mut scene, "Go on.")?;
+    let turn = scene.turn()?;
+    let active = soon(|| ended(stage, &session, "active"));
+    checks.see(WAITS, || {
+        idle?;
+        active?;
+        Ok("by Stop and UserPromptSubmit".to_owned())
+    });
+    turn.say(shell("true"));
+    let turn = scene.turn()?;
+    checks.see(NEWS, || match turn.asked.text.matches(NEW).count() {
+        1 => Ok("an item that was created meanwhile".to_owned()),
+        count => Err(format!("the model reads it {count} times").into()),
+    });
+    turn.done();
+    soon(|| ended(stage, &session, "idle"))?;
+
+    enter(&mut scene, "/clear")?;
+    let mut second = Value::Null;
+    checks.see(CLEARED, || {
+        soon(|| ended(stage, &session, "completed"))?;
+        second = soon(|| {
+            let mut sessions = scene.sessions()?;
+            sessions.retain(|agent| agent["session_id"] != session["session_id"]);
+            sessions.pop().ok_or_else(|| "no session is registered after it".into())
+        })?;
+        if second["pid"] != session["pid"] {
+            return Err(format!("it has the process {}", second["pid"]).into());
+        }
+        Ok("the first one is completed, the second has the same process".to_owned())
+    });
+    enter(&mut scene, &format!("Play {AFTER} please."))?;
+    let turn = stage.model.turn(AFTER)?;
+    turn.say(claim("typed-mcp"));
+    stage.model.turn(AFTER)?.say(shell("blackboard work claim typed-shell"));
+    let turn = stage.model.turn(AFTER)?;
+    checks.see(CLAIMED, || {
+        let id = text(&second["session_id"]);
+        if !turn.reads(id) {
+            return Err("the model does not read its session".into());
+        }
+        holds(stage, "typed-mcp", id)?;
+        holds(stage, "typed-shell", id)?;
+        Ok("two items, and it was told its session".to_owned())
+    });
+    turn.done();
+    soon(|| ended(stage, &second, "idle"))?;
+    enter(&mut scene, "/exit")?;
+    checks.see(LEFT, || {
+        scene.end()?;
+        soon(|| ended(stage, &second, "completed"))?;
+        Ok("completed".to_owned())
+    });
+    Ok(())
+}
+
+/// Types a line. Text and the key that ends it must not come at once: that would be a paste.
+fn enter(scene: &mut Scene<'_>, line: &str) -> Result {
+    const AS_PEOPLE_TYPE: Duration = Duration::from_secs(1);
+    thread::sleep(AS_PEOPLE_TYPE);
+    scene.running.type_text(line)?;
+    thread::sleep(AS_PEOPLE_TYPE);
+    scene.running.type_text("\r")
+}
+
+/// Answers beforehand what Claude Code asks people when they start it for the first time.
+fn accept_everything(stage: &Stage) -> Result {
+    let file = stage.scratch.home().join(".claude.json");
+    let mut known: Value = serde_json::from_slice(&fs::read(&file)?)?;
+    known["hasCompletedOnboarding"] = json!(true);
+    known["customApiKeyResponses"] = json!({"approved": [super::KEY], "rejected": []});
+    let project = stage.scratch.repository().display().to_string();
+    known["projects"][&project]["hasTrustDialogAccepted"] = json!(true);
+    Ok(fs::write(file, known.to_string())?)
+}

@@ -1,0 +1,63 @@
+//! The clients, one file each. A file says how its client is started and what its tools are called; the story
+//! (`story.rs`) is the same for all of them.
+
+mod claude;
+pub mod inspector;
+
+use std::process::Command;
+
+use super::check::Checks;
+use super::model::{Dialect, Model, Say};
+use super::process::Process;
+use super::scratch::Scratch;
+use super::story::Stage;
+use crate::Result;
+
+/// Every client with hooks, and the version that is tested.
+pub const CLIENTS: &[Client] = &[claude::client("2.1.325")];
+
+/// A package of npm, in one version.
+#[derive(Clone, Copy)]
+pub struct Package {
+    pub name: &'static str,
+    pub version: &'static str,
+}
+
+/// A client.
+pub struct Client {
+    /// Its name for `--only` and for `blackboard setup`.
+    pub id: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    pub package: Package,
+    /// Its program among those of the package.
+    pub program: &'static str,
+    /// How it asks its model.
+    pub dialect: &'static dyn Dialect,
+    /// What its user would have done besides `blackboard setup`: a model's address, trust.
+    pub prepare: fn(&Scratch, &Model) -> Result,
+    /// Arguments and environment of a session that answers one prompt and ends.
+    pub session: fn(&mut Command, &Model, prompt: &str),
+    /// Whether one of the client's processes is the agent itself.
+    pub is_agent: fn(&Process) -> bool,
+    pub tools: Tools,
+    /// What more it has to show, if anything.
+    pub more: Option<More>,
+}
+
+/// Stories of one client only.
+pub struct More {
+    /// The checks that they come to, story by story.
+    pub checks: &'static [&'static [&'static str]],
+    pub play: fn(&Stage, &mut Checks) -> Result,
+}
+
+/// How the model calls the client's tools.
+pub struct Tools {
+    /// Runs a shell command.
+    pub shell: fn(&str) -> Say,
+    /// Claims a work item by our MCP server.
+    pub claim: fn(&str) -> Say,
+    /// Starts a sub-agent with a prompt, or why there is none.
+    pub delegate: std::result::Result<fn(&str) -> Say, &'static str>,
+}

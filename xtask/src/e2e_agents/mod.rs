@@ -1,0 +1,164 @@
+//! `cargo xtask e2e-agents`: real agents with stand-in models, to see that the board works with them.
+//!
+//! Each client is installed from npm in the version that `clients/mod.rs` names, set up by the real `blackboard setup` in a
+//! scratch home, and run in a scratch repository against a model server on loopback. The story decides what the model
+//! says and looks at the board in between. It needs Linux, git, node and npm; nothing leaves the machine but what npm
+//! asks its registry for. Not part of CI.
+//!
+//! | File | What it is about |
+//! |---|---|
+//! | `clients/` | how a client is started and what its tools are called, one file each |
+//! | `model/` | the stand-in models, one file for each interface |
+//! | `story.rs` | what happens in a session, the same for every client |
+//! | `check.rs` | what has to be seen, and what was |
+//! | `scratch.rs`, `process.rs` | home, repository, board; processes |
+//! | `report.rs` | the results |
+//!
+//! A new client is a file in `clients/` with one `Client`, a line in its table, and perhaps a dialect in `model/`.
+
+mod check;
+mod clients;
+mod model;
+mod process;
+mod report;
+mod scratch;
+mod story;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use self::check::Checks;
+use self::clients::{CLIENTS, Client, Package, inspector};
+use self::model::Model;
+use self::scratch::Scratch;
+use self::story::Stage;
+use crate::Result;
+
+const USAGE: &str = "usage: cargo xtask e2e-agents [--only NAME,…] [--keep] [--write]";
+
+/// What was asked for.
+#[derive(Default)]
+struct Options {
+    /// The clients, or all of them.
+    only: Vec<String>,
+    /// Whether homes, requests and output are left for a look.
+    keep: bool,
+    /// Whether the results go into the documentation.
+    write: bool,
+}
+
+/// A client that was tried.
+pub struct Tried {
+    pub title: &'static str,
+    pub package: Package,
+    pub checks: Checks,
+}
+
+/// Tries the clients, and shows what held.
+pub fn run(arguments: &[String]) -> Result {
+    let options = options(arguments)?;
+    let program = build()?;
+    let wanted = |id: &str| options.only.is_empty() || options.only.iter().any(|only| only == id);
+    let clients = CLIENTS.iter().filter(|client| wanted(client.id));
+    let mut tried: Vec<Tried> = clients.map(|client| attempt(client, &program, options.keep)).collect();
+    if wanted(inspector::ID) {
+        println!("{}: trying it", inspector::TITLE);
+        let checks = inspector::attempt(&program, options.keep);
+        tried.push(Tried { title: inspector::TITLE, package: inspector::PACKAGE, checks });
+    }
+    println!("{}", report::terminal(&tried));
+    if options.write {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agents-tested.md");
+        fs::write(file, report::document(&tried, &setting(&program)?))?;
+    }
+    match tried.iter().map(|one| one.checks.failed()).sum::<usize>() {
+        0 => Ok(()),
+        failed => Err(format!("{failed} checks failed").into()),
+    }
+}
+
+fn options(arguments: &[String]) -> Result<Options> {
+    let mut options = Options::default();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--keep" => options.keep = true,
+            "--write" => options.write = true,
+            "--only" => {
+                let names = arguments.next().ok_or(USAGE)?;
+                options.only = names.split(',').map(str::to_owned).collect();
+            }
+            _ => return Err(USAGE.into()),
+        }
+    }
+    let known: Vec<_> = CLIENTS.iter().map(|client| client.id).chain([inspector::ID]).collect();
+    if let Some(unknown) = options.only.iter().find(|id| !known.contains(&id.as_str())) {
+        return Err(format!("there is no client {unknown:?}, only {}", known.join(", ")).into());
+    }
+    if options.write && !options.only.is_empty() {
+        return Err("the documentation is about all clients: --write goes without --only".into());
+    }
+    Ok(options)
+}
+
+/// Tries one client. Whatever goes wrong is a result.
+fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
+    println!("{}: trying it", client.title);
+    let mut checks = Checks::new();
+    let why = match set_the_stage(client, program, keep) {
+        Err(error) => format!("it could not be set up: {error}"),
+        Ok(stage) => {
+            let played = story::play(&stage, &mut checks);
+            let more = client.more.as_ref().map_or(Ok(()), |more| (more.play)(&stage, &mut checks));
+            checks.see(check::HOOK_LOG, || match stage.scratch.hook_log() {
+                None => Ok("hook.log has no line".to_owned()),
+                Some(lines) => Err(lines.into()),
+            });
+            let errors = [played, more].into_iter().filter_map(std::result::Result::err);
+            errors.map(|error| error.to_string()).collect::<Vec<_>>().join("; ")
+        }
+    };
+    checks.fail_missing(check::COMMON, &why);
+    for names in client.more.as_ref().map_or(&[][..], |more| more.checks) {
+        checks.fail_missing(names, &why);
+    }
+    Tried { title: client.title, package: client.package, checks }
+}
+
+fn set_the_stage(client: &'static Client, program: &Path, keep: bool) -> Result<Stage> {
+    let programs = scratch::install(&client.package)?;
+    let scratch = Scratch::new(client.id, program, keep)?;
+    let model = Model::start(client.dialect, &scratch.log())?;
+    scratch.board(&["setup", client.id, "--yes"])?;
+    (client.prepare)(&scratch, &model)?;
+    Ok(Stage { client, scratch, model, program: programs.join(client.program) })
+}
+
+/// Builds the program under test.
+fn build() -> Result<PathBuf> {
+    let built =
+        Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "blackboard-cli"]).status()?;
+    if !built.success() {
+        return Err("the program could not be built".into());
+    }
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug");
+    Ok(target.join(crate::release::program("blackboard")).canonicalize()?)
+}
+
+/// When and where this is.
+fn setting(program: &Path) -> Result<String> {
+    let said = |program: &Path, arguments: &[&str]| -> Result<String> {
+        let output = Command::new(program).args(arguments).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let version: serde_json::Value = serde_json::from_str(&said(program, &["version", "--json"])?)?;
+    let day = version["timestamp"].as_str().and_then(|moment| moment.get(..10)).unwrap_or_default();
+    Ok(format!(
+        "Last run: {day}, blackboard {}, {} {}, node {}.",
+        version["version"].as_str().unwrap_or_default(),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        said(Path::new("node"), &["--version"])?.trim_start_matches('v'),
+    ))
+}

@@ -1,0 +1,139 @@
+//! The process of a client, and those below it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// How long a client may take to end.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A client that runs. It and everything that it started is killed if it is dropped.
+pub struct Running {
+    child: Child,
+    output: PathBuf,
+}
+
+/// What the system says about a process.
+pub struct Process {
+    pub pid: u32,
+    parent: u32,
+    /// Its name, as `ps` shows it.
+    pub name: String,
+    /// Its command line.
+    pub arguments: Vec<String>,
+}
+
+impl Running {
+    /// Starts a client whose output goes to a file.
+    pub fn start(mut command: Command, output: PathBuf) -> Result<Running> {
+        let file = File::create(&output)?;
+        let child = command.stdout(file.try_clone()?).stderr(file).spawn()?;
+        Ok(Running { child, output })
+    }
+
+    /// Types something at its terminal.
+    pub fn type_text(&mut self, text: &str) -> Result {
+        let keyboard = self.child.stdin.as_mut().ok_or("the client has no terminal")?;
+        keyboard.write_all(text.as_bytes())?;
+        Ok(keyboard.flush()?)
+    }
+
+    /// The one process of it that is the agent: it, or one below it.
+    pub fn agent(&self, is_agent: fn(&Process) -> bool) -> Result<u32> {
+        Ok(self.agents(is_agent)?[0])
+    }
+
+    /// The agent and those that it has started, each after the one that started it; there is at least one.
+    pub fn agents(&self, is_agent: fn(&Process) -> bool) -> Result<Vec<u32>> {
+        let all = below(self.child.id())?;
+        let found: Vec<&Process> = all.iter().filter(|process| is_agent(process)).collect();
+        // A launcher and what it launched may look alike: the inner one does the work.
+        let inner = found.iter().filter(|one| !found.iter().any(|other| other.parent == one.pid));
+        let agents: Vec<u32> = inner.map(|process| process.pid).collect();
+        if agents.is_empty() {
+            let shown = all.iter().map(|one| format!("{} ({})", one.name, one.arguments.join(" ")));
+            let shown: Vec<_> = shown.collect();
+            return Err(format!("none of the client's processes is the agent: {}", shown.join(", ")).into());
+        }
+        Ok(agents)
+    }
+
+    /// Kills one of its processes as `kill -9` does.
+    pub fn kill(&mut self, pid: u32) -> Result {
+        if pid == self.child.id() {
+            self.child.kill()?;
+            self.child.wait()?;
+        } else if !Command::new("kill").args(["-9", &pid.to_string()]).status()?.success() {
+            return Err(format!("process {pid} can't be killed").into());
+        }
+        Ok(())
+    }
+
+    /// Waits until it ends by itself.
+    pub fn end(&mut self) -> Result<ExitStatus> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() >= until {
+                return Err(format!("the client did not end within {PATIENCE:?}").into());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The end of what it printed.
+    pub fn printed(&self) -> String {
+        let text = fs::read(&self.output).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join(" / ")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        for process in below(self.child.id()).unwrap_or_default() {
+            let _ = Command::new("kill").args(["-9", &process.pid.to_string()]).status();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// A process and its descendants, each after its parent.
+fn below(root: u32) -> Result<Vec<Process>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        all.extend(pid.and_then(process));
+    }
+    let mut found: Vec<Process> = Vec::new();
+    let mut wanted = vec![root];
+    while let Some(next) = wanted.pop() {
+        wanted.extend(all.iter().filter(|process| process.parent == next).map(|process| process.pid));
+        if let Some(place) = all.iter().position(|process| process.pid == next) {
+            found.push(all.swap_remove(place));
+        }
+    }
+    Ok(found)
+}
+
+fn process(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may contain anything, also brackets.
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let parent = stat[close + 1..].split_whitespace().nth(1)?.parse().ok()?;
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let arguments = arguments.split(|byte| *byte == 0).filter(|argument| !argument.is_empty());
+    let arguments = arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
+    Some(Process { pid, parent, name: stat[open + 1..close].to_owned(), arguments })
+}

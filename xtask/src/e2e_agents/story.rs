@@ -1,0 +1,288 @@
+//! What happens in the session of a client, and what has to be on the board then.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::check::{self, Checks};
+use super::clients::Client;
+use super::model::{Model, Turn};
+use super::process::Running;
+use super::scratch::{Scratch, soon};
+use crate::Result;
+
+/// Another agent on the board, registered by the story.
+pub const NEIGHBOUR: &str = "Neighbour";
+
+/// The work on the board.
+const FIRST: &str = "e2e-1";
+const SECOND: &str = "e2e-2";
+const TITLE: &str = "Sharpen the saw";
+
+/// What sub-agents play.
+const DELEGATE_SCENE: &str = "SCENE-DELEGATE";
+
+/// Longer than hooks keep still between two signs of life.
+const PAST_THE_THROTTLE: Duration = Duration::from_secs(11);
+
+/// A client that is set up in a scratch home, with a model to talk to.
+pub struct Stage {
+    pub client: &'static Client,
+    pub scratch: Scratch,
+    pub model: Model,
+    /// The client's program.
+    pub program: PathBuf,
+}
+
+/// A session of the client that plays a scene.
+pub struct Scene<'s> {
+    stage: &'s Stage,
+    name: String,
+    pub running: Running,
+    /// Who was on the board before.
+    before: Vec<Value>,
+}
+
+impl Stage {
+    /// Starts a session that answers one prompt, which names its scene.
+    pub fn start(&self, scene: &str) -> Result<Scene<'_>> {
+        self.start_by(scene, |_| ())
+    }
+
+    /// The same, with something more in its command.
+    pub fn start_by(&self, scene: &str, more: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
+        let before = self.known()?;
+        let mut command = self.scratch.command(&self.program);
+        (self.client.session)(&mut command, &self.model, &prompt(scene));
+        more(&mut command);
+        let running = Running::start(command, self.scratch.log().join(format!("{scene}.out")))?;
+        Ok(Scene { stage: self, name: scene.to_owned(), running, before })
+    }
+
+    /// Starts the client in a terminal of its own, where prompts are typed.
+    pub fn start_in_terminal(
+        &self,
+        scene: &str,
+        arguments: &[&str],
+        more: impl FnOnce(&mut Command),
+    ) -> Result<Scene<'_>> {
+        let before = self.known()?;
+        let mut command = self.scratch.command("script");
+        let line = format!("stty rows 40 cols 120; exec {} {}", self.program.display(), arguments.join(" "));
+        command.args(["--quiet", "--flush", "--return", "--command", &line, "/dev/null"]);
+        command.env("TERM", "xterm").stdin(Stdio::piped());
+        more(&mut command);
+        let running = Running::start(command, self.scratch.log().join(format!("{scene}.out")))?;
+        Ok(Scene { stage: self, name: scene.to_owned(), running, before })
+    }
+
+    fn known(&self) -> Result<Vec<Value>> {
+        Ok(self.scratch.agents()?.into_iter().map(|agent| agent["session_id"].clone()).collect())
+    }
+
+    /// What the board knows about a session now.
+    pub fn agent(&self, session: &Value) -> Result<Value> {
+        self.scratch.board(&["agent", "show", text(&session["session_id"])])
+    }
+}
+
+impl Scene<'_> {
+    /// Its next request; if there is none, what the client said instead.
+    pub fn turn(&self) -> Result<Turn> {
+        let turn = self.stage.model.turn(&self.name);
+        turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
+    }
+
+    /// Lets the next look for a request find this one again.
+    pub fn put_back(&self, turn: Turn) {
+        self.stage.model.put_back(turn);
+    }
+
+    /// The sessions that were registered since it started, delegates aside.
+    pub fn sessions(&self) -> Result<Vec<Value>> {
+        let mut new = self.stage.scratch.agents()?;
+        new.retain(|agent| agent["parent_id"].is_null() && !self.before.contains(&agent["session_id"]));
+        Ok(new)
+    }
+
+    /// The one session that it has registered.
+    pub fn session(&self) -> Result<Value> {
+        soon(|| {
+            let mut new = self.sessions()?;
+            match (new.pop(), new.len()) {
+                (Some(agent), 0) => Ok(agent),
+                (None, _) => Err("no session is registered".into()),
+                (Some(_), more) => Err(format!("{} sessions are registered", more + 1).into()),
+            }
+        })
+    }
+
+    /// Says to whatever the model is asked from now on that it is done, and waits for the end of the client.
+    pub fn end(&mut self) -> Result {
+        self.stage.model.close(&self.name);
+        let status = self.running.end()?;
+        self.stage.model.open(&self.name);
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("the client failed ({status}): {}", self.running.printed()).into())
+    }
+}
+
+/// A prompt that names its scene.
+fn prompt(scene: &str) -> String {
+    format!("Play {scene} please.")
+}
+
+/// Plays everything that all clients have in common.
+pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    let board = |arguments: &[&str]| stage.scratch.board(arguments);
+    let pid = std::process::id().to_string();
+    board(&["agent", "register", "--name", NEIGHBOUR, "--pid", &pid])?;
+    board(&["work", "create", "--id", FIRST, "--title", TITLE])?;
+    board(&["work", "create", "--id", SECOND, "--title", "Oil the hinge"])?;
+    lives(stage, checks)?;
+    dies(stage, checks)
+}
+
+/// A session that starts, works and ends.
+fn lives(stage: &Stage, checks: &mut Checks) -> Result {
+    let (client, scratch) = (stage.client, &stage.scratch);
+    let mut scene = stage.start("SCENE-MAIN")?;
+    let turn = scene.turn()?;
+
+    checks.see(check::REGISTERED, || {
+        let expected = scene.running.agent(client.is_agent)?;
+        let agent = scene.session()?;
+        if agent["pid"] != expected {
+            return Err(format!("the board has {}, the agent is {expected}", agent["pid"]).into());
+        }
+        Ok(format!("as \"{}\", in the project \"{}\"", text(&agent["agent_name"]), text(&agent["project"])))
+    });
+    let session = scene.session()?;
+    let id = text(&session["session_id"]);
+    checks.see(check::BRIEFED, || {
+        for wanted in ["[blackboard] Your session on the board", id, TITLE, NEIGHBOUR] {
+            if !turn.reads(wanted) {
+                return Err(format!("the model does not read {wanted:?}").into());
+            }
+        }
+        Ok("its session, the other agent, the available work".to_owned())
+    });
+
+    thread::sleep(PAST_THE_THROTTLE);
+    turn.say((client.tools.shell)("true"));
+    let turn = scene.turn()?;
+    checks.see(check::HEARTBEAT, || {
+        soon(|| {
+            let now = stage.agent(&session)?;
+            if now["last_beat_at"] == session["last_beat_at"] {
+                return Err(format!("none since {}", text(&now["last_beat_at"])).into());
+            }
+            Ok("last_beat_at moved with the call of the shell".to_owned())
+        })
+    });
+
+    turn.say((client.tools.claim)(FIRST));
+    let turn = scene.turn()?;
+    checks.see(check::CLAIMED, || holds(stage, FIRST, id));
+
+    match client.tools.delegate {
+        Err(why) => {
+            checks.absent(check::DELEGATE, why);
+            turn.done();
+        }
+        Ok(delegate) => {
+            turn.say(delegate(&prompt(DELEGATE_SCENE)));
+            checks.see(check::DELEGATE, || delegated(stage, &session));
+        }
+    }
+
+    checks.see(check::DEREGISTERED, || {
+        scene.end()?;
+        soon(|| ended(stage, &session, "completed"))?;
+        is_available(scratch, FIRST)?;
+        Ok("completed, its item is available again".to_owned())
+    });
+    Ok(())
+}
+
+/// A sub-agent of it, which may run beside it.
+fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
+    let turn = stage.model.turn(DELEGATE_SCENE)?;
+    let agent = soon(|| {
+        let mut agents = stage.scratch.agents()?;
+        agents.retain(|agent| is_live(agent) && agent["parent_id"] == parent["session_id"]);
+        agents.pop().ok_or_else(|| "the session has no delegate".into())
+    })?;
+    if !turn.reads("[blackboard] You are a sub-agent") || !turn.reads(text(&agent["session_id"])) {
+        return Err("it is registered, but its model does not read its session".into());
+    }
+    turn.done();
+    soon(|| ended(stage, &agent, "completed"))?;
+    Ok(format!("as \"{}\", told its own session, ended with its task", text(&agent["agent_name"])))
+}
+
+/// A session that is killed with an item in its hands.
+fn dies(stage: &Stage, checks: &mut Checks) -> Result {
+    let (client, scratch) = (stage.client, &stage.scratch);
+    let mut scene = stage.start("SCENE-KILLED")?;
+    let turn = scene.turn()?;
+    let session = scene.session()?;
+    turn.say((client.tools.claim)(SECOND));
+    let _turn = scene.turn()?;
+    checks.see(check::SWEPT, || {
+        holds(stage, SECOND, text(&session["session_id"]))?;
+        let agent = scene.running.agent(client.is_agent)?;
+        scene.running.kill(agent)?;
+        // Only a session that was silent for a while is looked at; nobody waits five minutes here.
+        thread::sleep(Duration::from_millis(1_200));
+        let mut sweep = scratch.command(scratch.program());
+        sweep.args(["sweep", "--json"]).env("BLACKBOARD_STALE_THRESHOLD", "1");
+        let swept = String::from_utf8_lossy(&sweep.output()?.stdout).into_owned();
+        ended(stage, &session, "stale")
+            .map_err(|error| format!("{error}; the sweep said {}", swept.trim()))?;
+        is_available(scratch, SECOND)?;
+        Ok("stale, its item is available again".to_owned())
+    });
+    Ok(())
+}
+
+fn is_available(scratch: &Scratch, item: &str) -> Result {
+    let found = scratch.board(&["work", "status", item])?;
+    if found["status"] == "available" { Ok(()) } else { Err(format!("{item} is {}", found["status"]).into()) }
+}
+
+/// That a session holds an item.
+pub fn holds(stage: &Stage, item: &str, session: &str) -> Result<String> {
+    soon(|| {
+        let found = stage.scratch.board(&["work", "status", item])?;
+        if found["status"] == "claimed" && found["claimed_by"] == session {
+            return Ok(format!("{item} is claimed by it"));
+        }
+        Err(format!("{item} is {} by {}, the session is {session}", found["status"], found["claimed_by"])
+            .into())
+    })
+}
+
+/// That a session has this status.
+pub fn ended(stage: &Stage, session: &Value, status: &str) -> Result<Value> {
+    let agent = stage.agent(session)?;
+    if agent["status"] == status {
+        Ok(agent)
+    } else {
+        Err(format!("the session is {}", agent["status"]).into())
+    }
+}
+
+fn is_live(agent: &Value) -> bool {
+    matches!(text(&agent["status"]), "active" | "idle")
+}
+
+/// A text of the board's answers.
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
