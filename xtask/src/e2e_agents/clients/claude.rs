@@ -58,7 +58,7 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     let mut scene = stage.start("SCENE-SHELL")?;
     let turn = scene.turn()?;
     let session = scene.session()?;
-    turn.say(shell(&format!("blackboard work claim {ITEM}")));
+    turn.say(shell_claim(ITEM));
     let turn = scene.turn()?;
     checks.see(SHELL, || holds(stage, ITEM, text(&session["session_id"])));
     turn.done();
@@ -106,6 +106,11 @@ fn shell(text: &str) -> Say {
 
 fn claim(item: &str) -> Say {
     Say::Call { tool: "mcp__blackboard__work_claim".to_owned(), input: json!({"id": item}) }
+}
+
+/// Claims in the shell, by the variable that the start of the session has exported.
+fn shell_claim(item: &str) -> Say {
+    shell(&format!("blackboard work claim {item} --session \"$BLACKBOARD_SESSION_ID\""))
 }
 
 fn delegate(prompt: &str) -> Say {
