@@ -12,7 +12,7 @@ use std::sync::Arc;
 use blackboard::agent::Agent;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::entry::{By, DEFAULT_SCOPE};
-use blackboard::process::find_agent;
+use blackboard::process::{Found, find_agent};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
 use blackboard::sweep::Swept;
@@ -228,7 +228,7 @@ impl Context {
             let pid = pid.to_str().and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
             return pid.map(Some).ok_or_else(|| Error::invalid("BLACKBOARD_PID is not a process id"));
         }
-        Ok(self.calling_process())
+        Ok(self.calling_process().pid())
     }
 
     /// What can wait until the answer is out: removing what is too old, which no reader does, and folding the log
@@ -300,7 +300,8 @@ impl Context {
         }
     }
 
-    /// The session that is named, or that of the environment, or the only one of the calling agent's process.
+    /// The session that is named, or that of the environment, or the only one of the calling agent's process, or, where
+    /// no agent is seen among the processes, the one that it says to be in.
     fn find_session(&self, board: &Board, given: Option<&str>) -> Result<Option<String>> {
         if let Some(given) = given {
             return Ok(Some(board.agents().resolve(given)?.0));
@@ -313,15 +314,36 @@ impl Context {
                 other => other.map(|(session, _)| Some(session)),
             };
         }
-        let Some(pid) = self.calling_process() else { return Ok(None) };
-        let sessions = board.agents().of_process(pid)?;
+        let caller = self.calling_process();
+        let sessions = match caller.pid() {
+            Some(pid) => board.agents().of_process(pid)?,
+            None => Vec::new(),
+        };
         // A delegate shares its parent's process; whoever does not say otherwise is the parent.
         let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
         match own[..] {
-            [] => Ok(None),
+            [] if matches!(caller, Found::Agent(_)) => Ok(None),
+            [] => self.session_of_platform(board),
             [agent] => Ok(Some(agent.session_id.clone())),
             _ => Err(several_sessions(&own)),
         }
+    }
+
+    /// The session that a platform tells its children to be in. In the sandbox of Codex nothing else shows it. Elsewhere
+    /// it may have leaked from an agent that started this one.
+    fn session_of_platform(&self, board: &Board) -> Result<Option<String>> {
+        for hint in self.environment.session_hints() {
+            let session = match board.agents().resolve(&hint) {
+                Ok((session, _)) => session,
+                Err(error) if error.code() == Code::AgentNotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let agent = board.agents().get(&session)?;
+            if agent.is_some_and(|agent| agent.status.is_live()) {
+                return Ok(Some(session));
+            }
+        }
+        Ok(None)
     }
 
     /// The session that the environment names, in which a new one would be a delegate. One that is not on this board is
@@ -339,11 +361,11 @@ impl Context {
         }
     }
 
-    fn calling_process(&self) -> Option<u32> {
+    fn calling_process(&self) -> Found {
         let processes = blackboard::process::SystemProcesses::default();
         let hints: Vec<u32> =
             self.environment.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect();
-        find_agent(&blackboard::process::Processes::ancestors(&processes), &hints).pid()
+        find_agent(&blackboard::process::Processes::ancestors(&processes), &hints)
     }
 
     /// Frees what the dead hold, and tells a person who that was.

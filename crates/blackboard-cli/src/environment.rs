@@ -63,6 +63,24 @@ const PLATFORM_SESSIONS: [(&str, &str); 4] = [
 ];
 
 impl Environment {
+    /// The hints under which hooks may have registered the session that this process was started in, best first.
+    pub(crate) fn session_hints(&self) -> Vec<String> {
+        let mut hints = Vec::new();
+        let mut last: Option<(&str, &str)> = None;
+        for (platform, id) in &self.platform_sessions {
+            let Some(id) = id.to_str() else { continue };
+            match last.filter(|(before, _)| before == platform) {
+                Some((_, session)) if session == id => continue,
+                // A sub-agent is a thread in its parent's session. Where it is not registered, its parent stands for it.
+                Some((_, session)) => hints.insert(hints.len() - 1, format!("{platform}:{session}/{id}")),
+                None => {}
+            }
+            hints.push(format!("{platform}:{id}"));
+            last = Some((platform, id));
+        }
+        hints
+    }
+
     /// What this process was started with.
     pub(crate) fn capture() -> Environment {
         Environment::from_variables(|name| std::env::var_os(name))
@@ -137,6 +155,22 @@ mod tests {
                     .collect(),
             }
         );
+    }
+
+    #[test]
+    fn a_sub_agent_of_codex_comes_before_the_session_that_it_works_in() {
+        let hints = |session: &'static str, thread: &'static str| {
+            let environment = Environment::from_variables(|name| match name {
+                "CODEX_SESSION_ID" => Some(session.into()),
+                "CODEX_THREAD_ID" => Some(thread.into()),
+                "GEMINI_SESSION_ID" => Some("g".into()),
+                _ => None,
+            });
+            environment.session_hints()
+        };
+        assert_eq!(hints("s", "t"), ["codex:s/t", "codex:s", "codex:t", "gemini:g"]);
+        assert_eq!(hints("s", "s"), ["codex:s", "gemini:g"]);
+        assert_eq!(hints("", "t"), ["codex:t", "gemini:g"]);
     }
 
     #[test]

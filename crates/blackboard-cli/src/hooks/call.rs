@@ -13,7 +13,7 @@ const TOOL: &[&str] = &["tool_name", "toolName", "tool"];
 const INPUT: &[&str] = &["tool_input", "toolArgs", "tool_args", "args"];
 const DELEGATE: &[&str] = &["agent_id", "agentId", "subagent_id"];
 const TASK: &[&str] = &["task", "agent_type", "agentType", "subagent_type", "agent_name", "agentName"];
-const PARENT: &[&str] = &["parent_id", "parentID", "parent_session_id"];
+const PARENT: &[&str] = &["parent_id", "parentID", "parent_session_id", "parent_agent_id"];
 const PATH: &[&str] =
     &["file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path", "filename"];
 const PATHS: &[&str] = &["files", "file_paths", "paths"];
@@ -96,13 +96,21 @@ pub struct Dialect {
     pub events: &'static [(&'static str, Meaning)],
     /// Its tools that edit files.
     pub edit_tools: &'static [&'static str],
+    /// The event about a sub-agent that does not say its name.
+    pub unnamed: Option<&'static str>,
 }
 
 impl Dialect {
     /// What a call is about; `None` if it names no event or no session.
     pub fn read(&self, payload: &Payload<'_>) -> Option<Call> {
-        let event = payload.text(EVENT)?;
         let id = |names| payload.text(names).filter(|id: &String| id.len() <= LONGEST_ID);
+        let (session, delegate, parent) = match (id(SESSION)?, id(DELEGATE), id(PARENT)) {
+            // Its sub-agent has a session of its own, whoever of the two it says that it is about.
+            (_, Some(delegate), Some(parent)) => (delegate, None, Some(parent)),
+            others => others,
+        };
+        let unnamed = self.unnamed.filter(|_| parent.is_some()).map(str::to_owned);
+        let event = payload.text(EVENT).or(unnamed)?;
         let directory = payload.text(DIRECTORY).or_else(|| payload.texts(ROOTS).into_iter().next());
         let directory = directory.filter(|path| path.len() <= LONGEST_PATH).map(PathBuf::from);
         let meaning = self.events.iter().find(|(name, _)| *name == event).map(|(_, meaning)| *meaning);
@@ -121,9 +129,9 @@ impl Dialect {
             },
         };
         Some(Call {
-            session: id(SESSION)?,
-            delegate: id(DELEGATE),
-            parent: id(PARENT),
+            session,
+            delegate,
+            parent,
             directory: directory.filter(|path| path.is_absolute()),
             happening,
             event,

@@ -9,7 +9,11 @@ use super::{Platform, Reply};
 pub const CLAUDE: Platform = Platform {
     id: "claude",
     name: "Claude Code",
-    dialect: Dialect { events: EVENTS, edit_tools: &["Edit", "Write", "MultiEdit", "NotebookEdit"] },
+    dialect: Dialect {
+        events: EVENTS,
+        edit_tools: &["Edit", "Write", "MultiEdit", "NotebookEdit"],
+        unnamed: None,
+    },
     hosts_many: false,
     hears_before_tools: true,
     hears_prompts: true,

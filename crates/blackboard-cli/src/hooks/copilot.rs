@@ -25,6 +25,8 @@ pub const COPILOT: Platform = Platform {
             ("SessionEnd", Meaning::Ended),
         ],
         edit_tools: &["edit", "create", "str_replace_editor", "apply_patch", "Edit", "Write", "MultiEdit"],
+        // Of all the events it has the old form, whose calls do not say what they are about.
+        unnamed: Some("SubagentStart"),
     },
     hosts_many: false,
     hears_before_tools: false,

@@ -19,6 +19,7 @@ pub const GEMINI: Platform = Platform {
             ("SessionEnd", Meaning::Ended),
         ],
         edit_tools: &["write_file", "replace"],
+        unnamed: None,
     },
     hosts_many: false,
     hears_before_tools: false,

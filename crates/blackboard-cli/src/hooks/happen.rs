@@ -97,11 +97,9 @@ impl Hook<'_> {
             Happening::ToolUsed(used) => self.tool_used(used),
             Happening::AboutToEdit(used) => self.about_to_edit(used),
             Happening::DelegateStarted { task } => self.delegate_started(task.as_deref()),
-            Happening::DelegateEnded => match &self.call.delegate {
-                Some(_) => self.ended(),
-                None => Ok((Reply::Silence, false)),
-            },
-            Happening::Ended => self.ended(),
+            // Without an id it is not told from its parent, which goes on.
+            Happening::DelegateEnded if self.delegation().is_none() => Ok((Reply::Silence, false)),
+            Happening::DelegateEnded | Happening::Ended => self.ended(),
         }
     }
 
@@ -133,15 +131,25 @@ impl Hook<'_> {
         Ok((Reply::Context { text: self.brief(session)?, session: Some(session.clone()) }, true))
     }
 
+    /// Under which hints a sub-agent and its parent are registered, if the call is about one: a part of its parent's
+    /// session, or a session of its own.
+    fn delegation(&self) -> Option<(String, String)> {
+        let Call { session, delegate, parent, .. } = self.call;
+        let (delegate, parent) = match (delegate, parent) {
+            (Some(delegate), _) => (Some(delegate.as_str()), session),
+            (None, parent) => (None, parent.as_ref()?),
+        };
+        Some((hint(self.platform, session, delegate), hint(self.platform, parent, None)))
+    }
+
     fn delegate_started(&self, task: Option<&str>) -> Result<(Reply, bool)> {
-        let Some(delegate) = &self.call.delegate else { return Ok((Reply::Silence, false)) };
-        let parent = session_of_hint(&hint(self.platform, &self.call.session, None));
+        let Some((delegate, parent)) = self.delegation() else { return Ok((Reply::Silence, false)) };
         let registered = self.board().agents().register(&Register {
             work: task.map(str::to_owned),
-            session_hint: Some(hint(self.platform, &self.call.session, Some(delegate))),
+            session_hint: Some(delegate),
             pid: self.context.agent_pid(None)?,
             shares_process: true,
-            parent: Some(parent),
+            parent: Some(session_of_hint(&parent)),
             ..Register::default()
         })?;
         let session = registered.agent.session_id;

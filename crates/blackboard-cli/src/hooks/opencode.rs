@@ -21,6 +21,7 @@ pub const OPENCODE: Platform = Platform {
             ("session.deleted", Meaning::Ended),
         ],
         edit_tools: &["edit", "write", "multiedit", "patch", "apply_patch"],
+        unnamed: None,
     },
     hosts_many: true,
     hears_before_tools: false,

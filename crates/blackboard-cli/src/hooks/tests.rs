@@ -23,7 +23,11 @@ fn platform(id: &str) -> &'static Platform {
 
 /// What the examples of a platform mean, in their order.
 fn read(id: &str) -> Vec<Call> {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/hooks/{id}.jsonl"));
+    read_file(id, id)
+}
+
+fn read_file(id: &str, name: &str) -> Vec<Call> {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/hooks/{name}.jsonl"));
     let text = std::fs::read_to_string(file).unwrap();
     let dialect = &platform(id).dialect;
     text.lines().map(|line| dialect.read(&Payload::parse(line).unwrap()).unwrap()).collect()
@@ -97,6 +101,7 @@ fn every_platform_is_understood() {
                 Started,
                 Prompted,
                 AboutToEdit(used("edit", &["/w/a.rs"])),
+                AboutToEdit(used("Edit", &["/w/a.rs"])),
                 ToolUsed(used("create", &["/w/b.rs"])),
                 ToolUsed(used("bash", &[])),
                 Idle,
@@ -146,6 +151,20 @@ fn sub_agents_are_told_apart() {
     assert_eq!((claude[8].delegate.as_deref(), claude[7].delegate.as_deref()), (Some("sub1"), None));
     let opencode = read("opencode");
     assert_eq!((opencode[0].parent.as_deref(), opencode[1].parent.as_deref()), (None, Some("ses_0")));
+}
+
+#[test]
+fn a_sub_agent_of_copilot_has_a_session_of_its_own() {
+    let calls = read_file("copilot", "copilot_delegate");
+    for call in &calls {
+        let ids = (&*call.session, call.delegate.as_deref(), call.parent.as_deref());
+        assert_eq!(ids, ("sub-1", None, Some("cop-1")), "{call:?}");
+    }
+    let happened: Vec<_> = calls.into_iter().map(|call| call.happening).collect();
+    let claimed = Happening::ToolUsed(used("blackboard-work_claim", &[]));
+    let started = delegate("general-purpose");
+    let expected = [started, Happening::Prompted, claimed, Happening::Idle, Happening::DelegateEnded];
+    assert_eq!(happened, expected);
 }
 
 #[test]

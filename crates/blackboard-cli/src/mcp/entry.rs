@@ -92,6 +92,7 @@ fn any_json(_: &mut SchemaGenerator) -> Schema {
 impl Arguments for Write {
     const NAME: &'static str = "entry_write";
     const READS: bool = false;
+    const DESTROYS: bool = true;
 }
 
 impl Tool for Write {

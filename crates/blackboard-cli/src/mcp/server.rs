@@ -105,13 +105,14 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
             return Err(ErrorData::invalid_params("there is no such tool", None));
         };
-        let call = Call { desk: Arc::clone(&self.desk), caller: Caller::of(&context), context };
+        let caller = Caller::of(&context).named_in(request.arguments.as_mut());
+        let call = Call { desk: Arc::clone(&self.desk), caller, context };
         Ok(tool.answer(request.arguments, call).await.into())
     }
 

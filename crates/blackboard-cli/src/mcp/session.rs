@@ -1,7 +1,7 @@
 //! For whom a call is made.
 //!
 //! A client's own session is found, in this order: by what the call itself says about it (Codex names the session and the
-//! thread of every call), by `BLACKBOARD_SESSION_ID`, by the id that the platform gives its children, under which hooks
+//! thread of every call, our plugin for OpenCode puts the session into the arguments), by `BLACKBOARD_SESSION_ID`, by the id that the platform gives its children, under which hooks
 //! register a session with the hint `<platform>:<id>`, and as the session of the process that started this one. Only if
 //! there is none is one registered here, and only such a one ends here: clients start and end their servers as they like, and
 //! what their session holds must stay.
@@ -18,6 +18,7 @@ use blackboard::process::{
 };
 use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
+use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
@@ -28,12 +29,18 @@ use crate::location::Request;
 /// Where Codex says in which session and thread a call is made.
 const CODEX_METADATA: &str = "x-codex-turn-metadata";
 
+/// The argument in which the plugin for OpenCode says in which session a call is made: one server serves all sessions of
+/// that process, and nothing else tells them apart.
+const SESSION_ARGUMENT: &str = "blackboard_session";
+
 /// What a client is called that does not say so.
 const UNNAMED: &str = "MCP client";
 
 /// What a call says about whoever makes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
+    /// The session that is named among the arguments.
+    session: Option<String>,
     /// The hints under which its session may be registered.
     hints: Vec<String>,
     /// What the client calls itself.
@@ -44,7 +51,13 @@ impl Caller {
     /// Whoever makes this call.
     pub fn of(context: &RequestContext<RoleServer>) -> Caller {
         let hints = context.meta.get(CODEX_METADATA).map(codex_hints).unwrap_or_default();
-        Caller { hints, name: context.client_info().map(|client| client.name) }
+        Caller { session: None, hints, name: context.client_info().map(|client| client.name) }
+    }
+
+    /// Takes out of the arguments in which session the call is made, which no tool knows.
+    pub fn named_in(self, arguments: Option<&mut JsonObject>) -> Caller {
+        let session = arguments.and_then(|arguments| arguments.remove(SESSION_ARGUMENT));
+        Caller { session: session.and_then(|session| session.as_str().map(str::to_owned)), ..self }
     }
 }
 
@@ -52,10 +65,15 @@ impl Caller {
 fn codex_hints(metadata: &Value) -> Vec<String> {
     let parsed = metadata.as_str().and_then(|text| serde_json::from_str(text).ok());
     let metadata: &Value = parsed.as_ref().unwrap_or(metadata);
-    let ids = ["session_id", "thread_id"].into_iter().filter_map(|name| metadata.get(name)?.as_str());
-    let mut hints: Vec<String> = ids.map(|id| format!("codex:{id}")).collect();
-    hints.dedup();
-    hints
+    let id = |name| metadata.get(name).and_then(Value::as_str);
+    let (session, thread) =
+        (id("session_id"), id("thread_id").filter(|thread| id("session_id") != Some(*thread)));
+    // A sub-agent is another thread of its parent's session. Where it is not registered, its parent stands for it.
+    let delegate = session.zip(thread).map(|(session, thread)| format!("codex:{session}/{thread}"));
+    delegate
+        .into_iter()
+        .chain([session, thread].into_iter().flatten().map(|id| format!("codex:{id}")))
+        .collect()
 }
 
 /// The sessions of one client.
@@ -78,7 +96,7 @@ struct Known {
     /// The session that was registered here.
     own: Option<String>,
     /// Which session was found for whom.
-    found: BTreeMap<Vec<String>, String>,
+    found: BTreeMap<Caller, String>,
 }
 
 impl Sessions {
@@ -86,10 +104,6 @@ impl Sessions {
     pub fn new(context: &Context) -> Result<Sessions> {
         let environment = context.environment();
         let text = |value: &std::ffi::OsString| value.to_str().map(str::to_owned);
-        let hints = environment
-            .platform_sessions
-            .iter()
-            .filter_map(|(platform, id)| Some(format!("{platform}:{}", text(id)?)));
         let processes = SystemProcesses::default();
         let ancestors = processes.ancestors();
         let client = match &environment.pid {
@@ -98,7 +112,7 @@ impl Sessions {
             None => find_client(&ancestors),
         };
         Ok(Sessions {
-            named: environment.session.iter().filter_map(text).chain(hints).collect(),
+            named: environment.session.iter().filter_map(text).chain(environment.session_hints()).collect(),
             mark: client.and_then(|pid| processes.mark(pid)),
             client,
             ancestors,
@@ -137,22 +151,24 @@ impl Sessions {
     }
 
     fn find_knowing(&self, known: &mut Known, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
-        if let Some(session) = known.found.get(&caller.hints)
+        if let Some(session) = known.found.get(caller)
             && let Some(agent) = usable(board, session)?
         {
             return Ok(Some(agent));
         }
+        // A model could write into the arguments whatever it likes: only sessions of its own process count there.
+        let is_here = |agent: &Agent| agent.pid.is_some() && agent.pid == self.client;
+        let mut named = caller.session.as_deref().map(|text| resolved(board, text)).transpose()?.flatten();
+        named = named.filter(is_here);
         for text in caller.hints.iter().chain(&self.named) {
-            let session = match board.agents().resolve(text) {
-                Ok((session, _)) => session,
-                // Another board, another time, or no id at all: the next one may be right.
-                Err(Error::Refusal(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            if let Some(agent) = usable(board, &session)?.filter(|agent| !self.is_of_another(agent)) {
-                known.found.insert(caller.hints.clone(), session);
-                return Ok(Some(agent));
+            if named.is_some() {
+                break;
             }
+            named = resolved(board, text)?.filter(|agent| !self.is_of_another(agent));
+        }
+        if let Some(agent) = named {
+            known.found.insert(caller.clone(), agent.session_id.clone());
+            return Ok(Some(agent));
         }
         if let Some(own) = &known.own
             && let Some(agent) = usable(board, own)?
@@ -165,7 +181,7 @@ impl Sessions {
         sessions.retain(|agent| !agent.shares_process);
         let newest = sessions.into_iter().max_by_key(|agent| agent.started_at);
         if let Some(agent) = &newest {
-            known.found.insert(caller.hints.clone(), agent.session_id.clone());
+            known.found.insert(caller.clone(), agent.session_id.clone());
         }
         Ok(newest)
     }
@@ -184,7 +200,7 @@ impl Sessions {
     }
 
     /// Says for every session that was found here that it lives, unless it said so itself a moment ago. An idle one stays
-    /// idle.
+    /// idle. A live client proves nothing about one of several sessions that share its process.
     pub fn beat(&self, board: &Board) -> Result<()> {
         self.find(board, &Caller::default())?;
         let sessions: BTreeSet<String> = {
@@ -194,7 +210,8 @@ impl Sessions {
         let moment = board.settings().heartbeat_interval / 2;
         for session in sessions {
             let Some(agent) = usable(board, &session)? else { continue };
-            if agent.status.is_live() && board.clock().now().since(agent.last_beat_at) >= moment {
+            let has_client = agent.status.is_live() && !agent.shares_process;
+            if has_client && board.clock().now().since(agent.last_beat_at) >= moment {
                 board.agents().heartbeat(&Beat { status: Some(agent.status), ..Beat::of(&session) })?;
             }
         }
@@ -217,6 +234,15 @@ fn parent() -> Option<u32> {
     return Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
     #[cfg(not(unix))]
     return None;
+}
+
+/// The session of this name, unless it has ended. Another board, another time, or no id at all is nobody.
+fn resolved(board: &Board, text: &str) -> Result<Option<Agent>> {
+    match board.agents().resolve(text) {
+        Ok((session, _)) => usable(board, &session),
+        Err(Error::Refusal(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The session, unless it has ended or is forgotten.
@@ -249,11 +275,13 @@ mod tests {
 
     #[test]
     fn codex_names_its_session_as_an_object_or_as_text() {
-        let hints = ["codex:s1".to_owned(), "codex:t1".to_owned()];
+        let hints = ["codex:s1/t1".to_owned(), "codex:s1".to_owned(), "codex:t1".to_owned()];
         let metadata = json!({"session_id": "s1", "thread_id": "t1", "turn_id": "x"});
         assert_eq!(codex_hints(&metadata), hints);
         assert_eq!(codex_hints(&json!(metadata.to_string())), hints);
-        assert_eq!(codex_hints(&json!({"session_id": "s1", "thread_id": "s1"})), hints[..1]);
+        assert_eq!(codex_hints(&json!({"session_id": "s1", "thread_id": "s1"})), hints[1..2]);
+        assert_eq!(codex_hints(&json!({"session_id": "s1"})), hints[1..2]);
+        assert_eq!(codex_hints(&json!({"thread_id": "t1"})), hints[2..]);
         for odd in [json!(null), json!("{"), json!(7), json!({"session_id": 7}), json!([])] {
             assert_eq!(codex_hints(&odd), Vec::<String>::new(), "{odd}");
         }

@@ -56,6 +56,9 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     /// Whether it changes nothing that others see.
     const READS: bool;
+    /// Whether it can take away what others wrote. Clients ask their user before they call such a tool, and some refuse
+    /// it where there is nobody to ask.
+    const DESTROYS: bool = false;
 }
 
 /// A tool that answers at once.
@@ -77,16 +80,29 @@ pub struct Row {
     /// What it is called.
     pub name: &'static str,
     reads: bool,
+    destroys: bool,
     schema: fn() -> (JsonObject, String),
     answer: fn(JsonObject, Call) -> Answering,
 }
 
 const fn row<T: Tool>() -> Row {
-    Row { name: T::NAME, reads: T::READS, schema: schema::of::<T>, answer: answer::<T> }
+    Row {
+        name: T::NAME,
+        reads: T::READS,
+        destroys: T::DESTROYS,
+        schema: schema::of::<T>,
+        answer: answer::<T>,
+    }
 }
 
 const fn waiting<T: WaitingTool>() -> Row {
-    Row { name: T::NAME, reads: T::READS, schema: schema::of::<T>, answer: answer_waiting::<T> }
+    Row {
+        name: T::NAME,
+        reads: T::READS,
+        destroys: T::DESTROYS,
+        schema: schema::of::<T>,
+        answer: answer_waiting::<T>,
+    }
 }
 
 impl Row {
@@ -94,7 +110,14 @@ impl Row {
     pub fn listed(&self) -> Listed {
         let (schema, description) = (self.schema)();
         let listed = Listed::new(self.name, description, schema);
-        if self.reads { listed.with_annotations(ToolAnnotations::new().read_only(true)) } else { listed }
+        // What is not said counts as the worst: that it destroys, and reaches out of this machine.
+        match (self.reads, self.destroys) {
+            (true, _) => listed.with_annotations(ToolAnnotations::new().read_only(true)),
+            (false, true) => listed,
+            (false, false) => {
+                listed.with_annotations(ToolAnnotations::new().destructive(false).open_world(false))
+            }
+        }
     }
 
     /// Does it.
@@ -156,6 +179,18 @@ mod tests {
         let list: Vec<_> = TOOLS.iter().map(Row::listed).collect();
         let text = serde_json::to_string(&list).unwrap();
         assert!(list.len() <= 10 && text.len() < 6_000, "{} bytes: {text}", text.len());
+    }
+
+    #[test]
+    fn only_what_deletes_has_to_be_asked_for() {
+        // By this rule Codex decides whether it asks, and refuses in a run where nobody can be asked.
+        let asks = |row: &&Row| {
+            let annotations = row.listed().annotations.unwrap_or_default();
+            annotations.read_only_hint != Some(true)
+                && (annotations.destructive_hint != Some(false) || annotations.open_world_hint != Some(false))
+        };
+        let asked: Vec<_> = TOOLS.iter().filter(asks).map(|row| row.name).collect();
+        assert_eq!(asked, ["entry_write"]);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 // { context?, env?, deny? }. Whatever goes wrong on the way is silence.
 
 import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 
 const LIMIT_MS = 2000
+const SERVER = "blackboard_"
 
 const call = (input) =>
   new Promise((resolve) => {
@@ -30,24 +32,60 @@ const call = (input) =>
     child.stdin.end(JSON.stringify(input))
   })
 
-export const Blackboard = async ({ directory }) => {
-  // One process hosts many sessions: what waits to be told to each, and what its shells are to know.
+export const Blackboard = async ({ client, directory }) => {
+  // One process hosts many sessions: what waits to be told to each, what its shells are to know, and the last call for it.
   const sessions = new Map()
 
-  const tell = async (event, session_id, more = {}) => {
-    if (!session_id) return {}
-    const session = sessions.get(session_id) ?? { context: [], env: {} }
-    sessions.set(session_id, session)
-    const answer = await call({ event, session_id, cwd: directory, ...more })
-    if (answer.context) session.context.push(answer.context)
-    Object.assign(session.env, answer.env)
-    return answer
+  const pass = (session_id, session, event, more) => {
+    const passed = session.last.then(async () => {
+      const said = await more
+      session.parent ??= said?.parent_id
+      const answer = await call({ event, session_id, cwd: directory, ...said })
+      if (answer.context) session.context.push(answer.context)
+      Object.assign(session.env, answer.env)
+      return answer
+    })
+    session.last = passed.catch(() => {})
+    return passed
   }
 
-  const end = async (session_id) => {
-    await tell("session.deleted", session_id)
-    sessions.delete(session_id)
+  // Events come when they like, and a session that goes on after a pause has none: it starts when it is heard of first.
+  const heard = (session_id, parent) => {
+    if (sessions.has(session_id)) return sessions.get(session_id)
+    const session = { context: [], env: {}, last: Promise.resolve() }
+    sessions.set(session_id, session)
+    pass(session_id, session, "session.created", parent)
+    return session
   }
+
+  const parentOf = async (id) => {
+    try {
+      return { parent_id: (await client.session.get({ path: { id } })).data?.parentID }
+    } catch {
+      return {}
+    }
+  }
+
+  // Calls for one session are made one after another: nobody is asked about it before it is registered.
+  const tell = async (event, session_id, more = {}) =>
+    session_id ? pass(session_id, heard(session_id, parentOf(session_id)), event, more) : {}
+
+  const end = async (session_id) => {
+    const session = sessions.get(session_id)
+    if (!session) return
+    sessions.delete(session_id)
+    await pass(session_id, session, "session.deleted")
+  }
+
+  // A sub-agent that has nothing to do has done what it was started for. If it is asked again, it starts again.
+  const rest = async (session_id) => {
+    const session = sessions.get(session_id)
+    await session?.last
+    await (session?.parent ? end(session_id) : session && pass(session_id, session, "session.idle"))
+  }
+
+  // What a session has not been told yet.
+  const news = (session_id) => sessions.get(session_id)?.context.splice(0).join("\n\n") ?? ""
 
   // Of what a tool is given, only which files it is about leaves this process.
   const about = ({ tool }, args) => {
@@ -59,25 +97,34 @@ export const Blackboard = async ({ directory }) => {
   return {
     event: async ({ event }) => {
       const { info, sessionID } = event.properties ?? {}
-      if (event.type === "session.created") await tell(event.type, info?.id, { parent_id: info?.parentID })
-      if (event.type === "session.idle") await tell(event.type, sessionID)
+      if (event.type === "session.created" && info?.id) await heard(info.id, { parent_id: info.parentID }).last
+      if (event.type === "session.idle") await rest(sessionID)
       if (event.type === "session.deleted") await end(info?.id)
     },
-    "chat.message": async (input) => {
-      await tell("chat.message", input.sessionID)
+    // What is said here and in the results of tools stays in the conversation.
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      await tell("chat.message", sessionID)
+      const text = news(sessionID)
+      // Parts are sorted by their ids: what others do comes before what the user says.
+      const id = `prt_00${randomUUID().replaceAll("-", "")}`
+      if (text) parts.unshift({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
     },
     "tool.execute.before": async (input, output) => {
       const { deny } = await tell("tool.execute.before", input.sessionID, about(input, output.args))
       if (deny) throw new Error(deny)
+      // One MCP server serves all sessions of this process.
+      const session = sessions.get(input.sessionID)?.env.BLACKBOARD_SESSION_ID
+      if (input.tool.startsWith(SERVER) && session) output.args.blackboard_session = session
     },
-    "tool.execute.after": async (input) => {
+    "tool.execute.after": async (input, output) => {
       await tell("tool.execute.after", input.sessionID, about(input, input.args))
+      const text = news(input.sessionID)
+      if (!text || !output) return
+      if (typeof output.output === "string") output.output += `\n\n${text}`
+      else if (Array.isArray(output.content)) output.content.push({ type: "text", text })
     },
     "shell.env": async (input, output) => {
       Object.assign(output.env, sessions.get(input.sessionID)?.env)
-    },
-    "experimental.chat.system.transform": async (input, output) => {
-      output.system.push(...(sessions.get(input.sessionID)?.context.splice(0) ?? []))
     },
     dispose: async () => {
       await Promise.all([...sessions.keys()].map(end))

@@ -250,6 +250,37 @@ fn sub_agents_are_delegates_with_sessions_of_their_own() {
     assert_eq!(stage.agent("opencode:s1")["parent_id"], session_of_hint("opencode:s0"));
 }
 
+/// Its sub-agents have sessions of their own, and the call that tells of one has another form than all the others.
+#[test]
+fn a_sub_agent_of_copilot_is_a_delegate() {
+    let stage = Stage::new();
+    stage.hook("copilot", "cop", "SessionStart", NONE());
+    let started = json!({"sessionId": "cop", "timestamp": 1_794_787_200_000_u64, "cwd": stage.directory(),
+        "agentName": "general-purpose", "agent_id": "sub", "agent_type": "general-purpose",
+        "parent_agent_id": "cop"});
+    let said = stage.run("copilot", started.to_string().as_bytes(), &[]).success().json();
+    let session = session_of_hint("copilot:sub");
+    assert!(said["additionalContext"].as_str().unwrap().contains(&format!("--session {session}")), "{said}");
+    let agent = stage.agent("copilot:sub");
+    assert_eq!(agent["parent_id"], session_of_hint("copilot:cop"));
+    assert_eq!(
+        (&agent["agent_name"], &agent["current_work"]),
+        (&json!("Copilot CLI (delegate)"), &json!("general-purpose"))
+    );
+    let sub = || json!({"agent_id": "sub", "agent_type": "general-purpose", "parent_agent_id": "cop"});
+    stage.hook("copilot", "sub", "Stop", sub());
+    assert_eq!(
+        (&stage.agent("copilot:sub")["status"], &stage.agent("copilot:cop")["status"]),
+        (&json!("idle"), &json!("active"))
+    );
+    stage.hook("copilot", "cop", "SubagentStop", sub());
+    assert_eq!(
+        (&stage.agent("copilot:sub")["status"], &stage.agent("copilot:cop")["status"]),
+        (&json!("completed"), &json!("active"))
+    );
+    assert_eq!(stage.log(), "");
+}
+
 #[test]
 fn names_projects_and_sessions_are_found_and_handed_on() {
     let stage = Stage::new();

@@ -77,6 +77,28 @@ fn a_process_with_one_session_needs_no_names() {
     assert_eq!(shown["session_id"], ivy["session_id"]);
 }
 
+/// In the sandbox of Codex no process outside of it can be seen.
+#[test]
+fn where_no_agent_is_seen_its_own_word_counts() {
+    let scratch = board();
+    let codex = std::os::unix::process::parent_id().to_string();
+    let sessions = ["codex:s", "codex:s/t"].map(|hint| {
+        let call = ["agent", "register", "--name", "Ivy", "--session-hint", hint, "--pid", &codex];
+        scratch.json(call)["session_id"].clone()
+    });
+    let show = |session, thread| {
+        let mut command = scratch.command(["agent", "show", "--json"]);
+        command.env("CODEX_SESSION_ID", session).env("CODEX_THREAD_ID", thread);
+        command
+    };
+    for (thread, session) in [("s", &sessions[0]), ("t", &sessions[1]), ("unknown", &sessions[0])] {
+        assert_eq!(output(&mut show("s", thread)).success().json()["session_id"], *session, "{thread}");
+    }
+    output(&mut show("unknown", "unknown")).refused(Code::NoSession);
+    // The environment leaks into an agent that is started in there.
+    output(as_agent(&mut show("s", "s"))).refused(Code::NoSession);
+}
+
 #[test]
 fn a_process_with_several_sessions_is_told_which_ones() {
     let scratch = board();

@@ -2,9 +2,17 @@
 //! (`story.rs`) is the same for all of them.
 
 mod claude;
+mod codex;
+mod copilot;
+mod gemini;
 pub mod inspector;
+mod opencode;
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use serde_json::Value;
 
 use super::check::Checks;
 use super::model::{Dialect, Model, Say};
@@ -14,7 +22,13 @@ use super::story::Stage;
 use crate::Result;
 
 /// Every client with hooks, and the version that is tested.
-pub const CLIENTS: &[Client] = &[claude::client("2.1.325")];
+pub const CLIENTS: &[Client] = &[
+    claude::client("2.1.325"),
+    codex::client("0.166.0"),
+    gemini::client("0.61.0"),
+    opencode::client("1.18.33"),
+    copilot::client("1.0.102"),
+];
 
 /// A package of npm, in one version.
 #[derive(Clone, Copy)]
@@ -60,4 +74,11 @@ pub struct Tools {
     pub claim: fn(&str) -> Say,
     /// Starts a sub-agent with a prompt, or why there is none.
     pub delegate: std::result::Result<fn(&str) -> Say, &'static str>,
+}
+
+/// Adds to the settings of a client what its user would have chosen.
+fn edit_json(file: &Path, edit: impl FnOnce(&mut Value)) -> Result {
+    let mut settings = serde_json::from_str(&fs::read_to_string(file)?)?;
+    edit(&mut settings);
+    Ok(fs::write(file, serde_json::to_string_pretty(&settings)?)?)
 }

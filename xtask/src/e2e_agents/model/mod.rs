@@ -8,7 +8,9 @@
 //! What differs between the interfaces of models is a [`Dialect`], one file each.
 
 pub mod anthropic;
+pub mod gemini;
 mod http;
+pub mod openai;
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

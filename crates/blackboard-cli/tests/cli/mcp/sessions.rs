@@ -1,9 +1,11 @@
 //! For whom the server acts, and what is left when it is gone.
 
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
 
 use super::client::{Client, GENERATIONS, Generation};
@@ -92,16 +94,51 @@ fn a_session_that_somebody_else_registered_is_found_and_kept() {
 fn a_call_may_say_itself_whose_it_is() {
     let scratch = Scratch::new();
     let elsewhere = StandIn::new();
-    let sessions = ["codex:s1", "codex:t2"].map(|hint| register(&scratch, hint, &elsewhere.pid()));
+    let hints = ["codex:s1", "codex:t2", "codex:s1/sub"];
+    let sessions = hints.map(|hint| register(&scratch, hint, &elsewhere.pid()));
     let mut client = Client::new(&scratch);
-    let metadata =
-        [json!({"session_id": "s1", "thread_id": "t1"}), json!({"session_id": "s2", "thread_id": "t2"})];
+    let metadata = [
+        json!({"session_id": "s1", "thread_id": "t1"}),
+        json!({"session_id": "s2", "thread_id": "t2"}),
+        // What Codex says when a sub-agent calls.
+        json!({"session_id": "s1", "thread_id": "sub", "parent_thread_id": "s1", "subagent_kind": "thread_spawn",
+            "thread_source": "subagent"}),
+    ];
     for (metadata, session) in metadata.into_iter().zip(&sessions) {
         let params = json!({"name": "who", "arguments": {}, "_meta": {"x-codex-turn-metadata": metadata}});
         let answer = client.ask("tools/call", params);
         assert_eq!(answer["result"]["structuredContent"]["you"], json!(session));
     }
     assert_eq!(client.call("who", json!({}))["you"], Value::Null);
+}
+
+/// One process of OpenCode hosts many sessions and has one server for all. Our plugin adds the session to the arguments.
+#[test]
+fn a_session_among_the_arguments_counts_if_it_is_of_the_same_process() {
+    let scratch = Scratch::new();
+    let elsewhere = StandIn::new();
+    let own = std::process::id().to_string();
+    for (id, pid) in [("first", &own), ("second", &own), ("foreign", &elsewhere.pid())] {
+        let started = json!({"event": "session.created", "session_id": id, "cwd": scratch.path()});
+        let mut hook = scratch.command(["hook", "opencode"]);
+        hook.env("BLACKBOARD_PID", pid).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut hook = hook.spawn().unwrap();
+        hook.stdin.take().unwrap().write_all(started.to_string().as_bytes()).unwrap();
+        assert!(hook.wait().unwrap().success());
+    }
+    let mut client = Client::new(&scratch);
+    let sessions = ["first", "second", "foreign"].map(|id| session_of_hint(&format!("opencode:{id}")));
+    for (session, expected) in sessions.iter().zip([json!(sessions[0]), json!(sessions[1]), json!(null)]) {
+        assert_eq!(client.call("who", json!({"blackboard_session": session}))["you"], expected);
+    }
+    let claimed =
+        client.call("work_claim", json!({"id": "x", "title": "X", "blackboard_session": sessions[0]}));
+    assert_eq!(claimed["claimed_by"], json!(sessions[0]));
+    for odd in [json!(null), json!(7), json!("nobody"), json!("")] {
+        assert_eq!(client.call("who", json!({"blackboard_session": odd}))["you"], Value::Null, "{odd}");
+    }
+    client.end();
+    assert_eq!(status(&scratch, &sessions[0]), "active");
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! Codex.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{Client, Package, Tools};
+use crate::Result;
+use crate::e2e_agents::model::openai::Responses;
+use crate::e2e_agents::model::{Model, Say};
+use crate::e2e_agents::scratch::Scratch;
+
+pub const fn client(version: &'static str) -> Client {
+    Client {
+        id: "codex",
+        title: "Codex",
+        package: Package { name: "@openai/codex", version },
+        program: "codex",
+        dialect: &Responses,
+        prepare,
+        session,
+        is_agent: |process| process.name == "codex",
+        tools: Tools { shell, claim, delegate: Ok(delegate) },
+        more: None,
+    }
+}
+
+fn prepare(scratch: &Scratch, model: &Model) -> Result {
+    let mut settings = OpenOptions::new().append(true).open(scratch.home().join(".codex/config.toml"))?;
+    write!(
+        settings,
+        "\n[model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}/v1\"\nwire_api = \"responses\"\n",
+        model.address()
+    )?;
+    // It runs hooks and commands in a login shell, which sets its own PATH.
+    let directory = scratch.program();
+    let directory = directory.parent().ok_or("the program has no directory")?;
+    let profile = format!("export PATH=\"{}:$PATH\"\n", directory.display());
+    Ok(fs::write(scratch.home().join(".profile"), profile)?)
+}
+
+fn session(command: &mut Command, _: &Model, prompt: &str) {
+    // Nobody is there to trust the hooks with `/hooks`.
+    command.args(["exec", "--dangerously-bypass-hook-trust", "--sandbox", "workspace-write"]).args([
+        "--config",
+        "model_provider=stand-in",
+        "--model",
+        "stand-in",
+        prompt,
+    ]);
+}
+
+fn shell(text: &str) -> Say {
+    Say::Call { tool: "exec_command".to_owned(), input: json!({ "cmd": text }) }
+}
+
+fn claim(item: &str) -> Say {
+    Say::Call { tool: "work_claim".to_owned(), input: json!({ "id": item }) }
+}
+
+fn delegate(prompt: &str) -> Say {
+    Say::Call { tool: "spawn_agent".to_owned(), input: json!({ "message": prompt }) }
+}

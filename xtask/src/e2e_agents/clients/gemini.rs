@@ -1,0 +1,50 @@
+//! Gemini CLI.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{Client, Package, Tools, edit_json};
+use crate::Result;
+use crate::e2e_agents::model::gemini::Generate;
+use crate::e2e_agents::model::{Model, Say};
+use crate::e2e_agents::scratch::Scratch;
+
+pub const fn client(version: &'static str) -> Client {
+    Client {
+        id: "gemini",
+        title: "Gemini CLI",
+        package: Package { name: "@google/gemini-cli", version },
+        program: "gemini",
+        dialect: &Generate,
+        prepare,
+        session,
+        is_agent: |process| process.arguments.iter().any(|argument| argument.ends_with("/gemini")),
+        tools: Tools { shell, claim, delegate: Err("it tells nobody of its sub-agents") },
+        more: None,
+    }
+}
+
+/// What its user chooses at the first start.
+fn prepare(scratch: &Scratch, _: &Model) -> Result {
+    edit_json(&scratch.home().join(".gemini/settings.json"), |settings| {
+        settings["security"] = json!({"auth": {"selectedType": "gemini-api-key"}});
+    })
+}
+
+fn session(command: &mut Command, model: &Model, prompt: &str) {
+    command
+        .env("GOOGLE_GEMINI_BASE_URL", model.address())
+        .env("GEMINI_API_KEY", "none")
+        .env("GEMINI_CLI_TRUST_WORKSPACE", "true")
+        .args(["--model", "gemini-2.5-flash", "--yolo", "--prompt", prompt]);
+}
+
+fn shell(text: &str) -> Say {
+    let input = json!({"command": text, "description": "A step"});
+    Say::Call { tool: "run_shell_command".to_owned(), input }
+}
+
+fn claim(item: &str) -> Say {
+    Say::Call { tool: "mcp_blackboard_work_claim".to_owned(), input: json!({ "id": item }) }
+}

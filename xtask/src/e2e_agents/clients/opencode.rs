@@ -1,0 +1,59 @@
+//! OpenCode.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{Client, Package, Tools, edit_json};
+use crate::Result;
+use crate::e2e_agents::model::openai::Chat;
+use crate::e2e_agents::model::{Model, Say};
+use crate::e2e_agents::scratch::Scratch;
+
+pub const fn client(version: &'static str) -> Client {
+    Client {
+        id: "opencode",
+        title: "OpenCode",
+        package: Package { name: "opencode-ai", version },
+        program: "opencode",
+        dialect: &Chat,
+        prepare,
+        session,
+        is_agent: |process| process.name == "opencode" || process.name == ".opencode",
+        tools: Tools { shell, claim, delegate: Ok(delegate) },
+        more: None,
+    }
+}
+
+fn prepare(scratch: &Scratch, model: &Model) -> Result {
+    edit_json(&scratch.home().join(".config/opencode/opencode.json"), |settings| {
+        settings["provider"] = json!({"stand-in": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": format!("{}/v1", model.address()), "apiKey": "none"},
+            "models": {"stand-in": {"name": "stand-in", "tool_call": true}},
+        }});
+        settings["permission"] = json!({"*": "allow"});
+    })
+}
+
+fn session(command: &mut Command, _: &Model, prompt: &str) {
+    command.env("OPENCODE_DISABLE_AUTOUPDATE", "1").env("OPENCODE_DISABLE_MODELS_FETCH", "1").args([
+        "run",
+        "--model",
+        "stand-in/stand-in",
+        prompt,
+    ]);
+}
+
+fn shell(text: &str) -> Say {
+    Say::Call { tool: "bash".to_owned(), input: json!({"command": text, "description": "A step"}) }
+}
+
+fn claim(item: &str) -> Say {
+    Say::Call { tool: "blackboard_work_claim".to_owned(), input: json!({ "id": item }) }
+}
+
+fn delegate(prompt: &str) -> Say {
+    let input = json!({"description": "A part", "prompt": prompt, "subagent_type": "general"});
+    Say::Call { tool: "task".to_owned(), input }
+}
