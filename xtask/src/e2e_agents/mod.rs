@@ -30,8 +30,6 @@ use std::process::Command;
 
 use self::check::Checks;
 use self::clients::{CLIENTS, Client, Package, inspector};
-use self::model::Model;
-use self::scratch::Scratch;
 use self::story::Stage;
 use crate::Result;
 
@@ -106,7 +104,7 @@ fn options(arguments: &[String]) -> Result<Options> {
 fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
     println!("{}: trying it", client.title);
     let mut checks = Checks::new();
-    let why = match set_the_stage(client, program, keep) {
+    let why = match Stage::new(client, program, "user", keep) {
         Err(error) => format!("it could not be set up: {error}"),
         Ok(stage) => {
             let played = story::play(&stage, &mut checks);
@@ -124,15 +122,6 @@ fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
         checks.fail_missing(names, &why);
     }
     Tried { title: client.title, package: client.package, checks }
-}
-
-fn set_the_stage(client: &'static Client, program: &Path, keep: bool) -> Result<Stage> {
-    let programs = scratch::install(&client.package)?;
-    let scratch = Scratch::new(client.id, program, keep)?;
-    let model = Model::start(client.dialect, &scratch.log())?;
-    scratch.board(&["setup", client.id, "--yes"])?;
-    (client.prepare)(&scratch, &model)?;
-    Ok(Stage { client, scratch, model, program: programs.join(client.program) })
 }
 
 /// Builds the program under test.

@@ -98,6 +98,8 @@ impl Scratch {
             .env("LANG", "C.UTF-8")
             .env("SHELL", "/bin/sh")
             .env("TERM", "dumb")
+            // The program under test is a debug build, and the machine may be busy with other things.
+            .env("BLACKBOARD_HOOK_DEADLINE", "3000")
             .current_dir(self.repository())
             .stdin(Stdio::null());
         command

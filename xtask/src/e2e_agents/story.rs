@@ -1,6 +1,6 @@
 //! What happens in the session of a client, and what has to be on the board then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::check::{self, Checks};
 use super::clients::Client;
 use super::model::{Model, Turn};
 use super::process::Running;
-use super::scratch::{Scratch, soon};
+use super::scratch::{self, Scratch, soon};
 use crate::Result;
 
 /// Another agent on the board, registered by the story.
@@ -35,6 +35,7 @@ pub struct Stage {
     pub model: Model,
     /// The client's program.
     pub program: PathBuf,
+    keep: bool,
 }
 
 /// A session of the client that plays a scene.
@@ -47,6 +48,21 @@ pub struct Scene<'s> {
 }
 
 impl Stage {
+    /// Installs a client and sets it up, with the program under test, by the real `blackboard setup`.
+    pub fn new(client: &'static Client, program: &Path, scope: &str, keep: bool) -> Result<Stage> {
+        let programs = scratch::install(&client.package)?;
+        let scratch = Scratch::new(client.id, program, keep)?;
+        let model = Model::start(client.dialect, &scratch.log())?;
+        scratch.board(&["setup", client.id, "--scope", scope, "--yes"])?;
+        (client.prepare)(&scratch, &model)?;
+        Ok(Stage { client, scratch, model, program: programs.join(client.program), keep })
+    }
+
+    /// The same client in another home, set up for another scope.
+    pub fn another(&self, scope: &str) -> Result<Stage> {
+        Stage::new(self.client, &self.scratch.program().canonicalize()?, scope, self.keep)
+    }
+
     /// Starts a session that answers one prompt, which names its scene.
     pub fn start(&self, scene: &str) -> Result<Scene<'_>> {
         self.start_by(scene, |_| ())

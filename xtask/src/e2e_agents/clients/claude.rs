@@ -1,6 +1,7 @@
 //! Claude Code.
 
 mod nested;
+mod scopes;
 mod terminal;
 mod two_sessions;
 
@@ -28,7 +29,13 @@ pub const fn client(version: &'static str) -> Client {
         is_agent: |process| process.name == "claude",
         tools: Tools { shell, claim, delegate: Ok(delegate) },
         more: Some(More {
-            checks: &[&[SHELL, RESUMED], nested::CHECKS, terminal::CHECKS, two_sessions::CHECKS],
+            checks: &[
+                &[SKILL, SHELL, RESUMED],
+                nested::CHECKS,
+                terminal::CHECKS,
+                two_sessions::CHECKS,
+                scopes::CHECKS,
+            ],
             play,
         }),
     }
@@ -37,6 +44,7 @@ pub const fn client(version: &'static str) -> Client {
 /// What stands in for a key.
 const KEY: &str = "none";
 
+const SKILL: &str = "skill and tools offered to the model";
 const SHELL: &str = "item claimed in the shell for that session";
 const RESUMED: &str = "a resumed session is the same one again";
 
@@ -48,6 +56,7 @@ fn play(stage: &Stage, checks: &mut Checks) -> Result {
         .filter_map(|story| story(stage, checks).err())
         .map(|error| error.to_string())
         .collect();
+    scopes::play(stage, checks);
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
 }
 
@@ -58,7 +67,15 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     let mut scene = stage.start("SCENE-SHELL")?;
     let turn = scene.turn()?;
     let session = scene.session()?;
-    turn.say(shell(&format!("blackboard work claim {ITEM}")));
+    checks.see(SKILL, || {
+        for wanted in ["- blackboard: See what other coding agents", "mcp__blackboard__work_claim"] {
+            if !turn.reads(wanted) {
+                return Err(format!("the model does not read {wanted:?}").into());
+            }
+        }
+        Ok("by the skill's description, and the names of the tools".to_owned())
+    });
+    turn.say(shell_claim(ITEM));
     let turn = scene.turn()?;
     checks.see(SHELL, || holds(stage, ITEM, text(&session["session_id"])));
     turn.done();
@@ -106,6 +123,11 @@ fn shell(text: &str) -> Say {
 
 fn claim(item: &str) -> Say {
     Say::Call { tool: "mcp__blackboard__work_claim".to_owned(), input: json!({"id": item}) }
+}
+
+/// Claims in the shell, by the variable that the start of the session has exported.
+fn shell_claim(item: &str) -> Say {
+    shell(&format!("blackboard work claim {item} --session \"$BLACKBOARD_SESSION_ID\""))
 }
 
 fn delegate(prompt: &str) -> Say {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{claim, shell};
+use super::{claim, shell, shell_claim};
 use crate::Result;
 use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::scratch::soon;
@@ -48,7 +48,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     });
     turn.say(claim(ITEMS[0]));
     let turn = stage.model.turn(INNER)?;
-    turn.say(shell(&format!("blackboard work claim {}", ITEMS[1])));
+    turn.say(shell_claim(ITEMS[1]));
     let turn = stage.model.turn(INNER)?;
     let inner = text(&inner_session["session_id"]);
     let claimed_inside = [holds(stage, ITEMS[0], inner), holds(stage, ITEMS[1], inner)];
@@ -59,7 +59,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let outlived = soon(|| ended(stage, &inner_session, "completed"))
         .and_then(|_| ended(stage, &outer_session, "active"));
     turn.say(claim(ITEMS[2]));
-    outer.turn()?.say(shell(&format!("blackboard work claim {}", ITEMS[3])));
+    outer.turn()?.say(shell_claim(ITEMS[3]));
     let turn = outer.turn()?;
     checks.see(OWN_CLAIMS, || {
         let outer = text(&outer_session["session_id"]);

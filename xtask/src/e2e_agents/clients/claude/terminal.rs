@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{claim, environment, shell};
+use super::{claim, environment, shell, shell_claim};
 use crate::Result;
 use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::scratch::soon;
@@ -86,7 +86,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     enter(&mut scene, &format!("Play {AFTER} please."))?;
     let turn = stage.model.turn(AFTER)?;
     turn.say(claim("typed-mcp"));
-    stage.model.turn(AFTER)?.say(shell("blackboard work claim typed-shell"));
+    stage.model.turn(AFTER)?.say(shell_claim("typed-shell"));
     let turn = stage.model.turn(AFTER)?;
     checks.see(CLAIMED, || {
         let id = text(&second["session_id"]);
