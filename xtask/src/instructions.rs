@@ -26,20 +26,36 @@ struct Pair {
     name: &'static str,
     command: &'static [&'static str],
     floor: &'static [&'static str],
+    /// What the command reads. One that reads is a hook, which has nothing to write a moment after another one.
+    input: Option<&'static str>,
 }
 
+/// What the hint of a session is, for whom it registered as Claude Code does.
+const HINT: &str = "claude:counted";
+
+const TOOL_USED: &str = r#"{"session_id":"counted","hook_event_name":"PostToolUse","tool_name":"Bash",
+    "tool_input":{"command":"cargo test"},"tool_response":{"stdout":"ok"}}"#;
+
 const PAIRS: &[Pair] = &[
-    Pair { name: "--version", command: &["--version"], floor: &["nothing"] },
-    Pair { name: "agent list", command: &["agent", "list", "--json"], floor: &["list", "DB"] },
+    Pair { name: "--version", command: &["--version"], floor: &["nothing"], input: None },
+    Pair { name: "agent list", command: &["agent", "list", "--json"], floor: &["list", "DB"], input: None },
     Pair {
         name: "agent heartbeat",
         command: &["agent", "heartbeat", "--json"],
         floor: &["heartbeat", "DB", "SESSION"],
+        input: None,
     },
     Pair {
         name: "work claim",
         command: &["work", "claim", "item", "--json"],
         floor: &["claim", "DB", "SESSION", "item"],
+        input: None,
+    },
+    Pair {
+        name: "hook",
+        command: &["hook", "claude"],
+        floor: &["hook", "DB", "SESSION"],
+        input: Some(TOOL_USED),
     },
 ];
 
@@ -61,8 +77,8 @@ pub fn run(arguments: &[String]) -> Result {
     let mut grown = Vec::new();
     println!("| Command | Instructions | Floor | Ratio | Accepted |\n|---|---|---|---|---|");
     for pair in PAIRS {
-        let (product, product_profile) = board.count(&board.product(pair))?;
-        let (floor, floor_profile) = board.count(&board.floor(pair))?;
+        let (product, product_profile) = board.count(&board.product(pair), pair.input)?;
+        let (floor, floor_profile) = board.count(&board.floor(pair), pair.input)?;
         let ratio = f64::from(product) / f64::from(floor);
         let known = accepted[pair.name]["ratio"].as_f64();
         let shown = known.map_or("-".to_owned(), |known| format!("{known:.2}"));
@@ -117,7 +133,11 @@ impl Board {
         let pid = std::process::id().to_string();
         for number in 0..AGENTS {
             let name = format!("Agent {number}");
-            let answer = board.answer(&["agent", "register", "--name", &name, "--pid", &pid, "--json"])?;
+            let mut register = vec!["agent", "register", "--name", &name, "--pid", &pid, "--json"];
+            if number + 1 == AGENTS {
+                register.extend(["--session-hint", HINT]);
+            }
+            let answer = board.answer(&register)?;
             answer["session_id"].as_str().unwrap_or_default().clone_into(&mut board.session);
         }
         board.answer(&["work", "create", "item", "--title", "Design SQL schema", "--json"])?;
@@ -160,13 +180,28 @@ impl Board {
     }
 
     /// Counts the instructions of one call on a copy of the board, and returns where the profile is.
-    fn count(&self, line: &[String]) -> Result<(u32, TempDir)> {
+    fn count(&self, line: &[String], input: Option<&str>) -> Result<(u32, TempDir)> {
         let place = tempfile::tempdir()?;
         fs::copy(self.template.path().join("local.db"), place.path().join("local.db"))?;
+        let mut stdin = Stdio::null();
+        if let Some(input) = input {
+            let file = place.path().join("input");
+            fs::write(&file, input)?;
+            // One before it hears what is new, and gives the sign of life.
+            let first = self
+                .command(&self.line("blackboard", &["hook", "claude"]), place.path())
+                .stdin(fs::File::open(&file)?)
+                .stdout(Stdio::null())
+                .status()?;
+            if !first.success() {
+                return Err(format!("the first hook ended with {first}").into());
+            }
+            stdin = fs::File::open(&file)?.into();
+        }
         let out = format!("--callgrind-out-file={}", place.path().join("profile").display());
         let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), out];
         words.extend_from_slice(line);
-        let output = self.command(&words, place.path()).stdout(Stdio::null()).output()?;
+        let output = self.command(&words, place.path()).stdin(stdin).stdout(Stdio::null()).output()?;
         let report = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             return Err(format!("{} failed: {report}", line.join(" ")).into());
@@ -181,6 +216,8 @@ impl Board {
         command.args(&words[1..]).current_dir(place).stdin(Stdio::null()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", place).env("BLACKBOARD_HOME", place);
+        // Whoever counts takes his time.
+        command.env("BLACKBOARD_HOOK_DEADLINE", "60000");
         if !self.session.is_empty() {
             command.env("BLACKBOARD_SESSION_ID", &self.session);
         }

@@ -31,6 +31,8 @@ pub struct Globals {
 pub enum Invocation {
     /// `--version`, which is answered without parsing anything.
     Version,
+    /// `hook PLATFORM` and nothing else: agents call it after every tool, and a parser would take longer than the rest.
+    Hook(String),
     /// One command, and every argument but the words that name it.
     Leaf { leaf: Leaf, arguments: Vec<OsString> },
     /// Help, a mistake, or something that only the whole tree understands.
@@ -42,6 +44,7 @@ impl Invocation {
     pub fn path(&self) -> &'static str {
         match self {
             Invocation::Leaf { leaf, .. } => leaf.path(),
+            Invocation::Hook(_) => "hook",
             Invocation::Version | Invocation::Tree => "",
         }
     }
@@ -49,6 +52,12 @@ impl Invocation {
 
 /// Finds what a call asks for; `arguments` is argv without the name of the program.
 pub fn find(arguments: &[OsString]) -> Invocation {
+    if let [hook, platform] = arguments
+        && hook == "hook"
+        && let Some(platform) = platform.to_str().filter(|word| !word.starts_with('-'))
+    {
+        return Invocation::Hook(platform.to_owned());
+    }
     let mut words = String::new();
     let mut before = Vec::new();
     let mut rest = arguments.iter();
@@ -132,6 +141,7 @@ mod tests {
         match find(&arguments(line)) {
             Invocation::Version => "--version".to_owned(),
             Invocation::Tree => "tree".to_owned(),
+            Invocation::Hook(platform) => format!("hook {platform}, quickly"),
             Invocation::Leaf { leaf, arguments } => {
                 let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
                 format!("{} [{}]", leaf.command.path, arguments.join(" "))
@@ -153,6 +163,10 @@ mod tests {
             ("setup status --json", "setup status [--json]"),
             ("setup claude status", "setup [claude status]"),
             ("setup --yes status", "setup [--yes status]"),
+            ("hook claude", "hook claude, quickly"),
+            ("hook claude --json", "hook [claude --json]"),
+            ("hook --help", "hook [--help]"),
+            ("--json hook claude", "hook [--json claude]"),
             ("-V", "--version"),
             ("--json --version", "--version"),
         ] {

@@ -5,7 +5,7 @@
 //! ratio. It must follow the product's statements: when those change, so does this.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,11 +34,13 @@ fn main() -> ExitCode {
         ["nothing"] => Ok(()),
         ["claim", database, session, item] => claim(Path::new(database), session, item),
         ["heartbeat", database, session] => heartbeat(Path::new(database), session),
+        ["hook", database, session] => hook(Path::new(database), session),
         ["list", database] => list(Path::new(database)),
         ["scan", database] => scan(Path::new(database)),
         _ => {
             eprintln!(
-                "usage: floor nothing | claim DB SESSION ITEM | heartbeat DB SESSION | list DB | scan DB"
+                "usage: floor nothing | claim DB SESSION ITEM | heartbeat DB SESSION | hook DB SESSION | \
+                 list DB | scan DB"
             );
             return ExitCode::from(2);
         }
@@ -101,6 +103,23 @@ fn heartbeat(database: &Path, session: &str) -> rusqlite::Result<()> {
     connection.execute_batch("COMMIT")?;
     answer("{\"ok\":true}");
     settle(&connection, &frames)?;
+    leave_open(connection);
+    Ok(())
+}
+
+/// A tool call that has nothing to write.
+fn hook(database: &Path, session: &str) -> rusqlite::Result<()> {
+    const CURSOR: &str =
+        "SELECT owner, reader, revision, updated_at FROM cursors WHERE owner = ? AND reader = ?";
+    let mut input = String::new();
+    // What is not text is none of its business.
+    let _ = std::io::stdin().read_to_string(&mut input);
+    let (connection, _) = open(database)?;
+    connection.execute_batch("BEGIN")?;
+    read_all(&connection, &format!("{AGENT} WHERE session_id = ?"), &[session])?;
+    read_all(&connection, CURSOR, &[session, "hook"])?;
+    read_all(&connection, "SELECT id, timestamp FROM events ORDER BY id DESC LIMIT 1", &[])?;
+    connection.execute_batch("COMMIT")?;
     leave_open(connection);
     Ok(())
 }

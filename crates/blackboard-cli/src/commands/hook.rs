@@ -23,7 +23,7 @@ use crate::output::{self, Screen};
 pub struct Hook {
     /// Who calls: claude, codex, gemini, copilot, cursor or opencode
     #[arg(value_name = "PLATFORM")]
-    platform: String,
+    pub platform: String,
 }
 
 impl Run for Hook {

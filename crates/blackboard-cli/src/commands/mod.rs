@@ -11,7 +11,7 @@ mod entry;
 mod export;
 mod file;
 mod guard;
-mod hook;
+pub mod hook;
 mod init;
 mod lock;
 mod mcp;

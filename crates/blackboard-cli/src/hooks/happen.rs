@@ -14,7 +14,7 @@ use blackboard::{Board, Code, Refusal, Result};
 
 use super::call::{Call, Happening, Use};
 use super::place::{self, Place};
-use super::{Log, Platform, Reply, words};
+use super::{Deadline, Log, Platform, Reply, words};
 use crate::config::FileGuard;
 use crate::context::Context;
 use crate::identity;
@@ -38,6 +38,7 @@ struct Hook<'a> {
     context: &'a Context,
     directory: Option<PathBuf>,
     place: Place,
+    deadline: &'a Deadline,
     log: &'a Log,
 }
 
@@ -46,13 +47,13 @@ pub fn happen(
     platform: &Platform,
     call: &Call,
     context: &Context,
-    lock: Duration,
+    deadline: &Deadline,
     log: &Log,
 ) -> Result<Happened> {
     let directory = place::directory(platform, call, context.environment());
     let create = call.happening == Happening::Started;
-    let place = place::open(context, directory.as_deref(), create, lock, log)?;
-    let hook = Hook { platform, call, context, directory, place, log };
+    let place = place::open(context, directory.as_deref(), create, deadline.lock(), log)?;
+    let hook = Hook { platform, call, context, directory, place, deadline, log };
     let (reply, wrote) = hook.answer()?;
     let board = hook.place.board;
     let session = session_of(platform, call);
@@ -62,6 +63,8 @@ pub fn happen(
             board.sweep_in_passing(Some(&session));
             board.settle();
         }
+        // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.
+        std::mem::forget(board);
     };
     Ok(Happened { reply, afterwards: Box::new(afterwards) })
 }
@@ -104,6 +107,7 @@ impl Hook<'_> {
     }
 
     fn started(&self) -> Result<(Reply, bool)> {
+        self.deadline.watch();
         let (context, call) = (self.context, self.call);
         let request = place::request(context, self.directory.as_deref());
         let parent = call.parent.as_deref().map(|parent| session_of_hint(&hint(self.platform, parent, None)));
@@ -144,6 +148,7 @@ impl Hook<'_> {
 
     fn delegate_started(&self, task: Option<&str>) -> Result<(Reply, bool)> {
         let Some((delegate, parent)) = self.delegation() else { return Ok((Reply::Silence, false)) };
+        self.deadline.watch();
         let registered = self.board().agents().register(&Register {
             work: task.map(str::to_owned),
             session_hint: Some(delegate),
@@ -189,13 +194,14 @@ impl Hook<'_> {
     }
 
     fn ended(&self) -> Result<(Reply, bool)> {
+        self.deadline.watch();
         let ended = self.board().agents().deregister(&self.session())?;
         Ok((Reply::Silence, !ended.already_ended))
     }
 
     fn attend(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<(Reply, bool)> {
         let attendance = Attendance { status, edited, listens, ..Attendance::of(&self.session()) };
-        let attended = self.board().agents().attend(&attendance)?;
+        let attended = self.board().agents().attend_prepared(&attendance, || self.deadline.watch())?;
         let reply = if attended.news.is_empty() {
             Reply::Silence
         } else {

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `call.rs`, `payload.rs` | what a platform calls about |
 //! | `claude.rs`, `codex.rs`, `gemini.rs`, `copilot.rs`, `cursor.rs`, `opencode.rs` | names and answers, one file a platform |
+//! | `deadline.rs` | how long all of it may take |
 //! | `happen.rs` | what happens on the board then |
 //! | `place.rs` | which board, which project, which name |
 //! | `words.rs`, `fence.rs` | what the agent reads, marked as data of others |
@@ -19,6 +20,7 @@ mod claude;
 mod codex;
 mod copilot;
 mod cursor;
+mod deadline;
 mod fence;
 mod gemini;
 mod happen;
@@ -30,13 +32,12 @@ mod place;
 mod tests;
 mod words;
 
-use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use self::call::{Call, Dialect, Happening};
+use self::deadline::Deadline;
 use self::log::Log;
 use self::payload::Payload;
 use crate::context::Context;
@@ -45,16 +46,6 @@ use crate::environment::Environment;
 /// Every platform that calls.
 const PLATFORMS: &[Platform] =
     &[claude::CLAUDE, codex::CODEX, gemini::GEMINI, copilot::COPILOT, cursor::CURSOR, opencode::OPENCODE];
-
-/// How long a hook may take, and the range in which `BLACKBOARD_HOOK_DEADLINE` may set it.
-const DEADLINE: Duration = Duration::from_millis(300);
-const DEADLINES: std::ops::RangeInclusive<u64> = 50..=60_000;
-
-/// Which part of that may be spent on waiting for the lock.
-const LOCK_SHARE: u32 = 3;
-
-/// How much of standard input is read.
-const LONGEST_INPUT: u64 = 1024 * 1024;
 
 /// How a platform calls, and what it takes for an answer.
 pub struct Platform {
@@ -101,16 +92,15 @@ pub struct Answer {
 /// Answers one call. Nothing that happens here is an error of the call.
 pub fn run(platform: &str, context: &Context) -> Answer {
     let environment = context.environment();
-    let deadline = deadline(environment);
     let log = Arc::new(Log::new(platform));
-    watch(deadline, &log);
+    let deadline = Deadline::new(environment, &log);
     let silence = || Answer { said: None, afterwards: Box::new(|| {}) };
     let Some(platform) = PLATFORMS.iter().find(|known| known.id == platform) else {
         log.locate(&place::log_directories(context, None));
         log.write("unknown platform");
         return silence();
     };
-    let input = match input() {
+    let input = match deadline.input() {
         Ok(input) => input,
         Err(reason) => {
             log.locate(&place::log_directories(context, None));
@@ -129,9 +119,13 @@ pub fn run(platform: &str, context: &Context) -> Answer {
     if call.happening == Happening::Nothing {
         return silence();
     }
-    match happen::happen(platform, &call, context, deadline / LOCK_SHARE, &log) {
+    match happen::happen(platform, &call, context, &deadline, &log) {
         Ok(happen::Happened { reply, afterwards }) => {
-            Answer { said: (platform.speak)(&call.event, &reply), afterwards }
+            let said = (platform.speak)(&call.event, &reply);
+            if said.is_some() {
+                deadline.watch();
+            }
+            Answer { said, afterwards }
         }
         Err(error) => {
             log.write(&format!("{}: {error}", error.code()));
@@ -151,38 +145,4 @@ fn who_really_calls<'p>(platform: &'p Platform, call: &Call, environment: &Envir
         return PLATFORMS.iter().find(|known| known.id == copilot::COPILOT.id).unwrap_or(platform);
     }
     platform
-}
-
-fn deadline(environment: &Environment) -> Duration {
-    let given = environment.hook_deadline.as_ref().and_then(|text| text.to_str()?.parse().ok());
-    given.filter(|given| DEADLINES.contains(given)).map_or(DEADLINE, Duration::from_millis)
-}
-
-/// Ends this process in good order when its time is over, whatever it waits for then: standard input that is never
-/// closed, a disk that does not answer, a reader that does not read. What was committed is committed; a transaction that
-/// was not is rolled back by whoever comes next.
-fn watch(deadline: Duration, log: &Arc<Log>) {
-    let log = Arc::clone(log);
-    // Without a thread nothing keeps the time, and the platform's own limit has to do.
-    let _ = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
-        std::thread::sleep(deadline);
-        log.write("the time was over");
-        std::process::exit(0);
-    });
-}
-
-/// What the platform says.
-fn input() -> Result<String, &'static str> {
-    let mut bytes = Vec::new();
-    let mut stdin = std::io::stdin().lock();
-    let read = stdin.by_ref().take(LONGEST_INPUT + 1).read_to_end(&mut bytes);
-    if read.is_err() {
-        return Err("the input can't be read");
-    }
-    if bytes.len() as u64 > LONGEST_INPUT {
-        // Whoever writes is not to find a closed pipe.
-        let _ = std::io::copy(&mut stdin, &mut std::io::sink());
-        return Err("the input is too long");
-    }
-    String::from_utf8(bytes).map_err(|_| "the input is not text")
 }

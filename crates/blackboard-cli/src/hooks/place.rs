@@ -86,6 +86,8 @@ pub fn open(
     };
     let store = store.ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
     let board = Board::on(Arc::new(store), clock).with_settings(context.settings(&config));
-    log.locate(&directories_of(&location));
+    if create {
+        log.locate(&directories_of(&location));
+    }
     Ok(Place { board, config })
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::call::{Call, Happening, Use};
 use super::payload::Payload;
-use super::{PLATFORMS, Platform, Reply, deadline, fence, who_really_calls, words};
+use super::{PLATFORMS, Platform, Reply, fence, who_really_calls, words};
 use crate::environment::Environment;
 
 fn platform(id: &str) -> &'static Platform {
@@ -235,17 +235,6 @@ fn a_copilot_that_runs_the_hooks_of_claude_is_recognised() {
         };
         assert_eq!(who_really_calls(platform("claude"), &call, &environment).id, expected);
         assert_eq!(who_really_calls(platform("codex"), &call, &environment).id, "codex");
-    }
-}
-
-#[test]
-fn the_deadline_can_be_set_within_its_range() {
-    for (given, expected) in
-        [(None, 300), (Some("1000"), 1000), (Some("49"), 300), (Some("60001"), 300), (Some("x"), 300)]
-    {
-        let hook_deadline = given.map(Into::into);
-        let environment = Environment { hook_deadline, ..Environment::default() };
-        assert_eq!(deadline(&environment).as_millis(), expected, "{given:?}");
     }
 }
 

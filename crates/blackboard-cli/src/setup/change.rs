@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use blackboard::Code;
 use blackboard::text::TextRules;
 use serde::{Serialize, Serializer};
-use similar::TextDiff;
 
 use super::content::{State, Trouble};
+use super::diff;
 use super::files::{self, Found, backup_of};
 use super::platform::{Part, Target};
 use crate::config::printable;
@@ -218,7 +218,7 @@ impl Change {
         let path = printable(&target.file);
         let from = if action == Action::Create { "/dev/null" } else { &path };
         let to = if action == Action::Delete { "/dev/null" } else { &path };
-        let diff = TextDiff::from_lines(old, after.as_str()).unified_diff().header(from, to).to_string();
+        let diff = diff::unified(from, to, old, after.as_str());
         let diff =
             diff.split_inclusive('\n').map(|line| if is_secret(line) { HIDDEN } else { line }).collect();
         let step = Step { before, after, backup, is_private: target.is_private };

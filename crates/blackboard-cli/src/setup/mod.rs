@@ -12,6 +12,7 @@ mod codex;
 mod content;
 mod copilot;
 mod cursor;
+mod diff;
 mod files;
 mod gemini;
 mod json;

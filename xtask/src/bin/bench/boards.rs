@@ -16,14 +16,28 @@ use tempfile::TempDir;
 
 use crate::Result;
 
+/// Where in a home the repository is.
+const REPOSITORY: &str = "work/project";
+
 /// A directory with one board, removed at the end.
 pub struct Scratch {
     directory: TempDir,
+    database: PathBuf,
 }
 
 impl Scratch {
     pub fn new() -> Result<Scratch> {
-        Ok(Scratch { directory: tempfile::tempdir()? })
+        let directory = tempfile::tempdir()?;
+        let database = directory.path().join("local.db");
+        Ok(Scratch { directory, database })
+    }
+
+    /// A board of a git repository in somebody's home, which is found from there without being named.
+    pub fn in_repository() -> Result<Scratch> {
+        let directory = tempfile::tempdir()?;
+        let repository = directory.path().join(REPOSITORY);
+        fs::create_dir_all(repository.join(".git"))?;
+        Ok(Scratch { directory, database: repository.join(".blackboard/local.db") })
     }
 
     /// A copy of a board that nobody has open and that has no log.
@@ -35,12 +49,22 @@ impl Scratch {
 
     /// The database file.
     pub fn path(&self) -> PathBuf {
-        self.directory.path().join("local.db")
+        self.database.clone()
+    }
+
+    /// The repository of a board that is in one.
+    pub fn repository(&self) -> PathBuf {
+        self.directory.path().join(REPOSITORY)
+    }
+
+    /// The home of whoever has that repository.
+    pub fn home(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The size of the write-ahead log, in bytes.
     pub fn log_size(&self) -> u64 {
-        fs::metadata(self.directory.path().join("local.db-wal")).map_or(0, |metadata| metadata.len())
+        fs::metadata(self.database.with_file_name("local.db-wal")).map_or(0, |metadata| metadata.len())
     }
 
     /// The board.

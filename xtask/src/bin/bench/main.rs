@@ -1,4 +1,4 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `cargo xtask bench entries`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries` and `hooks`.
 //!
 //! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
 //! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
@@ -17,6 +17,7 @@
 
 mod boards;
 mod entries;
+mod hooks;
 mod ledger;
 mod programs;
 mod report;
@@ -68,7 +69,8 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "stream-reader" => entries::followers::read_stream(rest),
         Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
         Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries".into()),
+        Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
+        _ => Err("usage: bench ledger | entries | hooks".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

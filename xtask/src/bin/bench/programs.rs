@@ -3,6 +3,7 @@
 //! Programs that are compared run one after the other, again and again, so that whatever else the machine does
 //! hits all of them alike.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,14 +14,38 @@ use crate::statistics::{median, percentile};
 /// A program that is measured. It may be called differently each time: an item can be claimed only once.
 pub struct Program<'a> {
     pub name: &'static str,
-    command: Box<dyn FnMut() -> Command + 'a>,
+    command: Box<dyn FnMut() -> Result<Command> + 'a>,
     /// Milliseconds, one list per round.
     rounds: Vec<Vec<f64>>,
 }
 
 impl<'a> Program<'a> {
-    pub fn new(name: &'static str, command: impl FnMut() -> Command + 'a) -> Program<'a> {
+    pub fn new(name: &'static str, mut command: impl FnMut() -> Command + 'a) -> Program<'a> {
+        let command = move || {
+            let mut command = command();
+            command.stdin(Stdio::null());
+            Ok(command)
+        };
         Program { name, command: Box::new(command), rounds: Vec::new() }
+    }
+
+    /// One that reads a short text, which waits in a pipe when it starts.
+    pub fn fed(name: &'static str, mut call: impl FnMut() -> (Command, String) + 'a) -> Program<'a> {
+        let command = move || {
+            let (mut command, input) = call();
+            feed(&mut command, &input)?;
+            Ok(command)
+        };
+        Program { name, command: Box::new(command), rounds: Vec::new() }
+    }
+
+    /// The least that a program can be.
+    pub fn nothing() -> Program<'static> {
+        Program::new("/bin/true", || {
+            let mut command = Command::new("/bin/true");
+            command.env_clear();
+            command
+        })
     }
 
     /// The ratio of this program's median to the other's, in each round.
@@ -40,8 +65,8 @@ impl<'a> Program<'a> {
     }
 
     fn run(&mut self) -> Result<f64> {
-        let mut command = (self.command)();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = (self.command)()?;
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let start = Instant::now();
         let status = command.status()?;
         let elapsed = milliseconds(start.elapsed());
@@ -50,6 +75,14 @@ impl<'a> Program<'a> {
         }
         Ok(elapsed)
     }
+}
+
+/// Gives a command a text to read that is shorter than a pipe holds.
+pub fn feed(command: &mut Command, input: &str) -> Result {
+    let (reader, mut writer) = std::io::pipe()?;
+    writer.write_all(input.as_bytes())?;
+    command.stdin(reader);
+    Ok(())
 }
 
 /// Runs every program `runs` times in each round, in turns.

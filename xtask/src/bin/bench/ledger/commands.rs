@@ -13,19 +13,21 @@ use crate::{Result, Scale};
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);
     let listing = Pair::new(scale, 0)?;
-    let mut lists = [nothing(), listing.product(&["agent", "list", "--json"]), listing.floor(&["list"])];
+    let mut lists =
+        [Program::nothing(), listing.product(&["agent", "list", "--json"]), listing.floor(&["list"])];
     interleave(&mut lists, scale.rounds, runs)?;
 
     let beating = Pair::new(scale, 0)?;
     let floor = ["heartbeat", &beating.session];
-    let mut beats = [nothing(), beating.product(&["agent", "heartbeat", "--json"]), beating.floor(&floor)];
+    let mut beats =
+        [Program::nothing(), beating.product(&["agent", "heartbeat", "--json"]), beating.floor(&floor)];
     interleave(&mut beats, scale.rounds, runs)?;
 
     let claiming = Pair::new(scale, scale.rounds * runs + 1)?;
     let (claimed, floor_claimed) = (Cell::new(0), Cell::new(0));
     let next = |counter: &Cell<usize>| format!("item-{}", counter.replace(counter.get() + 1));
     let mut claims = [
-        nothing(),
+        Program::nothing(),
         Program::new("claim", || claiming.blackboard(&["work", "claim", &next(&claimed), "--json"])),
         Program::new("floor of claim", || {
             claiming.floor_program(&["claim", &claiming.session, &next(&floor_claimed)])
@@ -33,7 +35,7 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     ];
     interleave(&mut claims, scale.rounds, runs)?;
 
-    let mut words = [nothing(), listing.product(&["--version"]), listing.product(&["--help"])];
+    let mut words = [Program::nothing(), listing.product(&["--version"]), listing.product(&["--help"])];
     interleave(&mut words, scale.rounds, runs)?;
 
     let line =
@@ -51,14 +53,6 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
         line("`--version` against `/bin/true`", 1.2, &words[1], &words[0], None),
         line("`--help` against `/bin/true`", 3.0, &words[2], &words[0], None),
     ])
-}
-
-fn nothing() -> Program<'static> {
-    Program::new("/bin/true", || {
-        let mut command = Command::new("/bin/true");
-        command.env_clear();
-        command
-    })
 }
 
 /// Two boards with the same content: one for the product, one for the floor.

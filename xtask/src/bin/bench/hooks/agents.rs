@@ -1,0 +1,111 @@
+//! Agents of a platform on a board, and what the platform says when they use a tool.
+
+use std::process::Command;
+
+use blackboard::agent::{READER, Register};
+use rusqlite::params;
+use serde_json::json;
+
+use crate::boards::Scratch;
+use crate::{Result, Scale};
+
+/// What a tool answered: nothing of it is looked at, but it has to be read.
+const ANSWER: usize = 2_000;
+
+/// A repository with a board, and agents of Claude Code that have been told everything.
+pub struct Agents<'a> {
+    scale: &'a Scale,
+    pub scratch: Scratch,
+}
+
+impl<'a> Agents<'a> {
+    pub fn new(scale: &'a Scale, count: usize) -> Result<Agents<'a>> {
+        let scratch = Scratch::in_repository()?;
+        let board = scratch.open()?;
+        let mut sessions = Vec::with_capacity(count);
+        let mut last = None;
+        for number in 0..count {
+            let registered = board.agents().register(&Register {
+                session_hint: Some(format!("claude:{}", session(number))),
+                pid: Some(std::process::id()),
+                ..Register::named(&format!("Agent {number}"))
+            })?;
+            last = Some(registered.agent.revision);
+            sessions.push(registered.agent.session_id);
+        }
+        for (session, last) in sessions.iter().zip(last.into_iter().cycle()) {
+            board.events().advance(session, READER, last)?;
+        }
+        drop(board);
+        scratch.fold()?;
+        Ok(Agents { scale, scratch })
+    }
+
+    /// Makes it a minute ago that any of them gave a sign of life: the next tool of each one is worth a write.
+    pub fn fall_silent(&self) -> Result {
+        use blackboard::clock::{Clock, SystemClock};
+        let ago = SystemClock.now().minus(std::time::Duration::from_mins(1)).to_string();
+        let connection = self.scratch.connect()?;
+        connection.execute("UPDATE agents SET last_beat_at = ?1, last_seen_at = ?1", params![ago])?;
+        drop(connection);
+        self.scratch.fold()
+    }
+
+    /// The command that Claude Code runs after a tool, and what it gives it to read.
+    pub fn used_a_tool(&self, number: usize) -> (Command, String) {
+        let input = json!({"command": "cargo test", "description": "Run the tests"});
+        let said = json!({"stdout": "x".repeat(ANSWER), "stderr": "", "interrupted": false});
+        self.after_tool(number, "Bash", &input, &said)
+    }
+
+    /// The same after an edit of a file.
+    pub fn edited(&self, number: usize, file: &str) -> (Command, String) {
+        let file = self.scratch.repository().join(file);
+        let input = json!({"file_path": file, "old_string": "x".repeat(ANSWER), "new_string": "y"});
+        self.after_tool(number, "Edit", &input, &json!({"filePath": file}))
+    }
+
+    /// The product, in an environment as Claude Code makes it. Its working directory is that of this process: to start it
+    /// in another takes a way that costs more, and `/bin/true` is not started in it either.
+    fn blackboard(&self) -> Command {
+        let repository = self.scratch.repository();
+        let mut command = Command::new(self.scale.program("blackboard"));
+        command.env_clear().env("HOME", self.scratch.home()).env("CLAUDE_PROJECT_DIR", repository);
+        command
+    }
+
+    /// The MCP server of a session in the repository, which is not started yet.
+    pub fn server(&self) -> Command {
+        let mut command = self.blackboard();
+        command.arg("mcp").current_dir(self.scratch.repository());
+        command
+    }
+
+    fn after_tool(
+        &self,
+        number: usize,
+        tool: &str,
+        input: &serde_json::Value,
+        said: &serde_json::Value,
+    ) -> (Command, String) {
+        let mut command = self.blackboard();
+        command.args(["hook", "claude"]);
+        let call = json!({
+            "session_id": session(number),
+            "transcript_path": self.scratch.home().join(".claude/projects/project/session.jsonl"),
+            "cwd": self.scratch.repository(),
+            "permission_mode": "default",
+            "hook_event_name": "PostToolUse",
+            "tool_name": tool,
+            "tool_input": input,
+            "tool_response": said,
+            "tool_use_id": "toolu_01ABCDEFGHIJKLMNOPQRSTUV",
+        });
+        (command, call.to_string())
+    }
+}
+
+/// The platform's own id of a session.
+fn session(number: usize) -> String {
+    format!("00893aaf-19fa-41d2-8238-{number:012}")
+}

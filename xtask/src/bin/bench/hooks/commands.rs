@@ -1,0 +1,52 @@
+//! A hook as a whole process, against `/bin/true`.
+
+use std::cell::Cell;
+
+use super::agents::Agents;
+use super::server::Server;
+use crate::programs::{Program, interleave};
+use crate::report::{Bar, Line, Unit};
+use crate::{Result, Scale};
+
+/// A tool call a moment after another one, which has nothing to write: while the session's MCP server has the board open,
+/// and on a board that nobody has open. Once in ten seconds such a call is a sign of life and writes; no median feels that.
+pub fn throttled(scale: &Scale) -> Result<Vec<Line>> {
+    let runs = scale.of(300, 10);
+    let mut lines = Vec::new();
+    for (is_open, limit) in [(true, 1.8), (false, 2.2)] {
+        let agents = Agents::new(scale, 50)?;
+        let server = if is_open { Some(Server::start(agents.server())?) } else { None };
+        let hook = Program::fed("hook", || agents.used_a_tool(0));
+        let what = if is_open { "its MCP server has the board open" } else { "idle database" };
+        lines.push(against_nothing(&format!("throttled away, {what}"), limit, hook, scale, runs)?);
+        drop(server);
+    }
+    Ok(lines)
+}
+
+/// A tool call that writes on a board that nobody has open: a sign of life, and the edit of a file.
+pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
+    let runs = scale.of(200, 10);
+    let count = scale.rounds * runs + 1;
+    let agents = Agents::new(scale, count)?;
+    agents.fall_silent()?;
+    let next = Cell::new(0);
+    let beat = Program::fed("hook", || agents.used_a_tool(next.replace(next.get() + 1)));
+    let mut lines = vec![against_nothing("that is a sign of life, idle database", 3.0, beat, scale, runs)?];
+
+    let editor = Agents::new(scale, 50)?;
+    let next = Cell::new(0);
+    let edit =
+        Program::fed("hook", || editor.edited(0, &format!("src/file-{}.rs", next.replace(next.get() + 1))));
+    lines.push(against_nothing("that notes an edit, idle database", 3.0, edit, scale, runs)?);
+    Ok(lines)
+}
+
+fn against_nothing(what: &str, limit: f64, hook: Program<'_>, scale: &Scale, runs: usize) -> Result<Line> {
+    let mut programs = [Program::nothing(), hook];
+    interleave(&mut programs, scale.rounds, runs)?;
+    let [nothing, hook] = &programs;
+    let what = format!("`hook claude` for PostToolUse {what}, against `/bin/true`");
+    let told = format!("{}, {}", hook.tell(), nothing.tell());
+    Ok(Line::new(what, Bar::AtMost(limit), Unit::Ratio, &hook.ratios(nothing), told))
+}

@@ -1,0 +1,17 @@
+//! What agents call: hooks, and the MCP server.
+
+mod agents;
+mod commands;
+mod crowd;
+mod server;
+
+use crate::Measurement;
+
+/// Every measurement, in the order in which they run.
+pub const MEASUREMENTS: &[Measurement] = &[
+    ("throttled", commands::throttled),
+    ("writing", commands::writing),
+    ("crowd", crowd::measure),
+    ("claim", server::claims),
+    ("footprint", server::footprint),
+];
