@@ -49,15 +49,23 @@ fn targets(places: &Places, scope: Scope) -> Vec<Target> {
 fn hooks() -> Wanted {
     let handler =
         json!({ "type": "command", "exec": "blackboard", "args": ["hook", "copilot"], "timeoutSec": 5 });
-    let events = [
-        "SessionStart",
-        "UserPromptSubmit",
-        "PreToolUse",
-        "PostToolUse",
-        "SubagentStart",
-        "SubagentStop",
-        "Stop",
-        "SessionEnd",
-    ];
-    Wanted::Hooks(events.into_iter().map(|event| (event, handler.clone())).collect())
+    // It denies every tool whose hook can't be started, also to those who have the settings from a repository and not this
+    // program. A shell that always ends well lets them pass.
+    let guard = json!({
+        "type": "command",
+        "matcher": "edit|create|str_replace_editor|apply_patch|Edit|Write|MultiEdit",
+        "bash": "blackboard hook copilot || true",
+        "powershell": "blackboard hook copilot; exit 0",
+        "timeoutSec": 5
+    });
+    Wanted::Hooks(vec![
+        ("SessionStart", handler.clone()),
+        ("UserPromptSubmit", handler.clone()),
+        ("PreToolUse", guard),
+        ("PostToolUse", handler.clone()),
+        ("SubagentStart", handler.clone()),
+        ("SubagentStop", handler.clone()),
+        ("Stop", handler.clone()),
+        ("SessionEnd", handler),
+    ])
 }

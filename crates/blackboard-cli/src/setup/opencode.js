@@ -4,33 +4,27 @@
 // { event, session_id, parent_id?, cwd, tool_name?, tool_input?: { files } }. Its answer, if any, is one JSON object:
 // { context?, env?, deny? }. Whatever goes wrong on the way is silence.
 
-import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 
 const LIMIT_MS = 2000
 const SERVER = "blackboard_"
 
-const call = (input) =>
-  new Promise((resolve) => {
-    const child = spawn("blackboard", ["hook", "opencode"], { cwd: input.cwd, stdio: ["pipe", "pipe", "ignore"] })
-    const timer = setTimeout(() => child.kill(), LIMIT_MS)
-    let said = ""
-    child.stdout.on("data", (bytes) => (said += bytes))
-    child.stdin.on("error", () => {})
-    child.on("error", () => {
-      clearTimeout(timer)
-      resolve({})
+const call = async (input) => {
+  try {
+    // The input is there before the child is. A pipe would be written when this process finds the time, and at the start of
+    // a session that is later than a hook waits.
+    const child = Bun.spawn(["blackboard", "hook", "opencode"], {
+      cwd: input.cwd,
+      stdin: new TextEncoder().encode(JSON.stringify(input)),
+      stdout: "pipe",
+      stderr: "ignore",
+      timeout: LIMIT_MS,
     })
-    child.on("close", () => {
-      clearTimeout(timer)
-      try {
-        resolve(JSON.parse(said) ?? {})
-      } catch {
-        resolve({})
-      }
-    })
-    child.stdin.end(JSON.stringify(input))
-  })
+    return JSON.parse(await new Response(child.stdout).text()) ?? {}
+  } catch {
+    return {}
+  }
+}
 
 export const Blackboard = async ({ client, directory }) => {
   // One process hosts many sessions: what waits to be told to each, what its shells are to know, and the last call for it.
@@ -50,11 +44,11 @@ export const Blackboard = async ({ client, directory }) => {
   }
 
   // Events come when they like, and a session that goes on after a pause has none: it starts when it is heard of first.
-  const heard = (session_id, parent) => {
+  const heard = (session_id, parent = parentOf) => {
     if (sessions.has(session_id)) return sessions.get(session_id)
     const session = { context: [], env: {}, last: Promise.resolve() }
     sessions.set(session_id, session)
-    pass(session_id, session, "session.created", parent)
+    pass(session_id, session, "session.created", parent(session_id))
     return session
   }
 
@@ -68,7 +62,7 @@ export const Blackboard = async ({ client, directory }) => {
 
   // Calls for one session are made one after another: nobody is asked about it before it is registered.
   const tell = async (event, session_id, more = {}) =>
-    session_id ? pass(session_id, heard(session_id, parentOf(session_id)), event, more) : {}
+    session_id ? pass(session_id, heard(session_id), event, more) : {}
 
   const end = async (session_id) => {
     const session = sessions.get(session_id)
@@ -97,12 +91,18 @@ export const Blackboard = async ({ client, directory }) => {
   return {
     event: async ({ event }) => {
       const { info, sessionID } = event.properties ?? {}
-      if (event.type === "session.created" && info?.id) await heard(info.id, { parent_id: info.parentID }).last
+      if (event.type === "session.created" && info?.id) await heard(info.id, () => ({ parent_id: info.parentID })).last
       if (event.type === "session.idle") await rest(sessionID)
       if (event.type === "session.deleted") await end(info?.id)
     },
     // What is said here and in the results of tools stays in the conversation.
     "chat.message": async ({ sessionID }, { message, parts }) => {
+      const session = heard(sessionID)
+      await session.last
+      // A hook that comes to no end in time says nothing, and there is another chance.
+      if (!session.env.BLACKBOARD_SESSION_ID) {
+        await pass(sessionID, session, "session.created", { parent_id: session.parent })
+      }
       await tell("chat.message", sessionID)
       const text = news(sessionID)
       // Parts are sorted by their ids: what others do comes before what the user says.
