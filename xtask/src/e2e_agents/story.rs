@@ -149,7 +149,7 @@ impl Scene<'_> {
 }
 
 /// A prompt that names its scene.
-fn prompt(scene: &str) -> String {
+pub fn prompt(scene: &str) -> String {
     format!("Play {scene} please.")
 }
 

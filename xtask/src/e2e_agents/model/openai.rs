@@ -1,4 +1,4 @@
-//! The two interfaces of OpenAI: responses, as Codex asks for them, and chat completions, as many others do.
+//! Responses, as Codex asks for them, and chat completions, as many others do.
 
 use std::fmt::Write;
 
