@@ -70,10 +70,17 @@ impl Stage {
 
     /// The same, with something more in its command.
     pub fn start_by(&self, scene: &str, more: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
+        self.start_as(scene, |command| {
+            (self.client.session)(command, &self.model, &prompt(scene));
+            more(command);
+        })
+    }
+
+    /// Starts a session with other arguments.
+    pub fn start_as(&self, scene: &str, arguments: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
         let before = self.known()?;
         let mut command = self.scratch.command(&self.program);
-        (self.client.session)(&mut command, &self.model, &prompt(scene));
-        more(&mut command);
+        arguments(&mut command);
         let running = Running::start(command, self.scratch.log().join(format!("{scene}.out")))?;
         Ok(Scene { stage: self, name: scene.to_owned(), running, before })
     }
@@ -108,7 +115,12 @@ impl Stage {
 impl Scene<'_> {
     /// Its next request; if there is none, what the client said instead.
     pub fn turn(&self) -> Result<Turn> {
-        let turn = self.stage.model.turn(&self.name);
+        self.turn_of(&self.name)
+    }
+
+    /// The next request of a scene that goes on in this session.
+    pub fn turn_of(&self, scene: &str) -> Result<Turn> {
+        let turn = self.stage.model.turn(scene);
         turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
     }
 
@@ -149,7 +161,7 @@ impl Scene<'_> {
 }
 
 /// A prompt that names its scene.
-fn prompt(scene: &str) -> String {
+pub fn prompt(scene: &str) -> String {
     format!("Play {scene} please.")
 }
 
