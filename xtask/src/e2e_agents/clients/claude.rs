@@ -2,6 +2,7 @@
 
 mod nested;
 mod scopes;
+mod sub_agents;
 mod terminal;
 mod two_sessions;
 
@@ -31,6 +32,7 @@ pub const fn client(version: &'static str) -> Client {
         more: Some(More {
             checks: &[
                 &[SKILL, SHELL, RESUMED],
+                sub_agents::CHECKS,
                 nested::CHECKS,
                 terminal::CHECKS,
                 two_sessions::CHECKS,
@@ -49,7 +51,7 @@ const SHELL: &str = "item claimed in the shell for that session";
 const RESUMED: &str = "a resumed session is the same one again";
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
-    let stories = [resumed, nested::play, terminal::play, two_sessions::play];
+    let stories = [resumed, sub_agents::play, nested::play, terminal::play, two_sessions::play];
     // One that fails does not keep the others from being played.
     let errors: Vec<String> = stories
         .into_iter()

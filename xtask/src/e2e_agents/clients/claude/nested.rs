@@ -6,7 +6,7 @@ use super::{claim, shell, shell_claim};
 use crate::Result;
 use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::scratch::soon;
-use crate::e2e_agents::story::{Scene, Stage, ended, holds, text};
+use crate::e2e_agents::story::{Scene, Stage, ended, holds, prompt, text};
 
 pub const CHECKS: &[&str] = &[APART, OWN_CLAIMS, OUTLIVED];
 
@@ -27,7 +27,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let turn = outer.turn()?;
     let outer_session = outer.session()?;
     let program = stage.program.display();
-    turn.say(shell(&format!("{program} --print --dangerously-skip-permissions 'Play {INNER} please.'")));
+    turn.say(shell(&format!("{program} --print --dangerously-skip-permissions '{}'", prompt(INNER))));
 
     let turn = stage.model.turn(INNER).map_err(|error| {
         let why = outer.turn().ok().and_then(|turn| turn.asked.text.lines().last().map(str::to_owned));

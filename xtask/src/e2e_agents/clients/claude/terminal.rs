@@ -1,6 +1,5 @@
 //! A session at a terminal, as people have it: it waits between prompts, and one process may have several sessions in turn.
 
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
@@ -9,8 +8,9 @@ use serde_json::{Value, json};
 use super::{claim, environment, shell, shell_claim};
 use crate::Result;
 use crate::e2e_agents::check::Checks;
+use crate::e2e_agents::clients::edit_json;
 use crate::e2e_agents::scratch::soon;
-use crate::e2e_agents::story::{Scene, Stage, ended, holds, text};
+use crate::e2e_agents::story::{Scene, Stage, ended, holds, prompt, text};
 
 pub const CHECKS: &[&str] = &[STARTED, WAITS, NEWS, CLEARED, CLAIMED, LEFT];
 
@@ -36,7 +36,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let allowed = ["--permission-mode", "default", "--allowedTools", "Bash,mcp__blackboard__work_claim"];
     let mut scene = stage.start_in_terminal(TYPED, &allowed, |command| environment(command, &stage.model))?;
     let session = scene.session()?;
-    enter(&mut scene, &format!("Play {TYPED} please."))?;
+    enter(&mut scene, &prompt(TYPED))?;
     let turn = scene.turn()?;
     checks.see(STARTED, || {
         let agent = scene.running.agent(stage.client.is_agent)?;
@@ -83,7 +83,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
         }
         Ok("the first one is completed, the second has the same process".to_owned())
     });
-    enter(&mut scene, &format!("Play {AFTER} please."))?;
+    enter(&mut scene, &prompt(AFTER))?;
     let turn = stage.model.turn(AFTER)?;
     turn.say(claim("typed-mcp"));
     stage.model.turn(AFTER)?.say(shell_claim("typed-shell"));
@@ -119,11 +119,10 @@ fn enter(scene: &mut Scene<'_>, line: &str) -> Result {
 
 /// Answers beforehand what Claude Code asks people when they start it for the first time.
 fn accept_everything(stage: &Stage) -> Result {
-    let file = stage.scratch.home().join(".claude.json");
-    let mut known: Value = serde_json::from_slice(&fs::read(&file)?)?;
-    known["hasCompletedOnboarding"] = json!(true);
-    known["customApiKeyResponses"] = json!({"approved": [super::KEY], "rejected": []});
     let project = stage.scratch.repository().display().to_string();
-    known["projects"][&project]["hasTrustDialogAccepted"] = json!(true);
-    Ok(fs::write(file, known.to_string())?)
+    edit_json(&stage.scratch.home().join(".claude.json"), |known| {
+        known["hasCompletedOnboarding"] = json!(true);
+        known["customApiKeyResponses"] = json!({"approved": [super::KEY], "rejected": []});
+        known["projects"][&project]["hasTrustDialogAccepted"] = json!(true);
+    })
 }
