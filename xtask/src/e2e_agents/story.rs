@@ -115,12 +115,7 @@ impl Stage {
 impl Scene<'_> {
     /// Its next request; if there is none, what the client said instead.
     pub fn turn(&self) -> Result<Turn> {
-        self.turn_of(&self.name)
-    }
-
-    /// The next request of a scene that goes on in this session.
-    pub fn turn_of(&self, scene: &str) -> Result<Turn> {
-        let turn = self.stage.model.turn(scene);
+        let turn = self.stage.model.turn(&self.name);
         turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
     }
 

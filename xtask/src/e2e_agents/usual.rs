@@ -54,11 +54,9 @@ fn goes_on(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     turn.done();
     scene.end()?;
     soon(|| ended(stage, &session, "completed"))?;
-    let mut again = stage.start_as("SCENE-SHELL-AGAIN", |command| {
-        (usual.again)(command, &stage.model, &prompt("SCENE-SHELL-AGAIN"));
-    })?;
-    // The conversation that goes on names the first scene first.
-    let turn = again.turn_of(SCENE)?;
+    // The same scene: some clients keep the first prompt in the conversation, and some do not.
+    let mut again = stage.start_as(SCENE, |command| (usual.again)(command, &stage.model, &prompt(SCENE)))?;
+    let turn = again.turn()?;
     checks.see(RESUMED, || {
         let agent = soon(|| ended(stage, &session, "active"))?;
         if !again.sessions()?.is_empty() {
