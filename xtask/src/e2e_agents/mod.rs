@@ -10,6 +10,7 @@
 //! | `clients/` | how a client is started and what its tools are called, one file each |
 //! | `model/` | the stand-in models, one file for each interface |
 //! | `story.rs` | what happens in a session, the same for every client |
+//! | `usual.rs` | what most clients can show besides |
 //! | `check.rs` | what has to be seen, and what was |
 //! | `scratch.rs`, `process.rs` | home, repository, board; processes |
 //! | `report.rs` | the results |
@@ -23,6 +24,7 @@ mod process;
 mod report;
 mod scratch;
 mod story;
+mod usual;
 
 use std::fs;
 use std::path::{Path, PathBuf};

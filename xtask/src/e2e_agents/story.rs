@@ -70,10 +70,17 @@ impl Stage {
 
     /// The same, with something more in its command.
     pub fn start_by(&self, scene: &str, more: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
+        self.start_as(scene, |command| {
+            (self.client.session)(command, &self.model, &prompt(scene));
+            more(command);
+        })
+    }
+
+    /// Starts a session with other arguments.
+    pub fn start_as(&self, scene: &str, arguments: impl FnOnce(&mut Command)) -> Result<Scene<'_>> {
         let before = self.known()?;
         let mut command = self.scratch.command(&self.program);
-        (self.client.session)(&mut command, &self.model, &prompt(scene));
-        more(&mut command);
+        arguments(&mut command);
         let running = Running::start(command, self.scratch.log().join(format!("{scene}.out")))?;
         Ok(Scene { stage: self, name: scene.to_owned(), running, before })
     }

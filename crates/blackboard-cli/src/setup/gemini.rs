@@ -38,8 +38,11 @@ fn targets(places: &Places, scope: Scope) -> Vec<Target> {
 }
 
 fn hooks() -> Wanted {
+    // A hook that can't be started ends the agent's turn before it began, also for those who have the settings from a
+    // repository and not this program. This passes, in every shell that may run it.
+    let command = "blackboard hook gemini; exit 0";
     // In milliseconds.
-    let handler = || json!({ "type": "command", "command": "blackboard hook gemini", "timeout": 5000 });
+    let handler = || json!({ "type": "command", "command": command, "timeout": 5000 });
     Wanted::Hooks(vec![
         ("SessionStart", grouped(None, handler())),
         ("BeforeAgent", grouped(None, handler())),

@@ -2,15 +2,19 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
-use super::{Client, Package, Tools};
+use super::{Client, More, Package, Tools};
 use crate::Result;
+use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::model::openai::Responses;
 use crate::e2e_agents::model::{Model, Say};
 use crate::e2e_agents::scratch::Scratch;
+use crate::e2e_agents::story::Stage;
+use crate::e2e_agents::usual::{self, Usual};
 
 pub const fn client(version: &'static str) -> Client {
     Client {
@@ -23,7 +27,7 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.name == "codex",
         tools: Tools { shell, claim, delegate: Ok(delegate) },
-        more: None,
+        more: Some(More { checks: &[usual::CHECKS], play }),
     }
 }
 
@@ -41,15 +45,36 @@ fn prepare(scratch: &Scratch, model: &Model) -> Result {
     Ok(fs::write(scratch.home().join(".profile"), profile)?)
 }
 
+fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    usual::play(stage, checks, &Usual { editing, again, write })
+}
+
 fn session(command: &mut Command, _: &Model, prompt: &str) {
+    exec(command, "stand-in").arg(prompt);
+}
+
+/// It offers its tool for editing to models that it knows.
+fn editing(command: &mut Command, _: &Model, prompt: &str) {
+    exec(command, "gpt-5.5").arg(prompt);
+}
+
+fn again(command: &mut Command, _: &Model, prompt: &str) {
+    exec(command, "stand-in").args(["resume", "--last", prompt]);
+}
+
+fn exec<'c>(command: &'c mut Command, model: &str) -> &'c mut Command {
     // Nobody is there to trust the hooks with `/hooks`.
     command.args(["exec", "--dangerously-bypass-hook-trust", "--sandbox", "workspace-write"]).args([
         "--config",
         "model_provider=stand-in",
         "--model",
-        "stand-in",
-        prompt,
-    ]);
+        model,
+    ])
+}
+
+fn write(file: &Path) -> Say {
+    let patch = format!("*** Begin Patch\n*** Add File: {}\n+text\n*** End Patch", file.display());
+    Say::Call { tool: "apply_patch".to_owned(), input: json!(patch) }
 }
 
 fn shell(text: &str) -> Say {

@@ -1,12 +1,17 @@
 //! Copilot CLI.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
-use super::{Client, Package, Tools};
+use super::{Client, More, Package, Tools};
+use crate::Result;
+use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::model::openai::Chat;
 use crate::e2e_agents::model::{Model, Say};
+use crate::e2e_agents::story::Stage;
+use crate::e2e_agents::usual::{self, Usual};
 
 pub const fn client(version: &'static str) -> Client {
     Client {
@@ -19,8 +24,21 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.arguments.first().is_some_and(|called| called.ends_with("/copilot")),
         tools: Tools { shell, claim, delegate: Ok(delegate) },
-        more: None,
+        more: Some(More { checks: &[usual::CHECKS], play }),
     }
+}
+
+fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    usual::play(stage, checks, &Usual { editing: session, again, write })
+}
+
+fn again(command: &mut Command, model: &Model, prompt: &str) {
+    command.arg("--continue");
+    session(command, model, prompt);
+}
+
+fn write(file: &Path) -> Say {
+    Say::Call { tool: "create".to_owned(), input: json!({"path": file, "file_text": "text\n"}) }
 }
 
 fn session(command: &mut Command, model: &Model, prompt: &str) {

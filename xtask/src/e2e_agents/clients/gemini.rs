@@ -1,14 +1,18 @@
 //! Gemini CLI.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
-use super::{Client, Package, Tools, edit_json};
+use super::{Client, More, Package, Tools, edit_json};
 use crate::Result;
+use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::model::gemini::Generate;
 use crate::e2e_agents::model::{Model, Say};
 use crate::e2e_agents::scratch::Scratch;
+use crate::e2e_agents::story::Stage;
+use crate::e2e_agents::usual::{self, Usual};
 
 pub const fn client(version: &'static str) -> Client {
     Client {
@@ -21,7 +25,7 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.arguments.iter().any(|argument| argument.ends_with("/gemini")),
         tools: Tools { shell, claim, delegate: Err("it tells nobody of its sub-agents") },
-        more: None,
+        more: Some(More { checks: &[usual::CHECKS], play }),
     }
 }
 
@@ -30,6 +34,19 @@ fn prepare(scratch: &Scratch, _: &Model) -> Result {
     edit_json(&scratch.home().join(".gemini/settings.json"), |settings| {
         settings["security"] = json!({"auth": {"selectedType": "gemini-api-key"}});
     })
+}
+
+fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    usual::play(stage, checks, &Usual { editing: session, again, write })
+}
+
+fn again(command: &mut Command, model: &Model, prompt: &str) {
+    command.args(["--resume", "latest"]);
+    session(command, model, prompt);
+}
+
+fn write(file: &Path) -> Say {
+    Say::Call { tool: "write_file".to_owned(), input: json!({"file_path": file, "content": "text\n"}) }
 }
 
 fn session(command: &mut Command, model: &Model, prompt: &str) {

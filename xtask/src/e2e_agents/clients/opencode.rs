@@ -1,14 +1,18 @@
 //! OpenCode.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
-use super::{Client, Package, Tools, edit_json};
+use super::{Client, More, Package, Tools, edit_json};
 use crate::Result;
+use crate::e2e_agents::check::Checks;
 use crate::e2e_agents::model::openai::Chat;
 use crate::e2e_agents::model::{Model, Say};
 use crate::e2e_agents::scratch::Scratch;
+use crate::e2e_agents::story::Stage;
+use crate::e2e_agents::usual::{self, Usual};
 
 pub const fn client(version: &'static str) -> Client {
     Client {
@@ -21,7 +25,7 @@ pub const fn client(version: &'static str) -> Client {
         session,
         is_agent: |process| process.name == "opencode" || process.name == ".opencode",
         tools: Tools { shell, claim, delegate: Ok(delegate) },
-        more: None,
+        more: Some(More { checks: &[usual::CHECKS], play }),
     }
 }
 
@@ -34,6 +38,19 @@ fn prepare(scratch: &Scratch, model: &Model) -> Result {
         }});
         settings["permission"] = json!({"*": "allow"});
     })
+}
+
+fn play(stage: &Stage, checks: &mut Checks) -> Result {
+    usual::play(stage, checks, &Usual { editing: session, again, write })
+}
+
+fn again(command: &mut Command, model: &Model, prompt: &str) {
+    session(command, model, prompt);
+    command.arg("--continue");
+}
+
+fn write(file: &Path) -> Say {
+    Say::Call { tool: "write".to_owned(), input: json!({"filePath": file, "content": "text\n"}) }
 }
 
 fn session(command: &mut Command, _: &Model, prompt: &str) {

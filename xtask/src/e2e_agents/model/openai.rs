@@ -32,9 +32,14 @@ impl Dialect for Responses {
                     "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
                     "name": tool, "arguments": input.to_string(),
                 });
-                let found = tools(request).find(|(_, offered)| offered["name"] == json!(tool));
-                if let Some((Some(namespace), _)) = found {
-                    call["namespace"] = namespace.clone();
+                match tools(request).find(|(_, offered)| offered["name"] == json!(tool)) {
+                    Some((Some(namespace), _)) => call["namespace"] = namespace.clone(),
+                    // Its input is text in a language of its own.
+                    Some((None, offered)) if offered["type"] == "custom" => {
+                        call["type"] = json!("custom_tool_call");
+                        call["input"] = input.clone();
+                    }
+                    _ => {}
                 }
                 call
             }
