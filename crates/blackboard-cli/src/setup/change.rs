@@ -15,6 +15,7 @@ use super::content::{State, Trouble};
 use super::files::{self, Found, backup_of};
 use super::platform::{Part, Target};
 use crate::config::printable;
+use crate::disk::Access;
 
 /// What happens, or has happened, to one file.
 #[derive(Debug, Serialize)]
@@ -170,16 +171,16 @@ impl Change {
     fn write(&self) -> Result<(), Trouble> {
         self.is_as_planned()?;
         let Step { before, after, backup, is_private } = &self.step;
-        let new = files::of_new_file(*is_private);
+        let new = if *is_private { Access::Private } else { Access::Usual };
         let write = || {
             if let Some(directory) = self.file.parent() {
                 fs::create_dir_all(directory)?;
             }
-            let permissions = before.as_ref().map(|found| &found.permissions).or(new.as_ref());
+            let access = before.as_ref().map_or(new, |found| Access::Like(&found.permissions));
             if let (Backup::Make, Some(found)) = (backup, before) {
-                files::replace(&backup_of(&self.file), &found.text, permissions)?;
+                files::replace(&backup_of(&self.file), &found.text, access)?;
             }
-            files::replace(&self.file, after, permissions)?;
+            files::replace(&self.file, after, access)?;
             if *backup == Backup::Drop {
                 fs::remove_file(backup_of(&self.file))?;
             }
