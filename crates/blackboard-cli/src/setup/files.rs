@@ -1,4 +1,7 @@
-//! Files of other programs: read with distrust, replaced as a whole, and never written through a link.
+//! Files of other programs: read with distrust, and replaced as a whole.
+//!
+//! A file that is a link is never written. A link on the way to it is followed: those who keep `~/.claude` elsewhere want it
+//! changed there.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -7,8 +10,9 @@ use std::path::{Path, PathBuf};
 use super::content::Trouble;
 use crate::disk::{self, Access};
 
-/// Larger settings are not written by people.
-const LARGEST_FILE: u64 = 1024 * 1024;
+/// Claude Code keeps its state with its settings, which comes to some megabytes.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+const TOO_LARGE: &str = "it is larger than 16 MB";
 
 /// A file that may be edited.
 #[derive(Debug)]
@@ -36,7 +40,7 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
         return trouble("it is not a plain file");
     }
     if metadata.len() > LARGEST_FILE {
-        return trouble("it is larger than 1 MB");
+        return trouble(TOO_LARGE);
     }
     if metadata.permissions().readonly() {
         return trouble("it is read-only");
@@ -65,7 +69,7 @@ pub fn to_look_at(file: &Path) -> Result<Option<String>, Trouble> {
         Err(error) => return Err(Trouble(format!("it can't be read ({error})"))),
         Ok(metadata) if !metadata.is_file() => return Err(Trouble("it is not a plain file".to_owned())),
         Ok(metadata) if metadata.len() > LARGEST_FILE => {
-            return Err(Trouble("it is larger than 1 MB".to_owned()));
+            return Err(Trouble::shape(TOO_LARGE));
         }
         Ok(_) => {}
     }

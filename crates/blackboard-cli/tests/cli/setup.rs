@@ -146,6 +146,34 @@ fn a_file_that_will_hold_secrets_is_private_from_the_start() {
 }
 
 #[test]
+fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_private() {
+    let scratch = Scratch::new();
+    let history: Vec<_> = (0..20_000).map(|line| format!("\"{line}: {}\"", "x".repeat(100))).collect();
+    let text = format!("{{\n  \"history\": [\n    {}\n  ]\n}}\n", history.join(",\n    "));
+    assert!(text.len() > 2 * 1024 * 1024);
+    let file = scratch.path().join(".claude.json");
+    fs::write(&file, &text).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    scratch.json(["setup", "claude", "--yes"]);
+    let backup = fs::metadata(scratch.path().join(".claude.json.before-blackboard")).unwrap();
+    assert_eq!(backup.permissions().mode() & 0o777, 0o600);
+    assert!(fs::read_to_string(&file).unwrap().contains("\"blackboard\""));
+    scratch.json(["setup", "remove", "claude", "--yes"]);
+    assert!(fs::read_to_string(&file).unwrap() == text);
+}
+
+#[test]
+fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
+    for (scope, file) in [("user", ".claude.json"), ("project", ".mcp.json"), ("local", ".claude.json")] {
+        let scratch = Scratch::new();
+        fs::write(scratch.path().join(file), "{").unwrap();
+        let told = scratch.run(["setup", "claude", "--yes", "--scope", scope]);
+        let command = format!("or run: claude mcp add --scope {scope} blackboard -- blackboard mcp\n");
+        assert!(told.stdout.contains(&command), "{told:?}");
+    }
+}
+
+#[test]
 fn a_difference_does_not_show_the_credentials_around_it() {
     let scratch = Scratch::new();
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));

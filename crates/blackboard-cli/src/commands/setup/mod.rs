@@ -94,7 +94,12 @@ impl How {
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
-                report.changes_mut().for_each(Change::apply);
+                for PlatformChanges { platform, changes, .. } in &mut report.platforms {
+                    let keep = places.kept(platform);
+                    for change in changes {
+                        change.apply(&keep);
+                    }
+                }
                 report.written = true;
             }
         }
