@@ -121,7 +121,13 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
             "~/project/.github/skills/blackboard/SKILL.md"
         ]
     );
-    scratch.run(["setup", "cursor", "--scope", "local", "--json"]).refused(Code::InvalidValue);
+    for command in [&["setup", "cursor"][..], &["setup", "remove", "cursor"]] {
+        let call = command.iter().copied().chain(["--scope", "local", "--json"]);
+        let refusal = scratch.run(call).refused(Code::InvalidValue);
+        let words = command.join(" ");
+        let hint = format!("run: blackboard {words} --scope user, or: blackboard {words} --scope project");
+        assert_eq!(refusal["hint"], hint);
+    }
     // The others have no such scope, so that all of them is Claude Code.
     let all = scratch.json(["setup", "remove", "--dry-run", "--scope", "local"]);
     assert_eq!(all["platforms"].as_array().unwrap().len(), 1);
