@@ -12,8 +12,8 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::Run;
-use super::private::replace;
 use crate::context::Context;
+use crate::disk::{Access, replace};
 use crate::envelope::Answer;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
@@ -45,12 +45,14 @@ impl Run for Export {
             return Ok(Outcome::new(Printed { state, pretty: self.pretty }));
         };
         refuse_what_is_no_plain_file(&file)?;
-        replace(&file, |out| state.write(out, self.pretty)).map_err(|failure| match failure {
-            output::Failure::Board(error) => error,
-            output::Failure::Output(error) => {
-                Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error).into()
-            }
-        })?;
+        replace(&file, Access::Private, |out| state.write(out, self.pretty)).map_err(
+            |failure| match failure {
+                output::Failure::Board(error) => error,
+                output::Failure::Output(error) => {
+                    Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error).into()
+                }
+            },
+        )?;
         Ok(Outcome::new(Saved { revision: state.state.revision, output: file.display().to_string() }))
     }
 }

@@ -8,8 +8,8 @@ use blackboard::{Board, Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 
 use super::Run;
-use super::private::private_file;
 use crate::context::{Context, warn};
+use crate::disk::private_file;
 use crate::envelope::Answer;
 use crate::location::{self, DATABASE_FILE};
 use crate::outcome::{Outcome, Render};

@@ -16,7 +16,6 @@ mod init;
 mod lock;
 mod mcp;
 mod observe;
-pub mod private;
 mod project;
 mod run;
 mod setup;
@@ -26,6 +25,8 @@ mod version;
 mod work;
 
 use command::command;
+// The log of hooks still knows it by this name.
+pub(crate) use crate::disk as private;
 pub use command::{Alias, Command, Group, Leaf, Noun, Run};
 
 /// Every command, in the order in which help lists them.

@@ -1,6 +1,8 @@
 //! What each platform says is understood, what it is told it can read, and nothing that others wrote gets out of its
 //! fence.
 
+mod set_up;
+
 use std::path::PathBuf;
 
 use blackboard::agent::{Agent, AgentStatus, Register};

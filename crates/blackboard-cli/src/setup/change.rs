@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blackboard::Code;
 use blackboard::text::TextRules;
@@ -15,6 +15,7 @@ use super::diff;
 use super::files::{self, Found, backup_of};
 use super::platform::{Part, Target};
 use crate::config::printable;
+use crate::disk::Access;
 
 /// What happens, or has happened, to one file.
 #[derive(Debug, Serialize)]
@@ -97,17 +98,20 @@ impl Change {
             Ok((before, after))
         });
         match planned {
-            Err(trouble) => Change::refused(target, trouble, Some(target.content.alone())),
+            Err(trouble) => Change::refused(target, trouble, Some(target.by_hand())),
             Ok((Some(found), after)) if found.text == after => Change::none(target),
-            Ok((None, after)) => Change::planned(target, Action::Create, None, after, Backup::Leave),
+            // A backup of a file that is gone is that of another one.
+            Ok((None, after)) => Change::planned(target, Action::Create, None, after, Backup::Drop),
             Ok((Some(found), after)) => {
                 // The one from the first time is the best, as long as nothing else has changed since.
                 let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
                 let still_good =
                     kept.is_some_and(|kept| target.content.with(Some(&kept)) == Ok(after.clone()));
-                let backup = if still_good { Backup::Leave } else { Backup::Make };
+                let is_ours = is_wholly_ours(target, &found.text);
+                let backup = if still_good || is_ours { Backup::Leave } else { Backup::Make };
+                let is_kept = still_good || backup == Backup::Make;
                 let mut change = Change::planned(target, Action::Change, Some(found), after, backup);
-                change.backup = Some(backup_of(&target.file).display().to_string());
+                change.backup = is_kept.then(|| backup_of(&target.file).display().to_string());
                 change
             }
         }
@@ -127,6 +131,8 @@ impl Change {
             Err(trouble) => return Change::refused(target, trouble, None),
         }
         let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
+        let is_of_use = kept.as_ref().is_some_and(|kept| !is_wholly_ours(target, kept));
+        let kept = kept.filter(|_| is_of_use);
         let planned = files::to_edit(&target.file).and_then(|found| {
             let found = found.ok_or_else(|| Trouble::shape("it is gone"))?;
             let untouched =
@@ -136,8 +142,11 @@ impl Change {
         });
         match planned {
             Err(trouble) => Change::refused(target, trouble, None),
-            Ok((found, without)) if without.is_empty && kept.is_none() => {
-                Change::planned(target, Action::Delete, Some(found), String::new(), Backup::Leave)
+            Ok((found, without)) if without.is_empty => {
+                let backup = if is_of_use { Backup::Leave } else { Backup::Drop };
+                let mut change = Change::planned(target, Action::Delete, Some(found), String::new(), backup);
+                change.backup = is_of_use.then(|| backup_of(&target.file).display().to_string());
+                change
             }
             Ok((found, without)) => {
                 let is_as_before = kept.as_ref() == Some(&without.text);
@@ -150,12 +159,13 @@ impl Change {
         }
     }
 
-    /// Does it. What fails becomes a refusal, and the file stays as it was.
-    pub fn apply(&mut self) {
+    /// Does it. What fails becomes a refusal, and the file stays as it was. Where a file goes, directories that are empty
+    /// then go too, if they are below one of those to keep.
+    pub fn apply(&mut self, keep: &[PathBuf]) {
         let done = match self.action {
             Action::None | Action::Refused => Ok(()),
             Action::Create | Action::Change => self.write(),
-            Action::Delete => self.delete(),
+            Action::Delete => self.delete(keep),
         };
         if let Err(trouble) = done {
             (self.action, self.reason, self.backup) = (Action::Refused, Some(trouble.0), None);
@@ -170,32 +180,42 @@ impl Change {
     fn write(&self) -> Result<(), Trouble> {
         self.is_as_planned()?;
         let Step { before, after, backup, is_private } = &self.step;
-        let new = files::of_new_file(*is_private);
+        let new = if *is_private { Access::Private } else { Access::Usual };
         let write = || {
             if let Some(directory) = self.file.parent() {
                 fs::create_dir_all(directory)?;
             }
-            let permissions = before.as_ref().map(|found| &found.permissions).or(new.as_ref());
+            let access = before.as_ref().map_or(new, |found| Access::Like(&found.permissions));
             if let (Backup::Make, Some(found)) = (backup, before) {
-                files::replace(&backup_of(&self.file), &found.text, permissions)?;
+                // Settings have credentials, and a second copy of them is for nobody else.
+                files::replace(&backup_of(&self.file), &found.text, Access::Private)?;
             }
-            files::replace(&self.file, after, permissions)?;
-            if *backup == Backup::Drop {
-                fs::remove_file(backup_of(&self.file))?;
-            }
-            Ok(())
+            files::replace(&self.file, after, access)?;
+            self.drop_backup()
         };
         write().map_err(|error| cant_write(&error))
     }
 
-    fn delete(&self) -> Result<(), Trouble> {
+    fn delete(&self, keep: &[PathBuf]) -> Result<(), Trouble> {
         self.is_as_planned()?;
-        fs::remove_file(&self.file).map_err(|error| cant_write(&error))?;
-        // The directory of a skill is ours too; one with anything else in it stays.
-        if let Some(directory) = self.file.parent().filter(|directory| directory.ends_with("blackboard")) {
-            let _ = fs::remove_dir(directory);
-        }
+        fs::remove_file(&self.file).and_then(|()| self.drop_backup()).map_err(|error| cant_write(&error))?;
+        // One with anything else in it stays, as does a link to one that is kept elsewhere.
+        let empty = self.file.ancestors().skip(1).take_while(|directory| {
+            let is_below = keep.iter().any(|kept| directory.starts_with(kept));
+            is_below && !keep.iter().any(|kept| kept == directory) && fs::remove_dir(directory).is_ok()
+        });
+        empty.for_each(drop);
         Ok(())
+    }
+
+    fn drop_backup(&self) -> io::Result<()> {
+        if self.step.backup != Backup::Drop {
+            return Ok(());
+        }
+        match fs::remove_file(backup_of(&self.file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn is_as_planned(&self) -> Result<(), Trouble> {
@@ -243,6 +263,11 @@ impl Change {
     }
 }
 
+/// Whether a text is ours as a whole, in whatever version.
+fn is_wholly_ours(target: &Target, text: &str) -> bool {
+    target.content.without(text, None).is_ok_and(|without| without.is_empty)
+}
+
 /// Whether nothing of anybody else was lost: white space may differ where our part was, and an object without members
 /// may stand where there was none.
 fn says_the_same(kept: &str, was: &str) -> bool {
@@ -261,6 +286,6 @@ fn cant_write(error: &io::Error) -> Trouble {
     Trouble(format!("it can't be written ({error})"))
 }
 
-fn path_as_text<S: Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
+fn path_as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }

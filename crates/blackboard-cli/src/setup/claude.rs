@@ -40,9 +40,10 @@ fn targets(places: &Places, scope: Scope) -> Vec<Target> {
     };
     let server = json!({ "type": "stdio", "command": "blackboard", "args": ["mcp"] });
     let server = Target::new(Part::Server, servers_file, Content::Json(vec![Wanted::Server(path, server)]));
+    let own_command = format!("claude mcp add --scope {} blackboard -- blackboard mcp", scope.as_str());
     let mut targets = vec![
         Target::new(Part::Hooks, directory.join(settings), Content::Json(vec![hooks()])),
-        Target { is_private: scope != Scope::Project, ..server },
+        Target { is_private: scope != Scope::Project, own_command: Some(own_command), ..server },
     ];
     // A skill is for everybody or for this user; there is no third place.
     if scope != Scope::Local {

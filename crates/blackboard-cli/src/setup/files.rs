@@ -1,14 +1,18 @@
-//! Files of other programs: read with distrust, replaced as a whole, and never written through a link.
+//! Files of other programs: read with distrust, and replaced as a whole.
+//!
+//! A file that is a link is never written. A link on the way to it is followed: those who keep `~/.claude` elsewhere want it
+//! changed there.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::content::Trouble;
-use crate::commands::private::beside;
+use crate::disk::{self, Access};
 
-/// Larger settings are not written by people.
-const LARGEST_FILE: u64 = 1024 * 1024;
+/// Claude Code keeps its state with its settings, which comes to some megabytes.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+const TOO_LARGE: &str = "it is larger than 16 MB";
 
 /// A file that may be edited.
 #[derive(Debug)]
@@ -36,7 +40,7 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
         return trouble("it is not a plain file");
     }
     if metadata.len() > LARGEST_FILE {
-        return trouble("it is larger than 1 MB");
+        return trouble(TOO_LARGE);
     }
     if metadata.permissions().readonly() {
         return trouble("it is read-only");
@@ -65,7 +69,7 @@ pub fn to_look_at(file: &Path) -> Result<Option<String>, Trouble> {
         Err(error) => return Err(Trouble(format!("it can't be read ({error})"))),
         Ok(metadata) if !metadata.is_file() => return Err(Trouble("it is not a plain file".to_owned())),
         Ok(metadata) if metadata.len() > LARGEST_FILE => {
-            return Err(Trouble("it is larger than 1 MB".to_owned()));
+            return Err(Trouble::shape(TOO_LARGE));
         }
         Ok(_) => {}
     }
@@ -79,39 +83,7 @@ pub fn backup_of(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// The permissions that a new file is given; those that files get here anyway, unless it is private.
-#[cfg(unix)]
-pub fn of_new_file(is_private: bool) -> Option<Permissions> {
-    is_private.then(|| std::os::unix::fs::PermissionsExt::from_mode(0o600))
-}
-
-/// The permissions that a new file is given: it has those of its directory, which is the user's own.
-#[cfg(not(unix))]
-pub fn of_new_file(_is_private: bool) -> Option<Permissions> {
-    None
-}
-
-/// Puts a file in its place: all of it or nothing. It gets these permissions, or those that new files get here.
-pub fn replace(file: &Path, text: &str, permissions: Option<&Permissions>) -> io::Result<()> {
-    let temporary = beside(file);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    if permissions.is_some() {
-        // Nobody is to read it before it has its own mode.
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    let mut out = options.open(&temporary)?;
-    let replaced = out.write_all(text.as_bytes()).and_then(|()| {
-        if let Some(permissions) = permissions {
-            out.set_permissions(permissions.clone())?;
-        }
-        out.sync_all()?;
-        fs::rename(&temporary, file)
-    });
-    if replaced.is_err() {
-        // What is left over harms nobody, and the reason for it is told.
-        let _ = fs::remove_file(&temporary);
-    }
-    replaced
+/// Puts a file in its place: all of it or nothing.
+pub fn replace(file: &Path, text: &str, access: Access<'_>) -> io::Result<()> {
+    disk::replace(file, access, |out| out.write_all(text.as_bytes()))
 }

@@ -7,6 +7,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
+use super::command::{self, Differing};
 use super::content::{Trouble, Without};
 
 /// What belongs into a file.
@@ -82,28 +83,12 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Wi
         }
     }
     let names = object.properties().into_iter().filter_map(|property| property.decoded_name());
-    let is_empty = names.into_iter().all(|name| formats().any(|key| key == name));
+    let says_nothing = names.into_iter().all(|name| formats().any(|key| key == name));
+    // A comment is something, too.
+    let squeezed: String = root.to_string().split_whitespace().collect();
+    let said = root.to_serde_value().map(|value| value.to_string());
+    let is_empty = says_nothing && said == Some(squeezed);
     Ok(Without { text: format!("{mark}{root}"), is_empty })
-}
-
-/// Whether this object starts our program with this verb: by name or path, in one string, in two members or in a list.
-fn runs(value: &Value, verb: &str) -> bool {
-    let mut words = Vec::new();
-    for member in ["command", "exec", "bash", "args"] {
-        match &value[member] {
-            Value::String(text) => words.extend(text.split_whitespace()),
-            Value::Array(list) => words.extend(list.iter().filter_map(Value::as_str)),
-            _ => {}
-        }
-    }
-    runs_words(&words, verb)
-}
-
-/// The same for the words of a command.
-pub fn runs_words(words: &[&str], verb: &str) -> bool {
-    let [program, first, ..] = words else { return false };
-    let name = program.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or_default();
-    matches!(name, "blackboard" | "blackboard.exe") && *first == verb
 }
 
 fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Result<(), Trouble> {
@@ -121,13 +106,10 @@ fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Resul
         }
         Some(property) => {
             let there = property.to_serde_value().unwrap_or_default();
-            if !runs(&there, "mcp") {
+            if !command::runs(&there, "mcp") {
                 return Err(Trouble::shape(&format!("\"{}\" is something else already", path.join("."))));
             }
-            if has_all(&there, &plain(value)) {
-                return Ok(());
-            }
-            property.set_value(value.clone());
+            command::update(&object_of(&property, name)?, "mcp", value, Differing::Keep);
         }
     }
     Ok(())
@@ -143,7 +125,7 @@ fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Res
         chain.push((property, object.clone()));
     }
     let Some(property) = only(&object, name)? else { return Ok(false) };
-    if !runs(&property.to_serde_value().unwrap_or_default(), "mcp") {
+    if !command::runs(&property.to_serde_value().unwrap_or_default(), "mcp") {
         return Ok(false);
     }
     property.remove();
@@ -178,19 +160,34 @@ fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Resu
     Ok(())
 }
 
-/// Exactly one element is ours and says what is wanted; what stands beside it in the same group is left alone.
+/// One element is ours and says what is wanted; what stands beside it in the same group is left alone, and so is one with
+/// arguments of the user's where there are two.
 fn put_handler(list: &CstArray, wanted: &CstInputValue) {
+    let (group, handler) = parts_of(wanted);
     let mut found = false;
     for (node, is_whole) in ours_in(list) {
-        let value = if is_whole { wanted.clone() } else { handler_of(wanted) };
-        if found {
-            node.remove();
-        } else if node.to_serde_value() != Some(plain(&value))
-            && let Some(object) = node.as_object()
-        {
-            object.replace_with(value);
+        let Some(object) = node.as_object() else { continue };
+        let inside = object.array_value(HOOKS);
+        let has_form = !is_whole || inside.is_some() == group.is_some();
+        let handlers = inside.map_or_else(|| vec![node.clone()], |inside| inside.elements());
+        let is_plain =
+            |node: &CstNode| node.to_serde_value().is_some_and(|it| command::is_plain(&it, "hook"));
+        if handlers.iter().all(is_plain) && (found || !has_form || handlers.len() > 1) {
+            if found {
+                node.remove();
+            } else {
+                object.replace_with(wanted.clone());
+            }
+            found = true;
+        } else if has_form {
+            if let Some(group) = group.as_ref().filter(|_| is_whole) {
+                command::put_members(&object, group, Differing::Set);
+            }
+            for one in handlers.iter().filter_map(CstNode::as_object) {
+                command::update(&one, "hook", handler, Differing::Set);
+            }
+            found = true;
         }
-        found = true;
     }
     if !found {
         list.append(wanted.clone());
@@ -227,7 +224,7 @@ fn take_event(property: &CstObjectProp, name: &str, before: Option<&Value>) -> b
 
 /// What in a list of handlers is ours: whole elements (`true`), or handlers in a group that has others too.
 fn ours_in(list: &CstArray) -> Vec<(CstNode, bool)> {
-    let is_ours = |node: &CstNode| node.to_serde_value().is_some_and(|value| runs(&value, "hook"));
+    let is_ours = |node: &CstNode| node.to_serde_value().is_some_and(|value| command::runs(&value, "hook"));
     let mut ours = Vec::new();
     for element in list.elements() {
         if is_ours(&element) {
@@ -246,19 +243,15 @@ fn ours_in(list: &CstArray) -> Vec<(CstNode, bool)> {
     ours
 }
 
-/// The handler inside of a group.
-fn handler_of(wanted: &CstInputValue) -> CstInputValue {
-    let CstInputValue::Object(members) = wanted else { return wanted.clone() };
-    let group = members.iter().find(|(key, _)| key == HOOKS).map(|(_, value)| value);
-    match group {
-        Some(CstInputValue::Array(handlers)) => handlers.first().unwrap_or(wanted).clone(),
-        _ => wanted.clone(),
-    }
-}
-
-/// Whether `there` says what is wanted; it may say more, such as an environment.
-fn has_all(there: &Value, wanted: &Value) -> bool {
-    wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(key, value)| there.get(key) == Some(value)))
+/// What an element is made of: the members of its group, if it is one, and the handler.
+fn parts_of(wanted: &CstInputValue) -> (Option<Vec<(String, CstInputValue)>>, &CstInputValue) {
+    let CstInputValue::Object(members) = wanted else { return (None, wanted) };
+    let inside = members.iter().find_map(|(key, value)| match value {
+        CstInputValue::Array(handlers) if key == HOOKS => handlers.first(),
+        _ => None,
+    });
+    let others = || members.iter().filter(|(key, _)| key != HOOKS).cloned().collect();
+    inside.map_or((None, wanted), |handler| (Some(others()), handler))
 }
 
 fn was<'a>(before: Option<&'a Value>, path: &[String]) -> Option<&'a Value> {
@@ -330,19 +323,5 @@ fn without_mark(text: &str) -> (&str, &str) {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => (&text[..text.len() - rest.len()], rest),
         None => ("", text),
-    }
-}
-
-/// What is to be written, as a value to compare with.
-fn plain(value: &CstInputValue) -> Value {
-    match value {
-        CstInputValue::Null => Value::Null,
-        CstInputValue::Bool(value) => Value::Bool(*value),
-        CstInputValue::Number(number) => serde_json::from_str(number).unwrap_or_default(),
-        CstInputValue::String(text) => Value::String(text.clone()),
-        CstInputValue::Array(list) => list.iter().map(plain).collect(),
-        CstInputValue::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
-        }
     }
 }

@@ -9,6 +9,7 @@
 mod change;
 mod claude;
 mod codex;
+mod command;
 mod content;
 mod copilot;
 mod cursor;

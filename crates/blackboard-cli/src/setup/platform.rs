@@ -49,6 +49,8 @@ pub struct Target {
     pub content: Content,
     /// Whether its owner will put secrets there: nobody else is to read it, from its first byte.
     pub is_private: bool,
+    /// The platform's own command for the same, if it has one.
+    pub own_command: Option<String>,
 }
 
 /// What of ours is in a file.
@@ -124,6 +126,13 @@ impl Places {
         (platform.directory)(self).is_dir() || self.can_start(platform.program)
     }
 
+    /// The directories that stay whatever is in them: those that the settings of a platform are in are below one of these.
+    pub fn kept(&self, platform: &Platform) -> Vec<PathBuf> {
+        let settings = (platform.directory)(self);
+        let around = settings.parent().map(Path::to_owned);
+        [self.home.clone(), self.project.clone()].into_iter().chain(around).collect()
+    }
+
     fn can_start(&self, program: &str) -> bool {
         let Some(path) = &self.environment.path else { return false };
         let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
@@ -160,7 +169,13 @@ impl Part {
 
 impl Target {
     pub fn new(part: Part, file: PathBuf, content: Content) -> Target {
-        Target { part, file, content, is_private: false }
+        Target { part, file, content, is_private: false, own_command: None }
+    }
+
+    /// What the user can do where we can't.
+    pub fn by_hand(&self) -> String {
+        let text = self.content.alone();
+        self.own_command.as_ref().map_or(text.clone(), |command| format!("{text}or run: {command}\n"))
     }
 }
 

@@ -153,9 +153,105 @@ fn a_server_of_ours_keeps_what_the_user_has_added_to_it() {
     let text = r#"{"mcpServers": {"blackboard": {"type": "stdio", "command": "blackboard", "args": ["mcp"], "env": {"A": "1"}}}}"#;
     assert_eq!(server.with(Some(text)), Ok(text.to_owned()));
     let text = "[mcp_servers.blackboard]\ncommand = \"/opt/blackboard\" # mine\nargs = [\"mcp\", \"--old\"]\nenabled = true\n\n[mcp_servers.blackboard.env]\nA = \"1\"\n\n[last]\n";
-    let expected = text.replace("\"/opt/blackboard\"", "\"blackboard\"").replace(", \"--old\"", "");
+    let expected = text.replace("\"/opt/blackboard\"", "\"blackboard\"");
     assert_eq!(Content::Toml.with(Some(text)), Ok(expected.clone()));
     assert_eq!(Content::Toml.without(&expected, None).unwrap().text, "\n[last]\n");
+}
+
+#[test]
+fn a_server_with_arguments_of_the_user_keeps_them_and_all_else_that_it_has() {
+    for (platform, scope, target) in targets() {
+        let Content::Json(wanted) = &target.content else { continue };
+        if !matches!(target.part, Part::Server | Part::HooksAndServer) {
+            continue;
+        }
+        let alone = target.content.alone();
+        // A list of its own for the arguments, or one for the whole command.
+        let (old, program, more) = if alone.contains("\"args\"") {
+            let more = r#"["mcp", "--db", "/srv/board.db"], "env": { "A": "1" }"#;
+            (r#"["mcp"]"#, r#""command": "blackboard""#, more)
+        } else {
+            (r#""mcp""#, r#""blackboard""#, r#""mcp", "--db", "/srv/board.db""#)
+        };
+        let squeezed: String =
+            alone.split_whitespace().collect::<Vec<_>>().join(" ").replace("[ ", "[").replace(" ]", "]");
+        let mcp = squeezed.rfind(old).unwrap_or_else(|| panic!("{platform} {scope:?}: {squeezed}"));
+        let theirs = format!("{}{more}{}", &squeezed[..mcp], &squeezed[mcp + old.len()..]);
+        assert_eq!(
+            target.content.with(Some(&theirs)),
+            Ok(theirs.clone()),
+            "{platform} {scope:?}: {wanted:?}"
+        );
+        let start = theirs.rfind(program).unwrap();
+        let moved = theirs[start..].replacen("blackboard\"", "/opt/bin/blackboard\"", 1);
+        let moved = format!("{}{moved}", &theirs[..start]);
+        assert_ne!(moved, theirs);
+        assert_eq!(target.content.with(Some(&moved)), Ok(theirs), "{platform} {scope:?}");
+    }
+}
+
+#[test]
+fn a_server_that_was_switched_off_stays_off() {
+    let mut targets = targets().into_iter();
+    let opencode =
+        |(name, _, target): &(&str, Scope, Target)| *name == "opencode" && target.part == Part::Server;
+    let server = targets.find(opencode).unwrap().2.content;
+    let text =
+        r#"{"mcp": {"blackboard": {"type": "local", "command": ["blackboard", "mcp"], "enabled": false}}}"#;
+    assert_eq!(server.with(Some(text)), Ok(text.to_owned()));
+}
+
+#[test]
+fn a_command_that_does_more_than_ours_is_the_users() {
+    let hooks = claude(Part::Hooks);
+    for command in [
+        "blackboard hook claude 2>>/tmp/log; notify-send done",
+        "blackboard hook claude && say done",
+        "blackboard hook claude | tee /tmp/log",
+        "blackboard hook claude\\nsay done",
+        "blackboard hook",
+    ] {
+        let theirs = format!(
+            r#"{{ "matcher": "Bash", "hooks": [{{ "type": "command", "command": "{command}", "timeout": 60 }}] }}"#
+        );
+        let text = format!("{{ \"hooks\": {{ \"PostToolUse\": [{theirs}] }} }}");
+        assert_eq!(hooks.state(&text), Ok(State::Missing), "{command}");
+        let after = hooks.with(Some(&text)).unwrap();
+        let one = |text: &str, index: usize| {
+            let value: serde_json::Value = serde_json::from_str(text).unwrap();
+            value["hooks"]["PostToolUse"][index].clone()
+        };
+        assert_eq!(one(&after, 0), one(&text, 0), "{command}");
+        assert_eq!(one(&after, 1)["hooks"][0]["args"], serde_json::json!(["hook", "claude"]), "{command}");
+        let without = hooks.without(&after, Some(&text)).unwrap().text;
+        assert_eq!(one(&without, 0), one(&text, 0), "{command}");
+        assert!(one(&without, 1).is_null(), "{command}: {without}");
+    }
+}
+
+#[test]
+fn a_hook_with_arguments_of_the_user_keeps_them_and_has_no_second_one_beside_it() {
+    let hooks = claude(Part::Hooks);
+    let alone = hooks.alone();
+    let stop = alone.find("\"Stop\"").unwrap();
+    let theirs = alone[stop..].replacen("\"claude\"", "\"claude\", \"--db\", \"/srv/board.db\"", 1);
+    let theirs = theirs.replacen("\"timeout\": 5", "\"timeout\": 5, \"async\": true", 1);
+    let text = format!("{}{theirs}", &alone[..stop]);
+    assert_ne!(text, alone);
+    assert_eq!(hooks.with(Some(&text)), Ok(text.clone()));
+    let moved = text.replace("\"command\": \"blackboard\"", "\"command\": \"/opt/bin/blackboard\"");
+    assert_eq!(hooks.with(Some(&moved)), Ok(text));
+}
+
+#[test]
+fn a_file_with_a_comment_is_not_empty_without_us() {
+    for (platform, _, target) in targets() {
+        let (Content::Json(_) | Content::Toml) = &target.content else { continue };
+        let comment = if matches!(target.content, Content::Toml) { "# mine\n" } else { "// mine\n" };
+        let text = format!("{comment}{}", target.content.alone());
+        let without = target.content.without(&text, None).unwrap();
+        assert!(without.text.starts_with(comment) && !without.is_empty, "{platform}: {without:?}");
+    }
 }
 
 #[test]

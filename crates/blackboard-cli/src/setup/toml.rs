@@ -1,11 +1,9 @@
 //! Our MCP server in a settings file of TOML: put in and taken out as text, so that everything else keeps its bytes.
 
-use std::ops::Range;
-
 use toml_edit::{Document, Item, TableLike};
 
+use super::command::runs_words;
 use super::content::{Trouble, Without};
-use super::json::runs_words;
 
 const TABLE: &str = "[mcp_servers.blackboard]";
 const COMMAND: &str = "\"blackboard\"";
@@ -92,20 +90,14 @@ fn arguments(table: &dyn TableLike) -> Vec<&str> {
     list.map(|list| list.iter().filter_map(toml_edit::Value::as_str).collect()).unwrap_or_default()
 }
 
-/// Our table with the command that it has today; whatever else the user has put there stays.
+/// Our table with the program as it is called today; whatever else the user has put there stays.
 fn updated(text: &str, server: &Item) -> String {
-    let Some(table) = server.as_table_like() else { return text.to_owned() };
-    let mut edits: Vec<(Range<usize>, &str)> = Vec::new();
-    if table.get("command").and_then(Item::as_str) != Some("blackboard") {
-        edits.extend(table.get("command").and_then(Item::span).map(|span| (span, COMMAND)));
-    }
-    if arguments(table) != ["mcp"] {
-        edits.extend(table.get("args").and_then(Item::span).map(|span| (span, ARGUMENTS)));
-    }
-    edits.sort_by_key(|(span, _)| span.start);
+    let Some(command) = server.as_table_like().and_then(|table| table.get("command")) else {
+        return text.to_owned();
+    };
     let mut changed = text.to_owned();
-    for (span, value) in edits.into_iter().rev() {
-        changed.replace_range(span, value);
+    if let Some(span) = command.span().filter(|_| command.as_str() != Some("blackboard")) {
+        changed.replace_range(span, COMMAND);
     }
     changed
 }

@@ -121,7 +121,13 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
             "~/project/.github/skills/blackboard/SKILL.md"
         ]
     );
-    scratch.run(["setup", "cursor", "--scope", "local", "--json"]).refused(Code::InvalidValue);
+    for command in [&["setup", "cursor"][..], &["setup", "remove", "cursor"]] {
+        let call = command.iter().copied().chain(["--scope", "local", "--json"]);
+        let refusal = scratch.run(call).refused(Code::InvalidValue);
+        let words = command.join(" ");
+        let hint = format!("run: blackboard {words} --scope user, or: blackboard {words} --scope project");
+        assert_eq!(refusal["hint"], hint);
+    }
     // The others have no such scope, so that all of them is Claude Code.
     let all = scratch.json(["setup", "remove", "--dry-run", "--scope", "local"]);
     assert_eq!(all["platforms"].as_array().unwrap().len(), 1);
@@ -143,6 +149,34 @@ fn a_file_that_will_hold_secrets_is_private_from_the_start() {
     scratch.json(["setup", "claude", "--yes"]);
     let mode = fs::metadata(scratch.path().join(".claude.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_private() {
+    let scratch = Scratch::new();
+    let history: Vec<_> = (0..20_000).map(|line| format!("\"{line}: {}\"", "x".repeat(100))).collect();
+    let text = format!("{{\n  \"history\": [\n    {}\n  ]\n}}\n", history.join(",\n    "));
+    assert!(text.len() > 2 * 1024 * 1024);
+    let file = scratch.path().join(".claude.json");
+    fs::write(&file, &text).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    scratch.json(["setup", "claude", "--yes"]);
+    let backup = fs::metadata(scratch.path().join(".claude.json.before-blackboard")).unwrap();
+    assert_eq!(backup.permissions().mode() & 0o777, 0o600);
+    assert!(fs::read_to_string(&file).unwrap().contains("\"blackboard\""));
+    scratch.json(["setup", "remove", "claude", "--yes"]);
+    assert!(fs::read_to_string(&file).unwrap() == text);
+}
+
+#[test]
+fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
+    for (scope, file) in [("user", ".claude.json"), ("project", ".mcp.json"), ("local", ".claude.json")] {
+        let scratch = Scratch::new();
+        fs::write(scratch.path().join(file), "{").unwrap();
+        let told = scratch.run(["setup", "claude", "--yes", "--scope", scope]);
+        let command = format!("or run: claude mcp add --scope {scope} blackboard -- blackboard mcp\n");
+        assert!(told.stdout.contains(&command), "{told:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use blackboard::agent::Register;
 
@@ -47,7 +47,7 @@ impl Repository<'_> {
     fn shell(&self, directory: &Path, line: &str) -> Command {
         let mut command = self.board.shell(line);
         command.current_dir(directory);
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -97,6 +97,35 @@ fn stopped(ended: &Ended, words: &str) {
 fn went_through(ended: &Ended, words: &str) {
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stderr.contains(words) && (!words.is_empty() || ended.stderr.is_empty()), "{ended:?}");
+}
+
+#[test]
+fn of_many_installations_at_once_none_takes_the_hook_of_somebody_else() {
+    const AT_ONCE: usize = 8;
+    let theirs = "#!/bin/sh\necho theirs >&2\n";
+    let board = TestBoard::new();
+    let Some(repository) = Repository::new(&board) else { return };
+    let hook = repository.root.join(".git/hooks/pre-commit");
+    let ours = fs::read_to_string(&hook).unwrap();
+    for _ in 0..10 {
+        repository.blackboard(&["guard", "remove"]);
+        fs::write(&hook, theirs).unwrap();
+        fs::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+        let install = |_| {
+            let mut command = board.command(["guard", "install"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.current_dir(&repository.root).spawn().unwrap()
+        };
+        let installing: Vec<_> = (0..AT_ONCE).map(install).collect();
+        for ended in installing.into_iter().map(end_of) {
+            assert!(ended.status.success(), "{ended:?}");
+        }
+        let kept = hook.with_file_name("pre-commit.before-blackboard");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), theirs);
+        assert_eq!(fs::read_to_string(&hook).unwrap(), ours);
+    }
+    let ended = repository.commit_as(&board.session("Ivy"), "--allow-empty");
+    went_through(&ended, "theirs");
 }
 
 #[test]

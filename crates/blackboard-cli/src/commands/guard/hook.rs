@@ -4,12 +4,13 @@
 //! under its own name when ours goes: the same file, so that it is the same byte for byte. Whatever is not clearly one or the
 //! other is left alone, and its owner is told what to do.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Error, Fault, Refusal, Result};
 
+use crate::disk::{self, Access};
 use crate::git::{self, Hooks};
 use crate::location::other_owner;
 
@@ -21,6 +22,9 @@ pub const SET_ASIDE: &str = "pre-commit.before-blackboard";
 
 /// What everything begins with that we have written, whatever became of it since.
 const MARK: &str = "#!/bin/sh\n# Written by `blackboard guard install`";
+
+/// How often an installation looks at what is there, if somebody else changes it each time.
+const MOST_LOOKS: u32 = 100;
 
 /// What the hook does about files that others have reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,21 +124,31 @@ impl Place {
 
     /// Puts our hook there. For one that is there already, nothing changes.
     pub fn install(&self, mode: Mode) -> Result<Installed> {
-        let (present, aside) = self.look()?;
+        for _ in 0..MOST_LOOKS {
+            let (present, aside) = self.look()?;
+            if let Some(installed) = self.install_over(present, aside, mode)? {
+                return Ok(installed);
+            }
+        }
+        Err(self.refusal("others change it all the time", "install again when they are done"))
+    }
+
+    /// Does it for what was seen; `None` if that is not there any more.
+    fn install_over(&self, present: Present, aside: Aside, mode: Mode) -> Result<Option<Installed>> {
         let installing =
             decide_install(present, aside, mode).map_err(|(reason, hint)| self.refusal(&reason, &hint))?;
         match installing {
             Installing::Nothing => {}
             Installing::Write => self.write(mode)?,
             Installing::SetAsideAndWrite => {
-                if aside == Aside::Nothing {
-                    self.set_aside()?;
+                if aside == Aside::Nothing && !self.set_aside()? {
+                    return Ok(None);
                 }
                 self.write(mode)?;
             }
         }
         let chained = fs::symlink_metadata(&self.set_aside).is_ok();
-        Ok(Installed { changed: installing != Installing::Nothing, chained })
+        Ok(Some(Installed { changed: installing != Installing::Nothing, chained }))
     }
 
     /// Takes our hook away, and gives the one from before its name back.
@@ -166,34 +180,37 @@ impl Place {
         Ok((present, aside))
     }
 
-    /// Gives the hook of somebody else its other name. Where a file can have two, no commit meanwhile goes without it.
-    fn set_aside(&self) -> Result<()> {
-        fs::hard_link(&self.hook, &self.set_aside)
-            .or_else(|_| fs::rename(&self.hook, &self.set_aside))
-            .map_err(|error| failed(&self.set_aside, error))
+    /// Gives the hook of somebody else its other name, unless another installation was faster. Where a file can have two
+    /// names, no commit meanwhile goes without it.
+    fn set_aside(&self) -> Result<bool> {
+        match disk::set_aside(&self.hook, &self.set_aside) {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(failed(&self.set_aside, error)),
+        }
+        match present(&self.set_aside)? {
+            Present::Theirs => Ok(true),
+            // Under this name it would call itself for ever.
+            Present::Ours(_) => {
+                fs::remove_file(&self.set_aside).map_err(|error| failed(&self.set_aside, error))?;
+                Ok(false)
+            }
+            Present::Nothing | Present::Changed | Present::Odd(..) => Err(self.refusal(
+                "somebody has changed it in this moment",
+                &format!("look at what is there and in {SET_ASIDE} beside it, and install again"),
+            )),
+        }
     }
 
     /// Puts our hook at its place, all of it at once.
     fn write(&self, mode: Mode) -> Result<()> {
-        let temporary = self.hook.with_file_name(format!("{NAME}.{}", std::process::id()));
-        let written = fs::create_dir_all(self.hook.parent().unwrap_or(Path::new(".")))
+        fs::create_dir_all(self.hook.parent().unwrap_or(Path::new(".")))
             .and_then(|()| {
-                let mut options = OpenOptions::new();
-                options.write(true).create_new(true);
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
-                options.open(&temporary)
+                disk::replace(&self.hook, Access::Program, |out| out.write_all(script(mode).as_bytes()))
             })
-            .and_then(|mut file| {
-                file.write_all(script(mode).as_bytes())?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&temporary, &self.hook));
-        written.map_err(|error| {
-            // What is left over harms nobody, and the reason for it is told.
-            let _ = fs::remove_file(&temporary);
-            failed(&self.hook, error)
-        })
+            .map_err(|error| failed(&self.hook, error))
     }
 
     fn refusal(&self, reason: &str, hint: &str) -> Error {
@@ -378,6 +395,26 @@ mod tests {
         ] {
             assert_eq!(decide_remove(present, aside).ok(), expected, "{present:?} {aside:?}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_another_installation_has_done_meanwhile_is_seen_before_anything_is_set_aside() {
+        use std::os::unix::fs::PermissionsExt;
+        let theirs = b"#!/bin/sh\nexit 0\n";
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::inside(directory.path());
+        fs::write(&place.hook, theirs).unwrap();
+        fs::set_permissions(&place.hook, fs::Permissions::from_mode(0o755)).unwrap();
+        let (present, aside) = place.look().unwrap();
+        assert!(place.install(Mode::Refuse).unwrap().changed);
+        assert!(place.install_over(present, aside, Mode::Refuse).unwrap().is_none());
+        assert_eq!(fs::read(&place.set_aside).unwrap(), theirs);
+        assert_eq!(fs::read(&place.hook).unwrap(), script(Mode::Refuse).as_bytes());
+        // Whoever clears up in between makes room, but not for a hook of ours.
+        fs::remove_file(&place.set_aside).unwrap();
+        assert!(place.install_over(present, aside, Mode::Refuse).unwrap().is_none());
+        assert!(!place.set_aside.exists());
     }
 
     #[test]

@@ -69,7 +69,8 @@ pub enum Chosen {
 impl Run for Setup {
     fn run(self, context: &Context) -> Result<Outcome> {
         let places = setup::places(context)?;
-        let chosen = chosen(self.platform, self.how.scope, |platform| places.has(platform))?;
+        let chosen =
+            chosen("blackboard setup", self.platform, self.how.scope, |platform| places.has(platform))?;
         self.how.run(context, &places, &chosen, Change::to_set_up, Done::SetUp)
     }
 }
@@ -94,7 +95,12 @@ impl How {
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
-                report.changes_mut().for_each(Change::apply);
+                for PlatformChanges { platform, changes, .. } in &mut report.platforms {
+                    let keep = places.kept(platform);
+                    for change in changes {
+                        change.apply(&keep);
+                    }
+                }
                 report.written = true;
             }
         }
@@ -111,15 +117,18 @@ impl How {
 
 /// The platforms that a call is about: the one that is named, or all that `has` says yes to and that have the scope.
 fn chosen(
+    command: &str,
     chosen: Option<Chosen>,
     scope: Scope,
     has: impl Fn(&Platform) -> bool,
 ) -> Result<Vec<&'static Platform>> {
     match chosen {
         Some(Chosen::One(platform)) if !platform.scopes.contains(&scope) => {
-            let (title, scope) = (platform.title, scope.as_str());
+            let (name, title, scope) = (platform.name, platform.title, scope.as_str());
+            let calls =
+                platform.scopes.iter().map(|scope| format!("{command} {name} --scope {}", scope.as_str()));
             Err(Refusal::new(Code::InvalidValue, format!("{title} has no settings of the scope \"{scope}\""))
-                .hint("it has user and project")
+                .hint(format!("run: {}", calls.collect::<Vec<_>>().join(", or: ")))
                 .into())
         }
         Some(Chosen::One(platform)) => Ok(vec![platform]),

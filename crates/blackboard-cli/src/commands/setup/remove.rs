@@ -30,7 +30,7 @@ pub struct Remove {
 impl Run for Remove {
     fn run(self, context: &Context) -> Result<Outcome> {
         let places = setup::places(context)?;
-        let chosen = chosen(self.platform, self.how.scope, |_| true)?;
+        let chosen = chosen("blackboard setup remove", self.platform, self.how.scope, |_| true)?;
         self.how.run(context, &places, &chosen, Change::to_remove, Done::Removed)
     }
 }

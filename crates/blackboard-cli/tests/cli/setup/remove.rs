@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use crate::scratch::Scratch;
 use crate::transcript;
@@ -51,4 +52,86 @@ fn nothing_is_removed_where_nothing_is_set_up() {
     assert_eq!(scratch.run(["setup", "remove"]).success().stdout, "Nothing is set up.\n");
     assert_eq!(scratch.json(["setup", "remove"])["written"], false);
     assert!(scratch.contents() == before);
+}
+
+#[test]
+fn of_what_an_older_version_made_nothing_is_left() {
+    for platform in super::PLATFORMS {
+        let scratch = Scratch::new();
+        let before = scratch.contents();
+        let answer = scratch.json(["setup", platform, "--yes"]);
+        for file in super::changes(&answer).map(|change| change["file"].as_str().unwrap()) {
+            let text = fs::read_to_string(file).unwrap();
+            let old = match file.rsplit('.').next() {
+                Some("json" | "toml") => text
+                    .replace("\"blackboard\"", "\"/opt/old/blackboard\"")
+                    .replace("\"/opt/old/blackboard\":", "\"blackboard\":")
+                    .replace("\"blackboard hook", "\"/opt/old/blackboard hook"),
+                _ => text.clone() + "\nSomething that this version says in another way.\n",
+            };
+            assert_ne!(old, text);
+            fs::write(file, old).unwrap();
+        }
+        let answer = scratch.json(["setup", platform, "--yes"]);
+        for change in super::changes(&answer) {
+            assert_eq!((&change["action"], change.get("backup")), (&"change".into(), None), "{change}");
+        }
+        scratch.json(["setup", "remove", platform, "--yes"]);
+        // The directory that settings of many programs are in is nobody's own.
+        let _ = fs::remove_dir(scratch.path().join(".config"));
+        let left = scratch.contents();
+        assert_eq!(left.len(), before.len(), "{platform}: {left:?}");
+    }
+}
+
+#[test]
+fn the_backup_of_a_file_that_is_gone_is_not_that_of_a_new_one() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join(".cursor/mcp.json");
+    fs::create_dir(scratch.path().join(".cursor")).unwrap();
+    fs::write(&file, "{}\n").unwrap();
+    scratch.json(["setup", "cursor", "--yes"]);
+    let changed = fs::read_to_string(&file).unwrap().replacen('{', "{ \"a\": 1,", 1);
+    fs::write(&file, changed).unwrap();
+    scratch.json(["setup", "remove", "cursor", "--yes"]);
+    let backup = scratch.path().join(".cursor/mcp.json.before-blackboard");
+    assert!(backup.exists(), "the file is not as it was");
+    fs::remove_file(&file).unwrap();
+    scratch.json(["setup", "cursor", "--yes"]);
+    scratch.json(["setup", "remove", "cursor", "--yes"]);
+    assert!(!file.exists() && !backup.exists());
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_not_found_afterwards() {
+    for platform in super::PLATFORMS {
+        let scratch = Scratch::new();
+        scratch.json(["setup", platform, "--yes"]);
+        scratch.json(["setup", "remove", platform, "--yes"]);
+        let output = scratch.command(["setup", "status", "--json"]).env("PATH", "/nowhere").output().unwrap();
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let installed: Vec<_> =
+            status["items"].as_array().unwrap().iter().filter(|one| one["installed"] == true).collect();
+        assert!(installed.is_empty(), "{platform}: {installed:?}");
+    }
+    // A directory with something of the user's in it stays.
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.path().join(".claude/skills/mine")).unwrap();
+    scratch.json(["setup", "claude", "--yes"]);
+    scratch.json(["setup", "remove", "claude", "--yes"]);
+    assert!(scratch.path().join(".claude/skills/mine").is_dir());
+    assert!(!scratch.path().join(".claude/skills/blackboard").exists());
+}
+
+#[test]
+fn settings_that_a_linked_directory_has_are_changed_where_they_are() {
+    let scratch = Scratch::new();
+    let dotfiles = scratch.path().join("dotfiles/claude");
+    fs::create_dir_all(&dotfiles).unwrap();
+    symlink(&dotfiles, scratch.path().join(".claude")).unwrap();
+    let before = scratch.contents();
+    scratch.json(["setup", "claude", "--yes"]);
+    assert!(dotfiles.join("settings.json").is_file());
+    scratch.json(["setup", "remove", "claude", "--yes"]);
+    assert!(scratch.contents() == before, "the link and its directory stay");
 }

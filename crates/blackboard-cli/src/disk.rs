@@ -1,0 +1,161 @@
+//! Files that this program writes: private from their first byte where they have to be, and replaced as a whole.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use blackboard::clock::{Clock, SystemClock};
+
+/// Who may do what with a file that is put in its place.
+#[derive(Clone, Copy, Debug)]
+pub enum Access<'a> {
+    /// This user alone reads and writes it.
+    Private,
+    /// What new files get here.
+    Usual,
+    /// What new programs get here.
+    Program,
+    /// What the file had that was there before.
+    Like(&'a Permissions),
+}
+
+/// Opens files for writing that, if they are new, belong to this user alone from their first byte.
+pub fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Puts a file in its place: all of it or nothing, and never through a link to somewhere else.
+pub fn replace<E: From<io::Error>>(
+    file: &Path,
+    access: Access<'_>,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), E> {
+    let temporary = beside(file);
+    let mut out = BufWriter::new(access.options().create_new(true).open(&temporary)?);
+    let replaced = write(&mut out).and_then(|()| {
+        out.flush()?;
+        if let Access::Like(permissions) = access {
+            out.get_ref().set_permissions(permissions.clone())?;
+        }
+        out.get_ref().sync_all()?;
+        Ok(fs::rename(&temporary, file)?)
+    });
+    if replaced.is_err() {
+        // What is left over harms nobody, and the reason for it is told.
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced
+}
+
+/// Gives a file another name in its directory, never that of another file: that is [`ErrorKind::AlreadyExists`]. Where a
+/// file can have two names, it keeps the first as well.
+pub fn set_aside(file: &Path, other: &Path) -> io::Result<()> {
+    match fs::hard_link(file, other) {
+        Err(error) if can_have_no_second_name(error.kind()) => move_to_free_name(file, other),
+        linked => linked,
+    }
+}
+
+/// Some file systems have no links, and say so in one way or another.
+fn can_have_no_second_name(error: ErrorKind) -> bool {
+    use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
+    matches!(error, CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn move_to_free_name(file: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, file, CWD, other, RenameFlags::NOREPLACE)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn move_to_free_name(_file: &Path, _other: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+/// A name in the same directory, hidden and not taken.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
+    name.push(format!("-{}-{}", std::process::id(), SystemClock.now().millis()));
+    file.with_file_name(name)
+}
+
+impl Access<'_> {
+    /// How a file is opened that gets this access once it is complete; nobody gets more before.
+    fn options(self) -> OpenOptions {
+        let mut options = private_file();
+        #[cfg(unix)]
+        match self {
+            Access::Private | Access::Like(_) => {}
+            Access::Usual => _ = std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o666),
+            Access::Program => _ = std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777),
+        }
+        options
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(file: &Path) -> u32 {
+        fs::metadata(file).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_replaced_with_the_access_that_is_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let usual = directory.path().join("usual");
+        fs::write(&usual, "").unwrap();
+        let odd = Permissions::from_mode(0o640);
+        for (access, expected) in [
+            (Access::Private, 0o600),
+            (Access::Usual, mode(&usual)),
+            (Access::Program, mode(&usual) | (mode(&usual) & 0o444) >> 2),
+            (Access::Like(&odd), 0o640),
+        ] {
+            let file = directory.path().join("file");
+            replace(&file, access, |out| out.write_all(b"new")).unwrap();
+            assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"new".to_vec(), expected), "{access:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_written_stays_and_nothing_lies_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "old").unwrap();
+        let failed = replace(&file, Access::Usual, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "the disk is full");
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_set_aside_never_takes_the_name_of_another_file() {
+        for set_aside in [set_aside, move_to_free_name] {
+            let directory = tempfile::tempdir().unwrap();
+            let (file, other) = (directory.path().join("file"), directory.path().join("other"));
+            fs::write(&file, "1").unwrap();
+            set_aside(&file, &other).unwrap();
+            assert_eq!(fs::read(&other).unwrap(), b"1");
+            fs::write(&file, "2").unwrap();
+            fs::remove_file(&other).unwrap();
+            fs::write(&other, "1").unwrap();
+            assert_eq!(set_aside(&file, &other).unwrap_err().kind(), ErrorKind::AlreadyExists);
+            assert_eq!((fs::read(&file).unwrap(), fs::read(&other).unwrap()), (b"2".to_vec(), b"1".to_vec()));
+        }
+    }
+}

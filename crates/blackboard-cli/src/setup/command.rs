@@ -1,0 +1,124 @@
+//! Commands in the settings of agents: which of them are ours, and what of such an entry is.
+//!
+//! An entry that runs `blackboard hook PLATFORM` or `blackboard mcp` and nothing else is ours, wherever the program lies.
+//! Further arguments and members are the user's, as another board is: they stay.
+
+use jsonc_parser::cst::{CstInputValue, CstObject};
+use serde_json::Value;
+
+/// The members that together are a command, in the order of its words.
+const MEMBERS: [&str; 4] = ["command", "exec", "bash", "args"];
+
+/// What our program is called in every command.
+const PROGRAM: &str = "blackboard";
+
+/// What a template does with a member that is there and says something else.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Differing {
+    /// It is set.
+    Set,
+    /// It was meant so.
+    Keep,
+}
+
+/// Whether this object starts our program with this verb: by name or path, in one string, in two members or in a list.
+pub fn runs(value: &Value, verb: &str) -> bool {
+    words(value).is_some_and(|words| runs_words(&words, verb))
+}
+
+/// The same for the words of a command.
+pub fn runs_words(words: &[&str], verb: &str) -> bool {
+    let [program, first, further @ ..] = words else { return false };
+    let name = program.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or_default();
+    let names_a_platform =
+        || further.first().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+    matches!(name, "blackboard" | "blackboard.exe")
+        && *first == verb
+        && (verb != "hook" || names_a_platform())
+}
+
+/// Whether it does that without further arguments, so that the command as a whole is ours.
+pub fn is_plain(value: &Value, verb: &str) -> bool {
+    let count = if verb == "hook" { 3 } else { 2 };
+    runs(value, verb) && words(value).is_some_and(|words| words.len() == count)
+}
+
+/// Brings an entry that runs our program up to date with its template.
+pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing: Differing) {
+    let CstInputValue::Object(members) = template else { return };
+    let (command, others): (Vec<_>, Vec<_>) =
+        members.iter().cloned().partition(|(key, _)| MEMBERS.contains(&key.as_str()));
+    if entry.to_serde_value().is_some_and(|value| is_plain(&value, verb)) {
+        let is_wanted = |name: &str| command.iter().any(|(key, _)| key == name);
+        for member in MEMBERS.into_iter().filter(|name| !is_wanted(name)) {
+            if let Some(member) = entry.get(member) {
+                member.remove();
+            }
+        }
+        put_members(entry, &command, Differing::Set);
+    } else {
+        name_program(entry);
+    }
+    put_members(entry, &others, differing);
+}
+
+/// Puts members into an object: those that are missing, and those that differ if they are to be set.
+pub fn put_members(object: &CstObject, members: &[(String, CstInputValue)], differing: Differing) {
+    for (key, value) in members {
+        match object.get(key) {
+            None => _ = object.append(key, value.clone()),
+            Some(there) if differing == Differing::Set && there.to_serde_value() != Some(plain(value)) => {
+                there.set_value(value.clone());
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Writes the program of a command as we write it, and nothing else of it.
+fn name_program(entry: &CstObject) {
+    let Some(member) = MEMBERS.into_iter().find_map(|member| entry.get(member)) else { return };
+    if let Some(list) = member.array_value() {
+        let program = list.elements().into_iter().next().and_then(|first| first.as_string_lit());
+        if let Some(program) =
+            program.filter(|program| program.decoded_value().ok().as_deref() != Some(PROGRAM))
+        {
+            program.replace_with(PROGRAM.into());
+        }
+    } else if let Some(Value::String(text)) = member.to_serde_value() {
+        let program = text.split_whitespace().next().unwrap_or_default();
+        if program != PROGRAM {
+            member.set_value(text.replacen(program, PROGRAM, 1).into());
+        }
+    }
+}
+
+/// The words of the command in an object; `None` for one that a shell would do more with than start a program.
+fn words(value: &Value) -> Option<Vec<&str>> {
+    let mut words = Vec::new();
+    for member in MEMBERS {
+        match &value[member] {
+            Value::String(text) if text.contains([';', '&', '|', '<', '>', '(', ')', '`', '\n', '\r']) => {
+                return None;
+            }
+            Value::String(text) => words.extend(text.split_whitespace()),
+            Value::Array(list) => words.extend(list.iter().filter_map(Value::as_str)),
+            _ => {}
+        }
+    }
+    Some(words)
+}
+
+/// What is to be written, as a value to compare with.
+fn plain(value: &CstInputValue) -> Value {
+    match value {
+        CstInputValue::Null => Value::Null,
+        CstInputValue::Bool(value) => Value::Bool(*value),
+        CstInputValue::Number(number) => serde_json::from_str(number).unwrap_or_default(),
+        CstInputValue::String(text) => Value::String(text.clone()),
+        CstInputValue::Array(list) => list.iter().map(plain).collect(),
+        CstInputValue::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
+        }
+    }
+}
