@@ -35,6 +35,11 @@ impl Places {
         }
     }
 
+    /// Forgets how far anybody has read: the log is another one now.
+    pub fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn of(&self, session: &str) -> Option<Revision> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied()
     }

@@ -57,7 +57,7 @@ impl Server {
             return Ok(());
         }
         let desk = Arc::clone(&self.desk);
-        let mut log = match blocking(move || desk.log.follow(&desk.board()?)).await {
+        let mut log = match blocking(move || desk.follow()).await {
             Ok(log) => log,
             Err(error) => {
                 *lock(&self.telling) = false;
@@ -160,7 +160,7 @@ impl ServerHandler for Server {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         // The board is opened right here, once: the client is told next that it will hear of every change.
-        let log = self.desk.board().and_then(|board| self.desk.log.follow(&board)).ok()?;
+        let log = self.desk.follow().ok()?;
         let mut accepted = lock(&self.accepted);
         accepted.count += 1;
         let seen = *log.borrow();

@@ -201,6 +201,12 @@ impl Sessions {
         Ok(())
     }
 
+    /// Forgets every session, because their board is gone. Says whether there were any.
+    pub fn forget(&self) -> bool {
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        known.own.is_some() || !known.found.is_empty()
+    }
+
     /// Ends the session that was registered here, if there is one.
     pub fn leave(&self, board: &Board) -> Result<()> {
         let own = self.known.lock().unwrap_or_else(PoisonError::into_inner).own.take();

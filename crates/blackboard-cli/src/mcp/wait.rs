@@ -65,7 +65,7 @@ impl WaitingTool for Wait {
         let until = Instant::now() + Duration::from_secs(seconds);
         let mut ended = call.desk.ended.clone();
         let desk = call.desk.clone();
-        let mut log = blocking(move || desk.log.follow(&desk.board()?)).await?;
+        let mut log = blocking(move || desk.follow()).await?;
         loop {
             // Before the look: what happens after it ends the sleep.
             log.borrow_and_update();
