@@ -400,16 +400,13 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     let (_, board) = scratch.board();
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     board.work().create(&Create::new("x", "X")).unwrap();
-    let away = scratch.directory.path().join("moved.db");
-    std::fs::rename(scratch.path(), &away).unwrap();
+    std::fs::rename(scratch.path(), scratch.directory.path().join("moved.db")).unwrap();
     let claim = || board.work().claim(&Claim::of("x", &ivy)).unwrap_err().code();
     assert_eq!(claim(), Code::Io, "it is gone");
     drop(scratch.open().unwrap());
     assert_eq!(claim(), Code::Io, "there is another one");
     assert_eq!(board.work().create(&Create::new("x", "Y")).unwrap_err().code(), Code::Io, "nor refused");
     assert!(board.check_still_there().is_err());
-    std::fs::rename(&away, scratch.path()).unwrap();
-    assert!(board.work().claim(&Claim::of("x", &ivy)).is_ok(), "it is back");
 }
 
 #[test]
