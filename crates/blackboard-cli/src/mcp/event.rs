@@ -65,7 +65,8 @@ pub struct Observe {
 
 impl Arguments for Observe {
     const NAME: &'static str = "observe";
-    const READS: bool = true;
+    // It moves the caller's cursor, and so needs a session.
+    const READS: bool = false;
 }
 
 #[derive(Serialize)]

@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use blackboard::event::{Since, TargetType};
-use blackboard::{Board, Result, Revision};
+use blackboard::{Board, Code, Fault, Result, Revision};
 use tokio::sync::watch;
 
 /// How long one sleep is: the thread ends within this time when nobody waits any more.
 const SLICE: Duration = Duration::from_secs(1);
+
+/// What the thread is called where the system shows that.
+const THREAD: &str = "follows the log";
 
 /// How many events are read at once.
 const BATCH: usize = 500;
@@ -48,9 +51,12 @@ impl Log {
             return Ok(sender.subscribe());
         }
         let (sender, receiver) = watch::channel(Seen::now(board, 0)?);
-        *following = Some(sender);
         let (board, shared) = (board.clone(), Arc::clone(&self.following));
-        std::thread::spawn(move || run(board, &shared, reopen));
+        std::thread::Builder::new()
+            .name(THREAD.to_owned())
+            .spawn(move || run(board, &shared, reopen))
+            .map_err(|error| Fault::new(Code::Io, "the log can't be followed").because(error))?;
+        *following = Some(sender);
         Ok(receiver)
     }
 }

@@ -1,7 +1,7 @@
 //! What the client asks for, in the words of the protocol.
 //!
 //! Subscriptions come in two generations. Before 2026 a client subscribes to one resource after the other and all are told
-//! by one task; since then a request stays open and is told what it asked for.
+//! by one task; since then a request stays open and is told what it asked for, at its beginning too.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,6 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::watch;
 
 use super::desk::{Desk, blocking};
-use super::log::Seen;
 use super::resource::Resource;
 use super::session::Caller;
 use super::tools::{Call, Row, TOOLS};
@@ -31,27 +30,18 @@ const INSTRUCTIONS: &str = "A board that you share with other agents at work her
 /// The server.
 pub struct Server {
     desk: Arc<Desk>,
-    subscribed: Arc<Mutex<BTreeSet<Resource>>>,
+    subscribed: Arc<watch::Sender<BTreeSet<Resource>>>,
     /// Whether somebody tells of changes to what is subscribed.
-    telling: Mutex<bool>,
-    accepted: Mutex<Accepted>,
-}
-
-/// Requests to listen that were accepted and do not listen yet. The client may read as soon as it hears that, so what
-/// changes from then on has to be told.
-#[derive(Default)]
-struct Accepted {
-    count: usize,
-    oldest: Option<(watch::Receiver<Seen>, Seen)>,
+    telling: Arc<Mutex<bool>>,
 }
 
 impl Server {
     /// The server at this desk.
     pub fn new(desk: Arc<Desk>) -> Server {
-        Server { desk, subscribed: Arc::default(), telling: Mutex::default(), accepted: Mutex::default() }
+        Server { desk, subscribed: Arc::new(watch::channel(BTreeSet::new()).0), telling: Arc::default() }
     }
 
-    /// Tells of changes to what is subscribed, from now on.
+    /// Tells of changes to what is subscribed, from now on until nothing is.
     async fn tell(&self, peer: Peer<RoleServer>) -> Result<()> {
         if std::mem::replace(&mut *lock(&self.telling), true) {
             return Ok(());
@@ -64,12 +54,31 @@ impl Server {
                 return Err(error);
             }
         };
-        let subscribed = Arc::clone(&self.subscribed);
+        let (telling, mut subscribed) = (Arc::clone(&self.telling), self.subscribed.subscribe());
         tokio::spawn(async move {
             let mut seen = *log.borrow_and_update();
-            while log.changed().await.is_ok() {
+            loop {
+                let is_empty = tokio::select! {
+                    changed = log.changed() => match changed {
+                        Ok(()) => false,
+                        Err(_) => return,
+                    },
+                    emptied = subscribed.wait_for(BTreeSet::is_empty) => match emptied {
+                        Ok(_) => true,
+                        Err(_) => return,
+                    },
+                };
+                if is_empty {
+                    let mut telling = lock(&telling);
+                    // Whoever subscribes adds to it first and then asks whether somebody tells.
+                    if subscribed.borrow().is_empty() {
+                        *telling = false;
+                        return;
+                    }
+                    continue;
+                }
                 let now = *log.borrow_and_update();
-                let resources = lock(&subscribed).clone();
+                let resources = subscribed.borrow().clone();
                 for resource in resources.into_iter().filter(|resource| resource.changed(&seen, &now)) {
                     let updated = ResourceUpdatedNotificationParam::new(resource.uri());
                     if peer.notify_resource_updated(updated).await.is_err() {
@@ -144,9 +153,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let resource = known(&request.uri)?;
-        self.tell(context.peer).await.map_err(|error| broken(&error))?;
-        lock(&self.subscribed).insert(resource);
-        Ok(())
+        self.subscribed.send_modify(|subscribed| {
+            subscribed.insert(resource);
+        });
+        self.tell(context.peer).await.map_err(|error| broken(&error))
     }
 
     async fn unsubscribe(
@@ -154,17 +164,14 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        lock(&self.subscribed).remove(&known(&request.uri)?);
+        let resource = known(&request.uri)?;
+        self.subscribed.send_modify(|subscribed| {
+            subscribed.remove(&resource);
+        });
         Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // The board is opened right here, once: the client is told next that it will hear of every change.
-        let log = self.desk.follow().ok()?;
-        let mut accepted = lock(&self.accepted);
-        accepted.count += 1;
-        let seen = *log.borrow();
-        accepted.oldest.get_or_insert((log, seen));
         let uris = requested.resource_subscriptions.iter().flatten();
         let known = uris.filter(|uri| Resource::with_uri(uri).is_some()).cloned().collect::<Vec<_>>();
         let mut filter = SubscriptionFilter::new();
@@ -173,17 +180,25 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let log = {
-            let mut accepted = lock(&self.accepted);
-            accepted.count = accepted.count.saturating_sub(1);
-            // The oldest place will do for all of them: being told of a change too many does no harm.
-            if accepted.count == 0 { accepted.oldest.take() } else { accepted.oldest.clone() }
-        };
-        let Some((mut log, mut seen)) = log else { return Ok(()) };
         let mut ended = self.desk.ended.clone();
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let resources: BTreeSet<_> = uris.iter().filter_map(|uri| Resource::with_uri(uri)).collect();
+        let desk = Arc::clone(&self.desk);
+        let mut log = blocking(move || desk.follow()).await.map_err(|error| broken(&error))?;
+        let mut seen = *log.borrow_and_update();
+        // The client was told a moment ago that it will hear of every change, and may have read them since then: what changed
+        // before the log was followed is made up for by telling of each of them once.
+        let mut changed = resources.clone();
         loop {
+            for resource in changed {
+                tokio::select! {
+                    told = context.sink().notify_resource_updated(resource.uri()) => if told.is_err() {
+                        return Ok(());
+                    },
+                    // Nobody takes it from here any more.
+                    _ = ended.wait_for(|ended| *ended) => return Ok(()),
+                }
+            }
             tokio::select! {
                 changed = log.changed() => if changed.is_err() {
                     return Ok(());
@@ -192,11 +207,7 @@ impl ServerHandler for Server {
                 _ = ended.wait_for(|ended| *ended) => return Ok(()),
             }
             let now = *log.borrow_and_update();
-            for resource in resources.iter().filter(|resource| resource.changed(&seen, &now)) {
-                if context.sink().notify_resource_updated(resource.uri()).await.is_err() {
-                    return Ok(());
-                }
-            }
+            changed = resources.iter().copied().filter(|resource| resource.changed(&seen, &now)).collect();
             seen = now;
         }
     }

@@ -54,7 +54,7 @@ impl Call {
 pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
     /// What it is called.
     const NAME: &'static str;
-    /// Whether it changes nothing that others see.
+    /// Whether it changes nothing: it registers nobody and creates no board.
     const READS: bool;
 }
 

@@ -24,6 +24,26 @@ fn both_generations_get_the_same_short_list_of_tools() {
 }
 
 #[test]
+fn tools_that_say_they_only_read_register_nobody_and_create_nothing() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    let mut client = Client::new(&scratch);
+    let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
+    let reading: Vec<&str> = tools.as_array().unwrap().iter().filter_map(reads).collect();
+    for tool in &reading {
+        let arguments = if *tool == "entry_read" { json!({"key": "a"}) } else { json!({}) };
+        client.call(tool, arguments);
+        assert!(scratch.contents() == before, "{tool} left something behind");
+    }
+    assert_eq!(reading, ["who", "work_find", "entry_read", "entry_query"]);
+}
+
+/// The name of a tool, if it says that it only reads.
+fn reads(tool: &Value) -> Option<&str> {
+    (tool["annotations"]["readOnlyHint"] == true).then(|| tool["name"].as_str().unwrap())
+}
+
+#[test]
 fn both_generations_claim() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
