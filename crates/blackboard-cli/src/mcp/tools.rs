@@ -137,6 +137,11 @@ fn result(outcome: Result<Reply>) -> CallToolResult {
     outcome.map_or_else(|error| failed(&error), Reply::result)
 }
 
+/// Whether some tool has an argument of this name.
+pub fn is_argument(name: &str) -> bool {
+    TOOLS.iter().any(|row| (row.schema)().0["properties"].get(name).is_some())
+}
+
 /// Nobody wants the answer any more.
 pub fn given_up() -> Error {
     Refusal::new(Code::TimedOut, "given up: the client cancelled the call or left").into()
