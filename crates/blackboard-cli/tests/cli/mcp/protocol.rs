@@ -103,6 +103,14 @@ fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
         assert_eq!(answer["error"]["code"], -32601, "{answer}");
         let answer = client.ask("tools/call", json!({"name": "no_such_tool"}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        for (method, params) in [
+            ("tools/call", json!({"name": "who", "arguments": "text"})),
+            ("tools/call", json!({"name": 7})),
+            ("resources/read", json!({"uri": []})),
+        ] {
+            let answer = client.ask(method, params);
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        }
         let answer = client.ask("resources/read", json!({"uri": "blackboard://nowhere"}));
         assert!(answer["error"]["code"].is_i64(), "{answer}");
         let id = client.start("who", json!({}));
