@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blackboard::{Board, Code, Error, Fault, Result};
 use tokio::sync::watch;
 
-use super::event::Places;
+use super::event::Cursors;
 use super::log::{Log, Seen};
 use super::session::{Caller, Sessions};
 use crate::commands::arguments::InScope;
@@ -24,7 +24,7 @@ pub struct Desk {
     /// What happens on the board.
     pub log: Log,
     /// How far sessions have read.
-    pub places: Places,
+    pub cursors: Cursors,
     /// Whether nobody listens any more.
     pub ended: watch::Receiver<bool>,
     scope: String,
@@ -47,7 +47,7 @@ impl Desk {
             opened: Mutex::default(),
             sessions: Sessions::new(context)?,
             log: Log::default(),
-            places: Places::default(),
+            cursors: Cursors::default(),
             ended,
             scope: context.scope(&InScope { scope: None })?,
             request: context.request(),
@@ -106,7 +106,7 @@ impl Desk {
             && let Err(gone) = board.check_still_there()
         {
             opened.board = None;
-            self.places.forget();
+            self.cursors.forget();
             if self.sessions.forget() {
                 opened.lost = Some(lost(&gone));
             }
@@ -132,7 +132,7 @@ impl Desk {
     /// The end: what was read is marked as read, and a session that was registered here ends.
     pub fn leave(&self) -> Result<()> {
         if let Some(board) = self.existing()? {
-            self.places.store(&board);
+            self.cursors.store(&board);
             self.sessions.leave(&board)?;
             board.settle();
         }
