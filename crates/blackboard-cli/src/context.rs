@@ -392,7 +392,7 @@ impl Opener {
     }
 
     /// The same for a process that keeps the board open, while others may delete or replace its file.
-    pub fn to_stay_open(mut self) -> Opener {
+    pub fn staying_open(mut self) -> Opener {
         self.options.stays_open = true;
         self
     }

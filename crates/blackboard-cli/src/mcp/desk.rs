@@ -43,7 +43,7 @@ impl Desk {
     /// The desk of a server that was started like this.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<Desk> {
         Ok(Desk {
-            opener: context.opener()?.to_stay_open(),
+            opener: context.opener()?.staying_open(),
             opened: Mutex::default(),
             sessions: Sessions::new(context)?,
             log: Log::default(),

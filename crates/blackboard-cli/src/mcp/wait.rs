@@ -57,7 +57,7 @@ struct Appeared {
 
 /// It did not come in time, which is an answer like any other.
 #[derive(Serialize)]
-struct TimedOut<'a> {
+struct NotInTime<'a> {
     timed_out: bool,
     waited_seconds: u64,
     /// What was missing to the end.
@@ -68,9 +68,9 @@ struct TimedOut<'a> {
     details: Option<&'a Map<String, Value>>,
 }
 
-impl TimedOut<'_> {
-    fn of(missing: &Error, waited_seconds: u64) -> TimedOut<'_> {
-        TimedOut {
+impl NotInTime<'_> {
+    fn of(missing: &Error, waited_seconds: u64) -> NotInTime<'_> {
+        NotInTime {
             timed_out: true,
             waited_seconds,
             missing: missing.to_string(),
@@ -107,7 +107,7 @@ impl WaitingTool for Wait {
                 Looked::NotYet(missing) => missing,
             };
             if Instant::now() >= until {
-                return Reply::new(&TimedOut::of(&missing, seconds));
+                return Reply::new(&NotInTime::of(&missing, seconds));
             }
             tokio::select! {
                 changed = log.changed() => if changed.is_err() {

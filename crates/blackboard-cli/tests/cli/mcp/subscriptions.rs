@@ -100,12 +100,14 @@ fn follows_the_log(client: &Client) -> bool {
     names.any(|name| name.trim() == "follows the log")
 }
 
+/// Waits until one does, which gives itself its name when it begins, or until none does any more.
 #[cfg(target_os = "linux")]
-fn wait_until_nobody_follows(client: &Client) {
+#[track_caller]
+fn wait_until_the_log_is_followed(client: &Client, is_followed: bool) {
     let until = std::time::Instant::now() + super::client::PATIENCE;
-    while follows_the_log(client) {
-        assert!(std::time::Instant::now() < until, "somebody still follows the log");
-        std::thread::sleep(Duration::from_millis(50));
+    while follows_the_log(client) != is_followed {
+        assert!(std::time::Instant::now() < until, "followed: {}", !is_followed);
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -116,9 +118,9 @@ fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
     let mut client = Client::new(&scratch);
     for _ in 0..2 {
         client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
-        assert!(follows_the_log(&client));
+        wait_until_the_log_is_followed(&client, true);
         client.ask("resources/unsubscribe", json!({"uri": "blackboard://work"}));
-        wait_until_nobody_follows(&client);
+        wait_until_the_log_is_followed(&client, false);
     }
     client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
     scratch.json(["work", "create", "x", "--title", "X"]);
@@ -128,9 +130,9 @@ fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
     let wanted = json!({"notifications": {"resourceSubscriptions": ["blackboard://work"]}});
     let id = client.request("subscriptions/listen", wanted);
     client.notified(tells_of("blackboard://work"));
-    assert!(follows_the_log(&client));
+    wait_until_the_log_is_followed(&client, true);
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    wait_until_nobody_follows(&client);
+    wait_until_the_log_is_followed(&client, false);
 }
 
 #[test]
