@@ -203,7 +203,7 @@ fn a_server_that_is_started_again_finds_the_session_that_the_killed_one_register
 }
 
 /// What the plugin of a host that runs many sessions in one process passes on, and what is answered.
-fn opencode(scratch: &Scratch, session: &str, event: &str, more: Value) -> String {
+fn opencode(scratch: &Scratch, session: &str, event: &str, more: &Value) -> String {
     let mut input = json!({"event": event, "session_id": session, "cwd": scratch.path()});
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let mut command = scratch.command(["hook", "opencode"]);
@@ -214,21 +214,21 @@ fn opencode(scratch: &Scratch, session: &str, event: &str, more: Value) -> Strin
 
 /// Begins a session of such a host.
 fn hosted(scratch: &Scratch, session: &str) -> Value {
-    opencode(scratch, session, "session.created", json!({}));
+    opencode(scratch, session, "session.created", &json!({}));
     json!(blackboard::id::session_of_hint(&format!("opencode:{session}")))
 }
 
 /// What is said before a session of such a host edits a file.
 fn before_edit(scratch: &Scratch, session: &str, file: &str) -> String {
     let edit = json!({"tool_name": "edit", "tool_input": {"files": [scratch.path().join(file)]}});
-    opencode(scratch, session, "tool.execute.before", edit)
+    opencode(scratch, session, "tool.execute.before", &edit)
 }
 
 #[test]
 fn the_only_session_of_a_host_of_many_is_the_one_that_calls() {
     let scratch = Scratch::new();
     let only = hosted(&scratch, "s1");
-    opencode(&scratch, "s2", "session.created", json!({"parent_id": "s1"}));
+    opencode(&scratch, "s2", "session.created", &json!({"parent_id": "s1"}));
     let mut client = Client::new(&scratch);
     assert_eq!(claim(&mut client), only);
     client.end();
