@@ -413,19 +413,26 @@ impl Opener {
         Board::on(Arc::new(Memory::new(clock.clone())), clock).with_settings(self.settings.clone())
     }
 
+    /// The same for a process that keeps the board open, while others may delete or replace its file.
+    pub fn staying_open(mut self) -> Opener {
+        self.options.stays_open = true;
+        self
+    }
+
     /// What the board is set to.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 }
 
-/// How a board is opened, by its configuration.
+/// How a board is opened for one command, by its configuration.
 pub fn options(config: &Config) -> SqliteOptions {
     SqliteOptions {
         durability: match config.database.durability {
             config::Durability::Normal => Durability::Normal,
             config::Durability::Full => Durability::Full,
         },
+        stays_open: false,
         ..SqliteOptions::default()
     }
 }

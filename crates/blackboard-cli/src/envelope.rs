@@ -38,7 +38,8 @@ pub struct Failure<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
+    /// What to do about it.
+    pub hint: Option<&'a str>,
     #[serde(flatten)]
     details: Option<&'a Map<String, Value>>,
     timestamp: Timestamp,

@@ -173,6 +173,22 @@ impl Board {
         self.store.wait(after, timeout)
     }
 
+    /// Refuses if the file at the board's path is not the one that was opened: it was deleted or replaced, and others are on
+    /// another board by now. Changes that would go to such a file are refused by themselves; this is for whoever reads.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("local.db");
+    /// let board = blackboard::Board::open(&path)?;
+    /// board.check_still_there()?;
+    /// std::fs::remove_file(&path)?;
+    /// assert!(board.check_still_there().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_still_there(&self) -> Result<()> {
+        self.store.check_still_there()
+    }
+
     /// Work that can be done once the answer is out. Never waits, never fails.
     pub fn settle(&self) {
         self.store.settle();

@@ -252,6 +252,8 @@ fn are_kin(one: &Agent, other: &Agent) -> bool {
     one.parent_id.as_ref() == Some(&other.session_id)
         || other.parent_id.as_ref() == Some(&one.session_id)
         || (one.parent_id.is_some() && one.parent_id == other.parent_id)
+        || one.has_the_process_of(other)
+        || other.has_the_process_of(one)
 }
 
 fn field(event: &Event, name: &str) -> Option<Json> {

@@ -1,12 +1,15 @@
 //! What the calls of one client share: the board, its sessions, and the log.
+//!
+//! A server outlives boards: one may be deleted, or another put in its place. Every call looks for that first and goes on with
+//! the board that is there; the first one that acts is refused instead, because whoever makes it may count on what it held.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use blackboard::{Board, Code, Fault, Result};
+use blackboard::{Board, Code, Error, Fault, Result};
 use tokio::sync::watch;
 
-use super::event::Places;
-use super::log::Log;
+use super::event::Cursors;
+use super::log::{Log, Seen};
 use super::session::{Caller, Sessions};
 use crate::commands::arguments::InScope;
 use crate::context::{Context, Opener};
@@ -15,28 +18,36 @@ use crate::location::{self, Tree};
 /// What the calls of one client share.
 pub struct Desk {
     opener: Opener,
-    opened: Mutex<Option<Board>>,
+    opened: Mutex<Opened>,
     /// For whom the calls are made.
     pub sessions: Sessions,
     /// What happens on the board.
     pub log: Log,
     /// How far sessions have read.
-    pub places: Places,
+    pub cursors: Cursors,
     /// Whether nobody listens any more.
     pub ended: watch::Receiver<bool>,
     scope: String,
     request: location::Request,
 }
 
+/// The board, as far as it is open.
+#[derive(Default)]
+struct Opened {
+    board: Option<Board>,
+    /// What became of the one before, if a session of it does not know that yet.
+    lost: Option<Error>,
+}
+
 impl Desk {
     /// The desk of a server that was started like this.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<Desk> {
         Ok(Desk {
-            opener: context.opener()?,
-            opened: Mutex::new(None),
+            opener: context.opener()?.staying_open(),
+            opened: Mutex::default(),
             sessions: Sessions::new(context)?,
             log: Log::default(),
-            places: Places::default(),
+            cursors: Cursors::default(),
             ended,
             scope: context.scope(&InScope { scope: None })?,
             request: context.request(),
@@ -55,6 +66,9 @@ impl Desk {
     /// The board, which is created if it does not exist, and the session that acts, which is registered if there is none.
     pub fn acting(&self, caller: &Caller) -> Result<(Board, String)> {
         let board = self.board()?;
+        if let Some(lost) = self.opened().lost.take() {
+            return Err(lost);
+        }
         let session = self.sessions.acting(&board, caller)?;
         board.sweep_in_passing(Some(&session));
         Ok((board, session))
@@ -62,20 +76,42 @@ impl Desk {
 
     /// The board, which is created if it does not exist: whoever waits for something waits for what others write.
     pub fn board(&self) -> Result<Board> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(board) = &*opened {
+        let mut opened = self.opened();
+        if let Some(board) = &opened.board {
             return Ok(board.clone());
         }
-        Ok(opened.insert(self.opener.open()?).clone())
+        Ok(opened.board.insert(self.opener.open()?).clone())
     }
 
     /// The board, if it exists.
     pub fn existing(&self) -> Result<Option<Board>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if opened.is_none() {
-            *opened = self.opener.open_existing()?;
+        let mut opened = self.opened();
+        if opened.board.is_none() {
+            opened.board = self.opener.open_existing()?;
         }
-        Ok(opened.clone())
+        Ok(opened.board.clone())
+    }
+
+    /// Whoever receives from this hears of everything that happens from now on, also on a board that takes the place of the
+    /// one that is there.
+    pub fn follow(self: &Arc<Desk>) -> Result<watch::Receiver<Seen>> {
+        let desk = Arc::clone(self);
+        self.log.follow(&self.board()?, move || desk.existing())
+    }
+
+    /// What is open, unless it is not there any more. What was known of that board is forgotten.
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(board) = &opened.board
+            && let Err(gone) = board.check_still_there()
+        {
+            opened.board = None;
+            self.cursors.forget();
+            if self.sessions.forget() {
+                opened.lost = Some(lost(&gone));
+            }
+        }
+        opened
     }
 
     /// The settings of the board.
@@ -96,12 +132,19 @@ impl Desk {
     /// The end: what was read is marked as read, and a session that was registered here ends.
     pub fn leave(&self) -> Result<()> {
         if let Some(board) = self.existing()? {
-            self.places.store(&board);
+            self.cursors.store(&board);
             self.sessions.leave(&board)?;
             board.settle();
         }
         Ok(())
     }
+}
+
+/// Says to a session that its board is gone.
+fn lost(gone: &Error) -> Error {
+    Fault::new(gone.code(), format!("{gone}; what you held on that board is lost"))
+        .hint("this call did nothing: claim, lock and write again what you still need, on the board that is there now")
+        .into()
 }
 
 /// Runs what may wait for the board on a thread of its own.

@@ -20,19 +20,24 @@ const READER: &str = "mcp";
 const LIMIT: usize = 50;
 const MOST: usize = 200;
 
-/// How far sessions have read, as long as that is not stored: a place is stored when its session asks for more, which it
+/// How far sessions have read, as long as that is not stored: a cursor is stored when its session asks for more, which it
 /// does once it got the answer before. Whoever is killed in between reads its last events again.
 #[derive(Default)]
-pub struct Places(Mutex<HashMap<String, Revision>>);
+pub struct Cursors(Mutex<HashMap<String, Revision>>);
 
-impl Places {
+impl Cursors {
     /// Stores how far everybody has read.
     pub fn store(&self, board: &Board) {
-        let places = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for (session, revision) in places {
-            // Whoever can't store its place sees its last events again, which is better than not ending.
+        let cursors = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (session, revision) in cursors {
+            // Whoever can't store its cursor sees its last events again, which is better than not ending.
             let _ = board.events().advance(&session, READER, revision);
         }
+    }
+
+    /// Forgets how far anybody has read: the log is another one now.
+    pub fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn of(&self, session: &str) -> Option<Revision> {
@@ -60,7 +65,8 @@ pub struct Observe {
 
 impl Arguments for Observe {
     const NAME: &'static str = "observe";
-    const READS: bool = true;
+    // It moves the caller's cursor, and so needs a session.
+    const READS: bool = false;
 }
 
 #[derive(Serialize)]
@@ -86,7 +92,7 @@ impl Tool for Observe {
             }
         };
         let now = SystemClock.now();
-        // A session of its own is what a place in the log belongs to.
+        // A session of its own is what a cursor belongs to.
         let (board, session) = if moves {
             let (board, session) = call.desk.acting(&call.caller)?;
             (board, Some(session))
@@ -96,7 +102,7 @@ impl Tool for Observe {
         let since = match (&self.since, &session) {
             (Some(since), _) => Since::Moment(parse_since(since, now)?),
             (None, Some(session)) => {
-                if let Some(revision) = call.desk.places.of(session) {
+                if let Some(revision) = call.desk.cursors.of(session) {
                     let _ = board.events().advance(session, READER, revision);
                 }
                 Since::Cursor { session: session.clone(), reader: READER.to_owned() }
@@ -104,10 +110,10 @@ impl Tool for Observe {
             (None, None) => Since::Moment(parse_since("24h", now)?),
         };
         let read_before =
-            session.as_deref().filter(|_| moves).and_then(|session| call.desk.places.of(session));
+            session.as_deref().filter(|_| moves).and_then(|session| call.desk.cursors.of(session));
         let observed = read(&board, &since, &filters, read_before, session.as_deref(), limit)?;
         if let Some(session) = session.filter(|_| moves && !call.is_cancelled()) {
-            call.desk.places.move_to(session, observed.revision);
+            call.desk.cursors.move_to(session, observed.revision);
         }
         Reply::new(&observed)
     }

@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use blackboard::event::{Since, TargetType};
-use blackboard::{Board, Result, Revision};
+use blackboard::{Board, Code, Fault, Result, Revision};
 use tokio::sync::watch;
 
 /// How long one sleep is: the thread ends within this time when nobody waits any more.
 const SLICE: Duration = Duration::from_secs(1);
+
+/// What the thread is called where the system shows that.
+const THREAD: &str = "follows the log";
 
 /// How many events are read at once.
 const BATCH: usize = 500;
@@ -19,6 +22,8 @@ const BATCH: usize = 500;
 /// How far the log is, and where things changed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
+    /// How many boards there were before this one: revisions of different boards have nothing to do with each other.
+    pub boards_before: u64,
     /// The last event of all.
     pub board: Revision,
     /// The last event about an agent.
@@ -34,23 +39,42 @@ pub struct Log {
 }
 
 impl Log {
-    /// Whoever receives from this hears of everything that happens on the board from now on.
-    pub fn follow(&self, board: &Board) -> Result<watch::Receiver<Seen>> {
+    /// Whoever receives from this hears of everything that happens on the board from now on. If the board is deleted or
+    /// replaced, `reopen` finds the one that is there.
+    pub fn follow(
+        &self,
+        board: &Board,
+        reopen: impl Fn() -> Result<Option<Board>> + Send + 'static,
+    ) -> Result<watch::Receiver<Seen>> {
         let mut following = lock(&self.following);
         if let Some(sender) = &*following {
             return Ok(sender.subscribe());
         }
-        let revision = board.wait(Revision::ZERO, Duration::ZERO)?;
-        let (sender, receiver) = watch::channel(Seen { board: revision, agents: revision, work: revision });
-        *following = Some(sender);
+        let (sender, receiver) = watch::channel(Seen::now(board, 0)?);
         let (board, shared) = (board.clone(), Arc::clone(&self.following));
-        std::thread::spawn(move || run(&board, &shared));
+        std::thread::Builder::new()
+            .name(THREAD.to_owned())
+            .spawn(move || run(board, &shared, reopen))
+            .map_err(|error| Fault::new(Code::Io, "the log can't be followed").because(error))?;
+        *following = Some(sender);
         Ok(receiver)
     }
 }
 
+impl Seen {
+    /// The end of the log of a board.
+    fn now(board: &Board, boards_before: u64) -> Result<Seen> {
+        let revision = board.wait(Revision::ZERO, Duration::ZERO)?;
+        Ok(Seen { boards_before, board: revision, agents: revision, work: revision })
+    }
+}
+
 /// Follows the log until nobody waits.
-fn run(board: &Board, following: &Mutex<Option<watch::Sender<Seen>>>) {
+fn run(
+    mut board: Board,
+    following: &Mutex<Option<watch::Sender<Seen>>>,
+    reopen: impl Fn() -> Result<Option<Board>>,
+) {
     loop {
         let seen = {
             let mut following = lock(following);
@@ -63,7 +87,14 @@ fn run(board: &Board, following: &Mutex<Option<watch::Sender<Seen>>>) {
                 }
             }
         };
-        match board.wait(seen.board, SLICE).and_then(|_| read_on(board, seen)) {
+        let mut looked = board.wait(seen.board, SLICE).and_then(|_| read_on(&board, seen));
+        if board.check_still_there().is_err()
+            && let Ok(Some(other)) = reopen()
+        {
+            looked = Seen::now(&other, seen.boards_before + 1);
+            board = other;
+        }
+        match looked {
             Ok(now) if now != seen => {
                 if let Some(sender) = &*lock(following) {
                     sender.send_replace(now);
@@ -120,7 +151,7 @@ mod tests {
     fn whoever_follows_hears_what_kind_of_thing_changed() {
         let (board, log) = (Board::memory(), Log::default());
         board.agents().register(&Register::named("Ivy")).unwrap();
-        let mut receiver = log.follow(&board).unwrap();
+        let mut receiver = log.follow(&board, || Ok(None)).unwrap();
         let start = *receiver.borrow_and_update();
         board.work().create(&Create::new("x", "X")).unwrap();
         let seen = next(&mut receiver);
@@ -133,7 +164,7 @@ mod tests {
     #[test]
     fn the_thread_ends_when_nobody_waits_and_starts_again_for_the_next_one() {
         let (board, log) = (Board::memory(), Log::default());
-        drop(log.follow(&board).unwrap());
+        drop(log.follow(&board, || Ok(None)).unwrap());
         for _ in 0..600 {
             if lock(&log.following).is_none() {
                 break;
@@ -141,7 +172,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(100));
         }
         assert!(lock(&log.following).is_none());
-        let mut receiver = log.follow(&board).unwrap();
+        let mut receiver = log.follow(&board, || Ok(None)).unwrap();
         board.work().create(&Create::new("x", "X")).unwrap();
         assert!(next(&mut receiver).work > Revision::ZERO);
     }

@@ -8,7 +8,7 @@
 //! it. Errors of the protocol are for what is no call of a tool at all.
 //!
 //! Nothing here decides a rule of the board. A write is not given the name of an operation: a client that tries again sends
-//! another request id, so that nothing tells a repetition from a second call. Who wants that passes `op`.
+//! another request id, so that nothing tells a repetition from a second call (`docs/decisions/0009`). Who wants that passes `op`.
 
 mod agent;
 mod desk;

@@ -80,10 +80,11 @@ impl Resource {
 
     /// Whether it changed between two looks at the log.
     pub fn changed(self, before: &Seen, now: &Seen) -> bool {
-        match self {
+        let has_grown = match self {
             Resource::Board | Resource::Events => now.board > before.board,
             Resource::Agents => now.agents > before.agents,
             Resource::Work => now.work > before.work,
-        }
+        };
+        has_grown || now.boards_before > before.boards_before
     }
 }

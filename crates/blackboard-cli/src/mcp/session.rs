@@ -6,6 +6,10 @@
 //! there is none is one registered here, and only such a one ends here: clients start and end their servers as they like, and
 //! what their session holds must stay.
 //!
+//! A host that runs many sessions in one process has one server for all of them, and does not say which of them calls. As long
+//! as there is only one, it is that one. With more of them one is registered here that has the process for itself, and so is
+//! kin to all that share it: none of them is kept from a file by what it reserved itself.
+//!
 //! The environment leaks from an agent into those that it starts. So a session that is named there does not count if a
 //! nearer agent stands between its process and this one.
 
@@ -176,14 +180,15 @@ impl Sessions {
             return Ok(Some(agent));
         }
         let Some(client) = self.client else { return Ok(None) };
-        // Where several sessions share a process, nothing tells which of them it is.
-        let mut sessions = board.agents().of_process(client)?;
-        sessions.retain(|agent| !agent.shares_process);
-        let newest = sessions.into_iter().max_by_key(|agent| agent.started_at);
-        if let Some(agent) = &newest {
-            known.found.insert(caller.clone(), agent.session_id.clone());
+        let (sharing, owning): (Vec<_>, Vec<_>) =
+            board.agents().of_process(client)?.into_iter().partition(|agent| agent.shares_process);
+        if let Some(newest) = owning.into_iter().max_by_key(|agent| agent.started_at) {
+            known.found.insert(caller.clone(), newest.session_id.clone());
+            return Ok(Some(newest));
         }
-        Ok(newest)
+        // Not remembered: when another one begins there, nothing tells any more which of them calls.
+        let mut hosted = sharing.into_iter().filter(|agent| agent.parent_id.is_none());
+        Ok(hosted.next().filter(|_| hosted.next().is_none()))
     }
 
     /// Whether a session belongs to an agent that started the one that started this process.
@@ -216,6 +221,12 @@ impl Sessions {
             }
         }
         Ok(())
+    }
+
+    /// Forgets every session, because their board is gone. Says whether there were any.
+    pub fn forget(&self) -> bool {
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        known.own.is_some() || !known.found.is_empty()
     }
 
     /// Ends the session that was registered here, if there is one.

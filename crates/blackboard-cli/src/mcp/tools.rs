@@ -54,7 +54,7 @@ impl Call {
 pub trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
     /// What it is called.
     const NAME: &'static str;
-    /// Whether it changes nothing that others see.
+    /// Whether it changes nothing: it registers nobody and creates no board.
     const READS: bool;
     /// Whether it can take away what others wrote. Clients ask their user before they call such a tool, and some refuse
     /// it where there is nobody to ask.
@@ -158,6 +158,11 @@ fn understood<T: Arguments>(arguments: JsonObject) -> Result<T, CallToolResult> 
 
 fn result(outcome: Result<Reply>) -> CallToolResult {
     outcome.map_or_else(|error| failed(&error), Reply::result)
+}
+
+/// Whether some tool has an argument of this name.
+pub fn is_argument(name: &str) -> bool {
+    TOOLS.iter().any(|row| (row.schema)().0["properties"].get(name).is_some())
 }
 
 /// Nobody wants the answer any more.

@@ -7,6 +7,7 @@ use blackboard::lock::{Acquire, Release};
 use blackboard::{Code, Error, Refusal, Result, Revision};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 
 use super::desk::blocking;
@@ -54,6 +55,31 @@ struct Appeared {
     entry: ShownEntry,
 }
 
+/// It did not come in time, which is an answer like any other.
+#[derive(Serialize)]
+struct NotInTime<'a> {
+    timed_out: bool,
+    waited_seconds: u64,
+    /// What was missing to the end.
+    missing: String,
+    hint: &'static str,
+    /// Who holds it, for instance.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Map<String, Value>>,
+}
+
+impl NotInTime<'_> {
+    fn of(missing: &Error, waited_seconds: u64) -> NotInTime<'_> {
+        NotInTime {
+            timed_out: true,
+            waited_seconds,
+            missing: missing.to_string(),
+            hint: "call again to go on waiting, or ask who is at work",
+            details: missing.details(),
+        }
+    }
+}
+
 impl WaitingTool for Wait {
     async fn call(self, call: Call) -> Result<Reply> {
         if self.key.is_some() == self.lock.is_some()
@@ -65,7 +91,7 @@ impl WaitingTool for Wait {
         let until = Instant::now() + Duration::from_secs(seconds);
         let mut ended = call.desk.ended.clone();
         let desk = call.desk.clone();
-        let mut log = blocking(move || desk.log.follow(&desk.board()?)).await?;
+        let mut log = blocking(move || desk.follow()).await?;
         loop {
             // Before the look: what happens after it ends the sleep.
             log.borrow_and_update();
@@ -81,7 +107,7 @@ impl WaitingTool for Wait {
                 Looked::NotYet(missing) => missing,
             };
             if Instant::now() >= until {
-                return Err(timed_out(&missing, seconds));
+                return Reply::new(&NotInTime::of(&missing, seconds));
             }
             tokio::select! {
                 changed = log.changed() => if changed.is_err() {
@@ -127,14 +153,4 @@ impl Wait {
             Err(error) => Err(error),
         }
     }
-}
-
-/// What was missing to the end, with what is known about it.
-fn timed_out(missing: &Error, seconds: u64) -> Error {
-    let mut refusal = Refusal::new(Code::TimedOut, format!("{missing} (waited {seconds} s)"))
-        .hint("call again to go on waiting, or ask who is at work");
-    if let Some(details) = missing.details() {
-        refusal.details.clone_from(details);
-    }
-    refusal.into()
 }

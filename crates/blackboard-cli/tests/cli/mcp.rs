@@ -3,6 +3,7 @@
 mod client;
 mod inspector;
 mod protocol;
+mod replaced;
 mod sessions;
 mod subscriptions;
 mod tools;

@@ -126,6 +126,16 @@ pub struct Heartbeat {
 }
 
 impl Agent {
+    /// Whether this session has a process for itself that the other one shares with more. It acts for all that run there: for
+    /// the delegates of an agent, or as the server that the sessions of one host have in common.
+    pub(crate) fn has_the_process_of(&self, other: &Agent) -> bool {
+        !self.shares_process
+            && other.shares_process
+            && self.pid.is_some()
+            && self.pid == other.pid
+            && self.process == other.process
+    }
+
     /// Refuses if the session may not take work.
     pub(crate) fn must_be_live(&self) -> Result<()> {
         let name = &self.agent_name;

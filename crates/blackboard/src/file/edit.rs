@@ -213,6 +213,8 @@ fn are_kin(one: &Agent, other: &Agent) -> bool {
     one.session_id == other.session_id
         || one.parent_id.as_ref() == Some(&other.session_id)
         || other.parent_id.as_ref() == Some(&one.session_id)
+        || one.has_the_process_of(other)
+        || other.has_the_process_of(one)
 }
 
 #[cfg(test)]
@@ -223,12 +225,19 @@ mod tests {
     #[test]
     fn who_works_for_whom_is_not_in_the_way_and_who_works_beside_is() {
         let child = |id: &str, parent: &str| Agent { parent_id: Some(parent.to_owned()), ..an_agent(id) };
+        let in_process =
+            |id: &str, pid, shares_process| Agent { pid: Some(pid), shares_process, ..an_agent(id) };
         for (one, other, expected) in [
             (an_agent("a"), an_agent("a"), true),
             (an_agent("a"), child("b", "a"), true),
             (child("b", "a"), an_agent("a"), true),
             (child("b", "a"), child("c", "a"), false),
             (an_agent("a"), an_agent("b"), false),
+            (in_process("a", 7, false), in_process("b", 7, true), true),
+            (in_process("a", 7, true), in_process("b", 7, false), true),
+            (in_process("a", 7, true), in_process("b", 7, true), false),
+            (in_process("a", 7, false), in_process("b", 8, true), false),
+            (in_process("a", 7, false), in_process("b", 7, false), false),
         ] {
             assert_eq!(are_kin(&one, &other), expected, "{} and {}", one.session_id, other.session_id);
         }

@@ -22,6 +22,8 @@
 //!   even if every wake-up were lost. A wake-up that is lost costs at most 300 ms: a sleep of a quarter of a second, and
 //!   a look. It holds up nobody, no state of the board is held while it sleeps, and any number of threads may wait on
 //!   one store.
+//! - What was acknowledged is on the board that others find at the same place at that moment, if the engine was told that
+//!   the board stays open or somebody waits on it. A board that was deleted or replaced acknowledges nothing more.
 //! - Nothing here assumes a local file, or a lock that is held between two calls.
 //!
 //! `conformance` holds every engine to this.
@@ -58,6 +60,11 @@ pub trait Store: Send + Sync {
     /// Sleeps until the board's revision is greater than `after`, or until the time is over, by the time of the machine
     /// rather than the board's clock. Returns the revision that the board has then.
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
+
+    /// Refuses if what is at the board's place is not the board that was opened: it was deleted or replaced.
+    fn check_still_there(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// The room that the board takes, in bytes; zero where that means nothing.
     fn size(&self) -> Result<u64>;

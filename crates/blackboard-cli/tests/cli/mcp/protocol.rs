@@ -24,6 +24,26 @@ fn both_generations_get_the_same_short_list_of_tools() {
 }
 
 #[test]
+fn tools_that_say_they_only_read_register_nobody_and_create_nothing() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    let mut client = Client::new(&scratch);
+    let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
+    let reading: Vec<&str> = tools.as_array().unwrap().iter().filter_map(reads).collect();
+    for tool in &reading {
+        let arguments = if *tool == "entry_read" { json!({"key": "a"}) } else { json!({}) };
+        client.call(tool, arguments);
+        assert!(scratch.contents() == before, "{tool} left something behind");
+    }
+    assert_eq!(reading, ["who", "work_find", "entry_read", "entry_query"]);
+}
+
+/// The name of a tool, if it says that it only reads.
+fn reads(tool: &Value) -> Option<&str> {
+    (tool["annotations"]["readOnlyHint"] == true).then(|| tool["name"].as_str().unwrap())
+}
+
+#[test]
 fn both_generations_claim() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
@@ -83,6 +103,14 @@ fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
         assert_eq!(answer["error"]["code"], -32601, "{answer}");
         let answer = client.ask("tools/call", json!({"name": "no_such_tool"}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        for (method, params) in [
+            ("tools/call", json!({"name": "who", "arguments": "text"})),
+            ("tools/call", json!({"name": 7})),
+            ("resources/read", json!({"uri": []})),
+        ] {
+            let answer = client.ask(method, params);
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        }
         let answer = client.ask("resources/read", json!({"uri": "blackboard://nowhere"}));
         assert!(answer["error"]["code"].is_i64(), "{answer}");
         let id = client.start("who", json!({}));

@@ -238,6 +238,66 @@ fn a_server_that_is_started_again_finds_the_session_that_the_killed_one_register
     assert_eq!(status(&scratch, session.as_str().unwrap()), "active");
 }
 
+/// What the plugin of a host that runs many sessions in one process passes on, and what is answered.
+fn opencode(scratch: &Scratch, session: &str, event: &str, more: &Value) -> String {
+    let mut input = json!({"event": event, "session_id": session, "cwd": scratch.path()});
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut command = scratch.command(["hook", "opencode"]);
+    let mut hook = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    hook.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    crate::scratch::Output::of(hook.wait_with_output().unwrap()).success().stdout
+}
+
+/// Begins a session of such a host.
+fn hosted(scratch: &Scratch, session: &str) -> Value {
+    opencode(scratch, session, "session.created", &json!({}));
+    json!(blackboard::id::session_of_hint(&format!("opencode:{session}")))
+}
+
+/// What is said before a session of such a host edits a file.
+fn before_edit(scratch: &Scratch, session: &str, file: &str) -> String {
+    let edit = json!({"tool_name": "edit", "tool_input": {"files": [scratch.path().join(file)]}});
+    opencode(scratch, session, "tool.execute.before", &edit)
+}
+
+#[test]
+fn the_only_session_of_a_host_of_many_is_the_one_that_calls() {
+    let scratch = Scratch::new();
+    let only = hosted(&scratch, "s1");
+    opencode(&scratch, "s2", "session.created", &json!({"parent_id": "s1"}));
+    let mut client = Client::new(&scratch);
+    assert_eq!(claim(&mut client), only);
+    client.end();
+    assert_eq!(status(&scratch, only.as_str().unwrap()), "active");
+    assert_eq!(scratch.json(["work", "status", "x"])["status"], "claimed");
+}
+
+#[test]
+fn no_session_of_a_host_of_many_is_kept_from_a_file_by_what_it_reserved_itself() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path().join(".pai/blackboard")).unwrap();
+    std::fs::write(scratch.path().join(".pai/blackboard/config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
+    let mut client = Client::new(&scratch);
+    let sessions = [hosted(&scratch, "s1"), hosted(&scratch, "s2")];
+    let reserve = |client: &mut Client, file: &str| {
+        client.call("hold", json!({"action": "reserve", "paths": [file]}));
+        client.call("who", json!({}))["you"].clone()
+    };
+    let own = reserve(&mut client, "a.rs");
+    assert!(!sessions.contains(&own), "nothing tells which of them it is: {own}");
+    for session in ["s1", "s2"] {
+        assert_eq!(before_edit(&scratch, session, "a.rs"), "", "{session}");
+    }
+    // The two of them are strangers to each other, and others to both.
+    for (holder, file) in [(sessions[0].as_str().unwrap(), "b.rs"), ("ivy", "c.rs")] {
+        register(&scratch, "ivy", "1");
+        scratch.json(["file", "reserve", file, "--session", holder]);
+        assert!(before_edit(&scratch, "s2", file).contains("deny"), "{holder}");
+    }
+    client.end();
+    assert_eq!(status(&scratch, own.as_str().unwrap()), "completed");
+}
+
 /// Agents are known by the names of their programs, and a shell by any other name does as it is told.
 #[test]
 #[cfg(target_os = "linux")]

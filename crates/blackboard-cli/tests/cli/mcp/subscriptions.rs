@@ -77,6 +77,8 @@ fn a_client_of_2026_listens_until_it_cancels() {
         json!(["blackboard://agents"]),
         "{told}"
     );
+    // Once at the beginning, because something may have changed since the client was told that it listens.
+    client.notified(tells_of("blackboard://agents"));
     scratch.json(["agent", "register", "--name", "Ivy"]);
     let told = client.notified(tells_of("blackboard://agents"));
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], json!(id), "{told}");
@@ -88,6 +90,49 @@ fn a_client_of_2026_listens_until_it_cancels() {
     let answer = client.ask("resources/subscribe", json!({"uri": "blackboard://agents"}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     client.end();
+}
+
+/// Whether a thread of the server follows the log.
+#[cfg(target_os = "linux")]
+fn follows_the_log(client: &Client) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", client.server())).unwrap();
+    let mut names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.any(|name| name.trim() == "follows the log")
+}
+
+/// Waits until one does, which gives itself its name when it begins, or until none does any more.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn wait_until_the_log_is_followed(client: &Client, is_followed: bool) {
+    let until = std::time::Instant::now() + super::client::PATIENCE;
+    while follows_the_log(client) != is_followed {
+        assert!(std::time::Instant::now() < until, "followed: {}", !is_followed);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    for _ in 0..2 {
+        client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
+        wait_until_the_log_is_followed(&client, true);
+        client.ask("resources/unsubscribe", json!({"uri": "blackboard://work"}));
+        wait_until_the_log_is_followed(&client, false);
+    }
+    client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
+    scratch.json(["work", "create", "x", "--title", "X"]);
+    client.notified(tells_of("blackboard://work"));
+
+    let mut client = Client::speaking(Generation::Of2026, scratch.command(["mcp"]));
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["blackboard://work"]}});
+    let id = client.request("subscriptions/listen", wanted);
+    client.notified(tells_of("blackboard://work"));
+    wait_until_the_log_is_followed(&client, true);
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    wait_until_the_log_is_followed(&client, false);
 }
 
 #[test]

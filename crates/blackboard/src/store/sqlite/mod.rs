@@ -27,7 +27,7 @@ mod txn;
 mod wake;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,10 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// How it waits.
     pub waiting: Waiting,
+    /// Whether the board stays open, so that its file may be deleted or replaced meanwhile. Then every commit is followed by
+    /// a look whether it went to the file that is there, and is not acknowledged if it did not. A process that opens a board
+    /// for one thing and ends saves that look.
+    pub stays_open: bool,
 }
 
 /// How a writer waits for others.
@@ -93,6 +97,7 @@ impl Default for SqliteOptions {
             durability: Durability::Normal,
             busy_timeout: Duration::from_secs(5),
             waiting: Waiting::Queue,
+            stays_open: true,
         }
     }
 }
@@ -107,8 +112,10 @@ pub struct Sqlite {
     /// Writers of this process take turns here, before they meet those of others.
     writer: Mutex<()>,
     idle: Mutex<Vec<Connection>>,
-    /// Which file it is, once somebody waits for what is written to it.
+    /// Which file it is: the one that was connected to first.
     opened: OnceLock<trust::Identity>,
+    /// Whether it may be another one by now.
+    stays_open: AtomicBool,
     /// How long the write-ahead log was at the last commit.
     frames: Arc<AtomicU32>,
     /// How long it is when a commit folds it back.
@@ -147,6 +154,7 @@ impl Sqlite {
             writer: Mutex::new(()),
             idle: Mutex::default(),
             opened: OnceLock::new(),
+            stays_open: AtomicBool::new(options.stays_open),
             frames: Arc::default(),
             frames_allowed: AtomicU32::new(FRAMES_BETWEEN_COMMITS),
         }
@@ -163,7 +171,10 @@ impl Sqlite {
         if let Some(connection) = self.lock_idle().pop() {
             return Ok(connection);
         }
-        let mut connection = open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
+        let (mut connection, file) = open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
+        if *self.opened.get_or_init(|| file.clone()) != file {
+            return Err(trust::replaced(&self.path));
+        }
         // Takes the place of SQLite's own automatic checkpoint, which would run inside somebody's commit.
         let frames = self.frames.clone();
         let hook = move |_: &mut _, length| {
@@ -257,7 +268,14 @@ impl Store for Sqlite {
             },
         };
         let connection = self.take()?;
-        let outcome = self.commit_on(&connection, commit, f);
+        let mut outcome = self.commit_on(&connection, commit, f);
+        // Only now: whoever takes the file away does not ask for its lock. A refusal is an answer about the board too.
+        if !matches!(outcome, Err(Error::Fault(_)))
+            && self.stays_open.load(Ordering::Relaxed)
+            && let Err(gone) = self.check_still_there()
+        {
+            outcome = Err(gone);
+        }
         // A refusal is an answer like any other; after a fault, a new connection finds out how things stand.
         if !matches!(outcome, Err(Error::Fault(_))) {
             self.put_back(connection);
@@ -273,10 +291,8 @@ impl Store for Sqlite {
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
-        // Looked at by the first who waits, and not when the board is opened: most commands never do.
-        if self.opened.get().is_none() {
-            let _ = self.opened.set(trust::check(&self.path)?);
-        }
+        // Whoever waits is there for longer.
+        self.stays_open.store(true, Ordering::Relaxed);
         let found = self.wake.wait(after, timeout, || {
             let mut revision = Revision::ZERO;
             self.read(&[], &mut |tx| {
@@ -285,12 +301,14 @@ impl Store for Sqlite {
             })?;
             Ok(revision)
         })?;
-        if found <= after
-            && let Some(opened) = self.opened.get()
-        {
-            trust::check_still_there(&self.path, opened)?;
+        if found <= after {
+            self.check_still_there()?;
         }
         Ok(found)
+    }
+
+    fn check_still_there(&self) -> Result<()> {
+        self.opened.get().map_or(Ok(()), |opened| trust::check_still_there(&self.path, opened))
     }
 
     fn size(&self) -> Result<u64> {

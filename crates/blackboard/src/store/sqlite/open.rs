@@ -39,13 +39,13 @@ pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     placed
 }
 
-/// Opens the existing board at `path`.
+/// Opens the existing board at `path`, and says which file that is.
 pub(super) fn connect(
     path: &Path,
     queue: &Queue,
     options: &SqliteOptions,
     now: Timestamp,
-) -> Result<Connection> {
+) -> Result<(Connection, trust::Identity)> {
     let looked_at = trust::check(path)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_file(path).map_err(fault)?;
@@ -55,7 +55,7 @@ pub(super) fn connect(
     if let schema::Age::Older = schema::check(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
-    Ok(connection)
+    Ok((connection, looked_at))
 }
 
 /// Opens the database unless its name is a link. SQLite refuses links anywhere in a path; a directory may be one.

@@ -395,6 +395,32 @@ fn one_at_the_head_who_was_stopped_holds_up_nobody_for_good() {
 }
 
 #[test]
+fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    board.work().create(&Create::new("x", "X")).unwrap();
+    std::fs::rename(scratch.path(), scratch.directory.path().join("moved.db")).unwrap();
+    let claim = || board.work().claim(&Claim::of("x", &ivy)).unwrap_err().code();
+    assert_eq!(claim(), Code::Io, "it is gone");
+    drop(scratch.open().unwrap());
+    assert_eq!(claim(), Code::Io, "there is another one");
+    assert_eq!(board.work().create(&Create::new("x", "Y")).unwrap_err().code(), Code::Io, "nor refused");
+    assert!(board.check_still_there().is_err());
+}
+
+#[test]
+fn connections_of_one_board_are_to_one_file() {
+    let scratch = Scratch::new();
+    let store = scratch.open().unwrap();
+    let first = store.take().unwrap();
+    std::fs::rename(scratch.path(), scratch.directory.path().join("moved.db")).unwrap();
+    drop(scratch.open().unwrap());
+    assert_eq!(store.take().map(|_| ()).unwrap_err().code(), Code::Io);
+    drop(first);
+}
+
+#[test]
 fn whoever_waits_for_a_board_that_was_replaced_is_told() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();

@@ -22,7 +22,7 @@ const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", "-lock"];
 static LOOKED_INTO: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 
 /// Which file it is, whatever its name. The time of its birth tells it from a later file with the same number.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     file: (u64, u64),
     place: Option<PathBuf>,
@@ -67,15 +67,20 @@ pub(super) fn check_same(path: &Path, looked_at: &Identity) -> Result<()> {
         .into())
 }
 
-/// Refuses to go on with a database that is not the one at its path any more: whoever waits for it would wait for ever,
-/// while others use the new one.
+/// Refuses to go on with a database that is not the one at its path any more: whoever waits for it would wait for ever, and
+/// whoever writes to it would be heard by nobody, while others use the new one.
 pub(super) fn check_still_there(path: &Path, opened: &Identity) -> Result<()> {
     if plain_file(path)?.is_some_and(|metadata| Identity::of(path, &metadata) == *opened) {
         return Ok(());
     }
-    Err(Fault::new(Code::Io, format!("{} was moved away or replaced while it was open", path.display()))
+    Err(replaced(path))
+}
+
+/// The database at its path is not the one that was opened.
+pub(super) fn replaced(path: &Path) -> Error {
+    Fault::new(Code::Io, format!("{} was moved away or replaced while it was open", path.display()))
         .hint("start again, with the board that is there now")
-        .into())
+        .into()
 }
 
 /// Looks at the first bytes of the file: is it a database of this program at all? SQLite would create companions

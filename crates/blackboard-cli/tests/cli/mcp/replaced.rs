@@ -1,0 +1,68 @@
+//! A board that is deleted, or whose place another one takes, while the server runs.
+
+use blackboard::Code;
+use serde_json::json;
+
+use super::client::Client;
+use crate::scratch::Scratch;
+
+/// Deletes the board, with everything that belongs to it.
+fn delete_board(scratch: &Scratch) {
+    std::fs::remove_dir_all(scratch.database().parent().unwrap()).unwrap();
+}
+
+#[test]
+fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    let before = client.call("work_claim", json!({"id": "same", "title": "Same"}));
+    client.call("observe", json!({}));
+    delete_board(&scratch);
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", "1"]);
+    scratch.json(["work", "claim", "same", "--title", "Same", "--session", "oak"]);
+
+    // Once it is told what became of its claim; then it is an agent like any other on the board that is there.
+    let told = client.refused("work_claim", json!({"id": "same"}), Code::Io);
+    assert!(told["error"].as_str().unwrap().contains("lost") && told["hint"].is_string(), "{told}");
+    let refusal = client.refused("work_claim", json!({"id": "same"}), Code::AlreadyClaimed);
+    assert_eq!(refusal["held_by_name"], "Oak", "{refusal}");
+    client.call("entry_write", json!({"key": "fact", "value": 1}));
+    assert_eq!(scratch.json(["read", "fact"])["value"], 1);
+    let you = client.call("who", json!({}))["you"].clone();
+    assert_ne!(you, before["claimed_by"]);
+    // Its place in the old log was beyond the end of the new one.
+    scratch.json(["work", "create", "later", "--title", "Later"]);
+    let seen = client.call("observe", json!({}));
+    assert_eq!(seen["items"][0]["target_id"], "later", "{seen}");
+    client.end();
+    assert_eq!(scratch.json(["agent", "show", you.as_str().unwrap()])["status"], "completed");
+}
+
+#[test]
+fn a_board_that_was_deleted_is_empty_for_readers_and_made_anew_by_whoever_writes() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    client.call("entry_write", json!({"key": "fact", "value": 1}));
+    delete_board(&scratch);
+    assert_eq!(client.call("entry_read", json!({"key": "fact"}))["found"], false);
+    assert!(!scratch.database().exists(), "who reads creates nothing");
+    client.refused("entry_write", json!({"key": "fact", "value": 2}), Code::Io);
+    client.call("entry_write", json!({"key": "fact", "value": 2}));
+    assert_eq!(scratch.json(["read", "fact"])["value"], 2);
+}
+
+#[test]
+fn whoever_waits_or_subscribed_goes_on_with_the_board_that_is_there() {
+    let scratch = Scratch::new();
+    let mut client = Client::new(&scratch);
+    client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
+    let wait = client.start("wait", json!({"key": "result", "seconds": 600}));
+    client.call("who", json!({}));
+    delete_board(&scratch);
+    scratch.json(["write", "result", "7"]);
+    assert_eq!(super::client::succeeded(&client.answer(wait))["entry"]["value"], 7);
+    client.notified(|message| message["params"]["uri"] == "blackboard://work");
+    scratch.json(["work", "create", "x", "--title", "X"]);
+    client.notified(|message| message["params"]["uri"] == "blackboard://work");
+    client.end();
+}
