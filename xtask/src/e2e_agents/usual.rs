@@ -11,8 +11,9 @@ use super::scratch::soon;
 use super::story::{NEIGHBOUR, Stage, ended, holds, prompt, text};
 use crate::Result;
 
-pub const CHECKS: &[&str] = &[SHELL, RESUMED, WARNED, DENIED, MISSING];
+pub const CHECKS: &[&str] = &[DELEGATE_CLAIMED, SHELL, RESUMED, WARNED, DENIED, MISSING];
 
+const DELEGATE_CLAIMED: &str = "item claimed by MCP for a sub-agent";
 const SHELL: &str = "item claimed in the shell for that session";
 const RESUMED: &str = "a resumed session is the same one again";
 const WARNED: &str = "edit of a reserved file: warned";
@@ -28,16 +29,45 @@ pub struct Usual {
     pub editing: fn(&mut Command, &Model, prompt: &str),
     /// A session that goes on with the last one.
     pub again: fn(&mut Command, &Model, prompt: &str),
+    /// Whether sub-agents are told apart by the MCP server, or why not.
+    pub delegates_claim: std::result::Result<(), &'static str>,
     /// Writes a new file.
     pub write: fn(&Path) -> Say,
 }
 
 /// Plays all of it. A story that fails does not keep the others from being played.
 pub fn play(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
-    let stories = [goes_on, is_kept_from_editing, is_alone];
+    let stories = [has_a_part_done, goes_on, is_kept_from_editing, is_alone];
     let failed = stories.into_iter().filter_map(|story| story(stage, checks, usual).err());
     let errors: Vec<String> = failed.map(|error| error.to_string()).collect();
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
+}
+
+/// A session whose sub-agent takes an item.
+fn has_a_part_done(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
+    const ITEM: &str = "part";
+    const SCENE: &str = "SCENE-PART";
+    let delegate = match (usual.delegates_claim, stage.client.tools.delegate) {
+        (Ok(()), Ok(delegate)) => delegate,
+        (Err(why), _) | (_, Err(why)) => {
+            checks.absent(DELEGATE_CLAIMED, why);
+            return Ok(());
+        }
+    };
+    stage.scratch.board(&["work", "create", "--id", ITEM, "--title", ITEM])?;
+    let mut scene = stage.start("SCENE-WHOLE")?;
+    scene.turn()?.say(delegate(&prompt(SCENE)));
+    stage.model.turn(SCENE)?.say((stage.client.tools.claim)(ITEM));
+    let turn = stage.model.turn(SCENE)?;
+    checks.see(DELEGATE_CLAIMED, || {
+        let parent = scene.session()?;
+        let mut agents = stage.scratch.agents()?;
+        agents.retain(|agent| agent["parent_id"] == parent["session_id"]);
+        let delegate = agents.pop().ok_or("the session has no delegate")?;
+        holds(stage, ITEM, text(&delegate["session_id"]))
+    });
+    turn.done();
+    scene.end()
 }
 
 /// A session that uses its shell, ends, and goes on later.

@@ -46,7 +46,7 @@ fn prepare(scratch: &Scratch, model: &Model) -> Result {
 }
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
-    usual::play(stage, checks, &Usual { editing, again, write })
+    usual::play(stage, checks, &Usual { editing, again, write, delegates_claim: Ok(()) })
 }
 
 fn session(command: &mut Command, _: &Model, prompt: &str) {

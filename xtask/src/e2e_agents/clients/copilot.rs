@@ -29,7 +29,16 @@ pub const fn client(version: &'static str) -> Client {
 }
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
-    usual::play(stage, checks, &Usual { editing: session, again, write })
+    usual::play(
+        stage,
+        checks,
+        &Usual {
+            editing: session,
+            again,
+            write,
+            delegates_claim: Err("its calls do not say which sub-agent makes them"),
+        },
+    )
 }
 
 fn again(command: &mut Command, model: &Model, prompt: &str) {

@@ -37,7 +37,11 @@ fn prepare(scratch: &Scratch, _: &Model) -> Result {
 }
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
-    usual::play(stage, checks, &Usual { editing: session, again, write })
+    usual::play(
+        stage,
+        checks,
+        &Usual { editing: session, again, write, delegates_claim: Err("it tells nobody of its sub-agents") },
+    )
 }
 
 fn again(command: &mut Command, model: &Model, prompt: &str) {

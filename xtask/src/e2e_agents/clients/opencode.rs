@@ -41,7 +41,7 @@ fn prepare(scratch: &Scratch, model: &Model) -> Result {
 }
 
 fn play(stage: &Stage, checks: &mut Checks) -> Result {
-    usual::play(stage, checks, &Usual { editing: session, again, write })
+    usual::play(stage, checks, &Usual { editing: session, again, write, delegates_claim: Ok(()) })
 }
 
 fn again(command: &mut Command, model: &Model, prompt: &str) {
