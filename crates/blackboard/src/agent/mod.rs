@@ -152,6 +152,17 @@ impl Agent {
         works_on_it.then(|| Agent { current_work: None, revision: item.revision, ..self.clone() })
     }
 
+    /// Whether one of two sessions works for the other.
+    pub(crate) fn works_with(&self, other: &Agent) -> bool {
+        self.parent_id.as_ref() == Some(&other.session_id)
+            || other.parent_id.as_ref() == Some(&self.session_id)
+    }
+
+    /// Whether two sessions work for the same one.
+    pub(crate) fn works_beside(&self, other: &Agent) -> bool {
+        self.parent_id.is_some() && self.parent_id == other.parent_id
+    }
+
     pub(crate) fn has_ended(&self) -> Error {
         Refusal::new(
             Code::SessionEnded,
