@@ -75,6 +75,33 @@ fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
 }
 
 #[test]
+fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
+    let board = TestBoard::new();
+    board.items(1);
+    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+    let told = board.path().join("told");
+    let script = format!("trap 'touch {}; exit 7' TERM; READY; while :; do sleep 0.01; done", told.display());
+    let runner = start(&board, &script);
+    let lock = rusqlite::Connection::open(board.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let sidecar = board.beside("-lock");
+    // Whoever waits for the board holds this lock meanwhile.
+    let waits = || {
+        let file = std::fs::File::options().write(true).create(true).truncate(false).open(&sidecar).unwrap();
+        file.try_lock().is_err()
+    };
+    wait_until("a heartbeat that waits", || waits().then_some(()));
+    signal(runner.child.id(), Signal::TERM);
+    while !told.exists() {
+        assert!(waits(), "the command was not told before the heartbeat gave up");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(end_of(runner.child).status.code(), Some(7));
+    assert_eq!(board.status_of(&runner.session), "completed");
+}
+
+#[test]
 fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
     let board = TestBoard::new();
     board.items(1);
