@@ -43,15 +43,22 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let parsed = match args::find(&arguments) {
+    if arguments.iter().any(|word| word == "hook") && args::find(&arguments).path() == "hook" {
+        return hooks::in_good_order(|| call(&arguments));
+    }
+    call(&arguments)
+}
+
+fn call(arguments: &[OsString]) -> ExitCode {
+    let parsed = match args::find(arguments) {
         Invocation::Version => return exit::version(),
-        invocation => parse(invocation, &arguments),
+        invocation => parse(invocation, arguments),
     };
     match parsed.and_then(run) {
         Ok(code) => code,
         Err(error) => {
             // clap repeats the words that it did not understand, and they may come from anywhere.
-            let arguments = args::repeatable(&arguments);
+            let arguments = args::repeatable(arguments);
             let invocation = args::find(&arguments);
             let path = invocation.path();
             let error = parse(invocation, &arguments).err().unwrap_or(error);

@@ -26,9 +26,10 @@ const LONGEST: usize = 400;
 pub struct Log {
     platform: String,
     known: Mutex<Known>,
+    append: fn(&Path, &str) -> std::io::Result<()>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     directory: Option<PathBuf>,
     event: Option<String>,
@@ -37,13 +38,18 @@ struct Known {
 impl Log {
     /// A log that is nowhere yet.
     pub fn new(platform: &str) -> Log {
-        Log { platform: platform.to_owned(), known: Mutex::default() }
+        Log { platform: platform.to_owned(), known: Mutex::default(), append }
     }
 
     /// Puts it into the first of these directories that exists. None is created for its sake.
     pub fn locate(&self, directories: &[PathBuf]) {
         let found = directories.iter().find(|directory| directory.is_dir()).cloned();
         self.known().directory = found;
+    }
+
+    /// Whether it is somewhere.
+    pub fn is_located(&self) -> bool {
+        self.known().directory.is_some()
     }
 
     /// Says what the call is about.
@@ -53,17 +59,16 @@ impl Log {
 
     /// Writes one line. Nobody is left to tell when this fails.
     pub fn write(&self, what: &str) {
-        let known = self.known();
-        let Some(directory) = &known.directory else { return };
-        let event = known.event.as_deref().unwrap_or("-");
-        let line: String = [&self.platform, event, what]
+        // A disk may take its time. Nobody else is to wait for it.
+        let Known { directory: Some(directory), event } = self.known().clone() else { return };
+        let line: String = [&self.platform, event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
             .chars()
             .take(LONGEST)
             .collect();
         let line = format!("{} {line}\n", SystemClock.now());
-        let _ = append(&directory.join(FILE), &line);
+        let _ = (self.append)(&directory.join(FILE), &line);
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -121,6 +126,26 @@ mod tests {
             let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_line_that_is_being_written() {
+        static WRITING: std::sync::Barrier = std::sync::Barrier::new(2);
+        let slow = |_: &Path, _: &str| {
+            WRITING.wait();
+            WRITING.wait();
+            Ok(())
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log { append: slow, ..Log::new("claude") };
+        log.locate(&[directory.path().to_owned()]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| log.write("something"));
+            WRITING.wait();
+            log.about("Stop");
+            assert!(log.is_located());
+            WRITING.wait();
+        });
     }
 
     #[cfg(unix)]

@@ -1,15 +1,15 @@
 //! What agent platforms call: `blackboard hook PLATFORM`.
 //!
 //! A hook never breaks or slows the agent it runs in. It has 300 ms from its start to its end, of which it waits for the
-//! board's lock 100 ms at most and then leaves the write; on whatever error it says nothing, exits with 0, and writes one
-//! line to a log file. Nothing of prompts, transcripts, tool input or output is stored or logged, but the paths of edited
+//! board's lock 100 ms at most, however often it writes, and then leaves the write; on whatever error it says nothing,
+//! exits with 0, and writes one line to a log file. Nothing of prompts, transcripts, tool input or output is stored or logged, but the paths of edited
 //! files, the names of tools and what a sub-agent is for.
 //!
 //! | File | What it is about |
 //! |---|---|
 //! | `call.rs`, `payload.rs` | what a platform calls about |
 //! | `claude.rs`, `codex.rs`, `gemini.rs`, `copilot.rs`, `cursor.rs`, `opencode.rs` | names and answers, one file a platform |
-//! | `happen.rs` | what happens on the board then |
+//! | `happen.rs`, `files.rs` | what happens on the board then, and which files it is about |
 //! | `place.rs` | which board, which project, which name |
 //! | `words.rs`, `fence.rs` | what the agent reads, marked as data of others |
 //! | `log.rs` | what went wrong |
@@ -20,6 +20,7 @@ mod codex;
 mod copilot;
 mod cursor;
 mod fence;
+mod files;
 mod gemini;
 mod happen;
 mod log;
@@ -30,17 +31,22 @@ mod place;
 mod tests;
 mod words;
 
+use std::ffi::OsString;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use self::call::{Call, Dialect, Happening};
+use self::call::{Dialect, Happening};
 use self::log::Log;
 use self::payload::Payload;
 use crate::context::Context;
 use crate::environment::Environment;
+use crate::location::Request;
 
 /// Every platform that calls.
 const PLATFORMS: &[Platform] =
@@ -53,8 +59,11 @@ const DEADLINES: std::ops::RangeInclusive<u64> = 50..=60_000;
 /// Which part of that may be spent on waiting for the lock.
 const LOCK_SHARE: u32 = 3;
 
-/// How much of standard input is read.
-const LONGEST_INPUT: u64 = 1024 * 1024;
+/// Which part of it is left for the log when it is over.
+const LOG_SHARE: u32 = 10;
+
+/// How much of standard input is read: more than any agent writes in one call of a tool.
+const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
 
 /// How a platform calls, and what it takes for an answer.
 pub struct Platform {
@@ -98,34 +107,42 @@ pub struct Answer {
     pub afterwards: Box<dyn FnOnce()>,
 }
 
+/// Makes a call of a hook, after which its platform finds that all is well, whatever happened. Platforms take another exit
+/// code for a reason to stop the tool or the agent.
+pub fn in_good_order(call: impl FnOnce() -> ExitCode) -> ExitCode {
+    // The process ends now: nobody sees what a fault left half done.
+    let _ = catch_unwind(AssertUnwindSafe(call));
+    ExitCode::SUCCESS
+}
+
 /// Answers one call. Nothing that happens here is an error of the call.
 pub fn run(platform: &str, context: &Context) -> Answer {
     let environment = context.environment();
     let deadline = deadline(environment);
     let log = Arc::new(Log::new(platform));
-    watch(deadline, &log);
+    watch(deadline, &log, context.globals.db.clone());
+    log_faults(&log);
     let silence = || Answer { said: None, afterwards: Box::new(|| {}) };
+    let silence_about = |what| {
+        log.locate(&place::log_directories(&context.request()));
+        log.write(what);
+        silence()
+    };
     let Some(platform) = PLATFORMS.iter().find(|known| known.id == platform) else {
-        log.locate(&place::log_directories(context, None));
-        log.write("unknown platform");
-        return silence();
+        return silence_about("unknown platform");
     };
     let input = match input() {
         Ok(input) => input,
-        Err(reason) => {
-            log.locate(&place::log_directories(context, None));
-            log.write(reason);
-            return silence();
-        }
+        Err(reason) => return silence_about(reason),
     };
-    let called = Payload::parse(&input).and_then(|payload| platform.dialect.read(&payload));
-    let Some(call) = called else {
-        log.locate(&place::log_directories(context, None));
-        log.write("the input names no event and no session");
-        return silence();
+    let called = Payload::parse(&input).and_then(|payload| {
+        let platform = who_really_calls(platform, &call::session_of(&payload)?, environment);
+        Some((platform, platform.dialect.read(&payload)?))
+    });
+    let Some((platform, call)) = called else {
+        return silence_about("the input names no event and no session");
     };
     log.about(&call.event);
-    let platform = who_really_calls(platform, &call, environment);
     if call.happening == Happening::Nothing {
         return silence();
     }
@@ -142,11 +159,11 @@ pub fn run(platform: &str, context: &Context) -> Answer {
 
 /// Copilot CLI runs the hooks of Claude Code that it finds in a repository, too. A Claude Code that was started by a
 /// Copilot CLI inherits its environment, but knows its own session.
-fn who_really_calls<'p>(platform: &'p Platform, call: &Call, environment: &Environment) -> &'p Platform {
+fn who_really_calls<'p>(platform: &'p Platform, session: &str, environment: &Environment) -> &'p Platform {
     let own_session = environment
         .platform_sessions
         .iter()
-        .any(|(platform, session)| *platform == claude::CLAUDE.id && *session == *call.session);
+        .any(|(platform, own)| *platform == claude::CLAUDE.id && *own == *session);
     if platform.id == claude::CLAUDE.id && environment.copilot.is_some() && !own_session {
         return PLATFORMS.iter().find(|known| known.id == copilot::COPILOT.id).unwrap_or(platform);
     }
@@ -161,14 +178,44 @@ fn deadline(environment: &Environment) -> Duration {
 /// Ends this process in good order when its time is over, whatever it waits for then: standard input that is never
 /// closed, a disk that does not answer, a reader that does not read. What was committed is committed; a transaction that
 /// was not is rolled back by whoever comes next.
-fn watch(deadline: Duration, log: &Arc<Log>) {
+fn watch(deadline: Duration, log: &Arc<Log>, db: Option<OsString>) {
     let log = Arc::clone(log);
+    let for_the_log = deadline / LOG_SHARE;
     // Without a thread nothing keeps the time, and the platform's own limit has to do.
     let _ = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
-        std::thread::sleep(deadline);
-        log.write("the time was over");
+        std::thread::sleep(deadline.saturating_sub(for_the_log));
+        at_most(for_the_log, move || {
+            if !log.is_located() {
+                let current_dir = std::env::current_dir().unwrap_or_default();
+                let request = Request { db, environment: Environment::capture(), current_dir };
+                log.locate(&place::log_directories(&request));
+            }
+            log.write(&format!("its {} ms were over", deadline.as_millis()));
+        });
         std::process::exit(0);
     });
+}
+
+/// Does something, and does not wait for its end longer than this.
+fn at_most(limit: Duration, action: impl FnOnce() + Send + 'static) {
+    let (done, finished) = channel();
+    let spawned = std::thread::Builder::new().spawn(move || {
+        action();
+        let _ = done.send(());
+    });
+    if spawned.is_ok() {
+        let _ = finished.recv_timeout(limit);
+    }
+}
+
+/// Writes where a fault happened into the log, in the place of words about it on standard error, which may repeat what was
+/// read.
+fn log_faults(log: &Arc<Log>) {
+    let log = Arc::clone(log);
+    std::panic::set_hook(Box::new(move |fault| {
+        let place = fault.location().map(ToString::to_string).unwrap_or_default();
+        log.write(&format!("a fault of this program at {place}"));
+    }));
 }
 
 /// What the platform says.
