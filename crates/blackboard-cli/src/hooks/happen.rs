@@ -14,7 +14,7 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 use super::call::{Call, Happening, Use};
 use super::files::Files;
 use super::place::{self, Place};
-use super::{Log, Platform, Reply, words};
+use super::{LogFile, Platform, Reply, words};
 use crate::config::FileGuard;
 use crate::context::Context;
 use crate::identity;
@@ -40,7 +40,7 @@ struct Hook<'a> {
     context: &'a Context,
     directory: Option<PathBuf>,
     place: Place,
-    log: &'a Arc<Log>,
+    log: &'a Arc<LogFile>,
 }
 
 /// What was done for a call.
@@ -65,7 +65,7 @@ pub fn happen(
     call: &Call,
     context: &Context,
     lock: Duration,
-    log: &Arc<Log>,
+    log: &Arc<LogFile>,
 ) -> Result<Happened> {
     let directory = place::directory(platform, call, context.environment());
     let create = matches!(call.happening, Happening::Started { .. });

@@ -23,7 +23,7 @@ const LARGEST: u64 = 256 * 1024;
 const LONGEST: usize = 400;
 
 /// The log, once it is known where it lies.
-pub struct Log {
+pub struct LogFile {
     platform: String,
     known: Mutex<Known>,
     append: fn(&Path, &str) -> std::io::Result<()>,
@@ -35,10 +35,10 @@ struct Known {
     event: Option<String>,
 }
 
-impl Log {
+impl LogFile {
     /// A log that is nowhere yet.
-    pub fn new(platform: &str) -> Log {
-        Log { platform: platform.to_owned(), known: Mutex::default(), append }
+    pub fn new(platform: &str) -> LogFile {
+        LogFile { platform: platform.to_owned(), known: Mutex::default(), append }
     }
 
     /// Puts it into the first of these directories that exists. None is created for its sake.
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_log_is_private_bounded_and_one_line_a_call() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::new("claude");
+        let log = LogFile::new("claude");
         log.write("nobody knows where");
         log.locate(&[directory.path().join("none"), directory.path().to_owned()]);
         log.about("Post\nToolUse");
@@ -137,7 +137,7 @@ mod tests {
             Ok(())
         };
         let directory = tempfile::tempdir().unwrap();
-        let log = Log { append: slow, ..Log::new("claude") };
+        let log = LogFile { append: slow, ..LogFile::new("claude") };
         log.locate(&[directory.path().to_owned()]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
@@ -155,7 +155,7 @@ mod tests {
         let target = directory.path().join("target");
         fs::write(&target, "").unwrap();
         std::os::unix::fs::symlink(&target, directory.path().join(FILE)).unwrap();
-        let log = Log::new("claude");
+        let log = LogFile::new("claude");
         log.locate(&[directory.path().to_owned()]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");

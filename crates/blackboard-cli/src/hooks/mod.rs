@@ -42,7 +42,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::call::{Dialect, Happening};
-use self::log::Log;
+use self::log::LogFile;
 use self::payload::Payload;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -119,7 +119,7 @@ pub fn in_good_order(call: impl FnOnce() -> ExitCode) -> ExitCode {
 pub fn run(platform: &str, context: &Context) -> Answer {
     let environment = context.environment();
     let deadline = deadline(environment);
-    let log = Arc::new(Log::new(platform));
+    let log = Arc::new(LogFile::new(platform));
     watch(deadline, &log, context.globals.db.clone());
     log_faults(&log);
     let silence = || Answer { said: None, afterwards: Box::new(|| {}) };
@@ -178,7 +178,7 @@ fn deadline(environment: &Environment) -> Duration {
 /// Ends this process in good order when its time is over, whatever it waits for then: standard input that is never
 /// closed, a disk that does not answer, a reader that does not read. What was committed is committed; a transaction that
 /// was not is rolled back by whoever comes next.
-fn watch(deadline: Duration, log: &Arc<Log>, db: Option<OsString>) {
+fn watch(deadline: Duration, log: &Arc<LogFile>, db: Option<OsString>) {
     let log = Arc::clone(log);
     let for_the_log = deadline / LOG_SHARE;
     // Without a thread nothing keeps the time, and the platform's own limit has to do.
@@ -210,7 +210,7 @@ fn at_most(limit: Duration, action: impl FnOnce() + Send + 'static) {
 
 /// Writes where a fault happened into the log, in the place of words about it on standard error, which may repeat what was
 /// read.
-fn log_faults(log: &Arc<Log>) {
+fn log_faults(log: &Arc<LogFile>) {
     let log = Arc::clone(log);
     std::panic::set_hook(Box::new(move |fault| {
         let place = fault.location().map(ToString::to_string).unwrap_or_default();

@@ -62,7 +62,7 @@ pub fn open(
     directory: Option<&Path>,
     create: bool,
     lock: Duration,
-    log: &super::Log,
+    log: &super::LogFile,
 ) -> Result<Place> {
     let location = location::find(&request(context, directory))?;
     log.locate(&directories_of(&location));
