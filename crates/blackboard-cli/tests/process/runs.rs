@@ -84,20 +84,25 @@ fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
     let runner = start(&board, &script);
     let lock = rusqlite::Connection::open(board.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let sidecar = board.beside("-lock");
-    // Whoever waits for the board holds this lock meanwhile.
-    let waits = || {
-        let file = std::fs::File::options().write(true).create(true).truncate(false).open(&sidecar).unwrap();
-        file.try_lock().is_err()
+    // Whoever waits for the board has this file open.
+    let waits = |pid: u32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+        open.any(|file| file == board.beside("-lock")).then_some(())
     };
-    wait_until("a heartbeat that waits", || waits().then_some(()));
+    // It began to wait before the heartbeat did, and as long as it waits, so does the heartbeat.
+    let mut before = board.start(["work", "create", "--id", "x", "--title", "X"]);
+    wait_until("another one that waits", || waits(before.id()));
+    wait_until("a heartbeat that waits", || waits(runner.child.id()));
     signal(runner.child.id(), Signal::TERM);
     while !told.exists() {
-        assert!(waits(), "the command was not told before the heartbeat gave up");
+        let still_waits = before.try_wait().unwrap().is_none();
+        assert!(still_waits, "the command was not told before the heartbeat gave up");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     lock.execute_batch("ROLLBACK").unwrap();
     assert_eq!(end_of(runner.child).status.code(), Some(7));
+    assert_eq!(end_of(before).status.code(), Some(0));
     assert_eq!(board.status_of(&runner.session), "completed");
 }
 
