@@ -2,8 +2,8 @@
 //!
 //! A hook never breaks or slows the agent it runs in. It has 300 ms from its start to its end, of which it waits for the
 //! board's lock 100 ms at most, however often it writes, and then leaves the write; on whatever error it says nothing,
-//! exits with 0, and writes one line to a log file. Nothing of prompts, transcripts, tool input or output is stored or logged, but the paths of edited
-//! files, the names of tools and what a sub-agent is for.
+//! exits with 0, and writes one line to a log file. Nothing of prompts, transcripts, tool input or output is stored or
+//! logged, but the paths of edited files, the names of tools and what a sub-agent is for.
 //!
 //! | File | What it is about |
 //! |---|---|
