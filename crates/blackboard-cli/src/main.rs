@@ -45,16 +45,24 @@ use context::Context;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let parsed = match args::find(&arguments) {
+    let invocation = args::find(&arguments);
+    if invocation.path() == "hook" {
+        return hooks::in_good_order(|| call(invocation, &arguments));
+    }
+    call(invocation, &arguments)
+}
+
+fn call(invocation: Invocation, arguments: &[OsString]) -> ExitCode {
+    let parsed = match invocation {
         Invocation::Version => return exit::version(),
         Invocation::Hook(platform) => return answer(Hook { platform }),
-        invocation => parse(invocation, &arguments),
+        invocation => parse(invocation, arguments),
     };
     match parsed.and_then(run) {
         Ok(code) => code,
         Err(error) => {
             // clap repeats the words that it did not understand, and they may come from anywhere.
-            let arguments = args::repeatable(&arguments);
+            let arguments = args::repeatable(arguments);
             let invocation = args::find(&arguments);
             let path = invocation.path();
             let error = parse(invocation, &arguments).err().unwrap_or(error);
@@ -73,12 +81,12 @@ fn parse(
     }
 }
 
-/// Answers a hook, which never fails: what its platform can't read, nobody reads.
+/// Answers a hook that has no options.
 fn answer(hook: Hook) -> ExitCode {
     let context = Context::new(Globals::default());
-    let _ = exit::finish(hook.run(&context), &context);
+    let code = exit::finish(hook.run(&context), &context);
     std::mem::forget(context);
-    ExitCode::SUCCESS
+    code
 }
 
 fn run((command, mut matches): (&Command, ArgMatches)) -> Result<ExitCode, clap::Error> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::agent::{Agent, existing};
+use crate::agent::{Agent, READER, existing};
 use crate::board::Board;
 use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
@@ -12,11 +12,14 @@ use crate::file::{Reservation, Standing};
 use crate::lock::Lock;
 use crate::news::News;
 use crate::revision::Revision;
-use crate::store::{Key, Range, Wanted};
+use crate::store::{Changes, Cursor, Key, Range, Wanted};
 use crate::work::{Status, WorkItem};
 
 /// How far back it looks.
 const LATELY: Duration = Duration::from_hours(1);
+
+/// The reader whose cursor says when a session was told a brief.
+const BRIEF_READER: &str = "brief";
 
 /// How many items of one kind are looked at: nobody reads more at a start.
 const LOOKED_AT: usize = 200;
@@ -97,6 +100,47 @@ impl Board {
                 revision,
                 agent,
             })
+        })
+    }
+
+    /// Notes that a session is told this brief, so that news start after it. `false` if it was told one less than `pause`
+    /// ago, since it joined: of many who want to tell it at once, one does.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let brief = board.brief(&ivy)?;
+    /// assert!(board.note_brief(&brief, Duration::from_secs(10))?);
+    /// assert!(!board.note_brief(&brief, Duration::from_secs(10))?);
+    /// assert!(board.note_brief(&brief, Duration::ZERO)?);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn note_brief(&self, brief: &Brief, pause: Duration) -> Result<bool> {
+        let session = &brief.agent.session_id;
+        let key = |reader: &str| Key::Cursor(session.clone(), reader.to_owned());
+        let wanted = [BRIEF_READER, READER].map(|reader| Wanted::Row(key(reader)));
+        self.commit("agent brief", &wanted, |tx| {
+            let mut changes = Changes::new();
+            let told = tx.row::<Cursor>(&key(BRIEF_READER))?;
+            let was_just_told = told.is_some_and(|told| {
+                told.revision >= brief.agent.joined && tx.now().since(told.updated_at) < pause
+            });
+            if was_just_told {
+                return Ok((changes, false));
+            }
+            for reader in [BRIEF_READER, READER] {
+                let read = tx.row::<Cursor>(&key(reader))?.map(|cursor| cursor.revision);
+                changes.put(Cursor {
+                    owner: session.clone(),
+                    reader: reader.to_owned(),
+                    // A cursor never goes back.
+                    revision: read.map_or(brief.revision, |read| read.max(brief.revision)),
+                    updated_at: tx.now(),
+                });
+            }
+            Ok((changes, true))
         })
     }
 }

@@ -103,7 +103,7 @@ struct About {
     projects: Vec<Option<String>>,
     /// Whether it is about an agent that works for the listener, or for which the listener works, or with which it
     /// works for the same one.
-    kin: bool,
+    family: bool,
     scope: Option<String>,
     change: Option<EntryChange>,
     /// Files of which worktree it is about.
@@ -166,7 +166,7 @@ impl About {
                     }
                 } else if let Some(Some(agent)) = listener.agents.get(target) {
                     about.projects.push(agent.project.clone());
-                    about.kin = are_kin(agent, listener.agent);
+                    about.family = agent.works_with(listener.agent) || agent.works_beside(listener.agent);
                 }
             }
             Some(TargetType::Entry) => {
@@ -221,7 +221,7 @@ fn is_relevant(event: &Event, about: &About, listener: &Listener<'_>) -> bool {
         | EventType::WorkUnblocked => is_here(),
         EventType::StaleLocksReleased | EventType::AgentStale => concerns_me || is_here(),
         EventType::AgentRegistered | EventType::AgentRecovered | EventType::AgentDeregistered => {
-            is_here() && !about.kin
+            is_here() && !about.family
         }
         EventType::EntryWritten | EventType::EntryDeleted | EventType::EntryExpired => {
             match about.scope.as_deref() {
@@ -246,14 +246,6 @@ fn is_addressed_to(event: &Event, agent: &Agent) -> bool {
     let Some(key) = &event.target_id else { return false };
     ADDRESSED.iter().any(|prefix| key.starts_with(prefix))
         && key.split(':').skip(1).any(|part| part == agent.session_id || part == agent.agent_name)
-}
-
-fn are_kin(one: &Agent, other: &Agent) -> bool {
-    one.parent_id.as_ref() == Some(&other.session_id)
-        || other.parent_id.as_ref() == Some(&one.session_id)
-        || (one.parent_id.is_some() && one.parent_id == other.parent_id)
-        || one.has_the_process_of(other)
-        || other.has_the_process_of(one)
 }
 
 fn field(event: &Event, name: &str) -> Option<Json> {
@@ -361,14 +353,14 @@ mod tests {
     fn who_works_for_it_comes_and_goes_unmentioned_but_does_not_die_so() {
         let agent = me();
         let listener = Listener::new(&agent);
-        let kin = || About { kin: true, ..in_projects(&[Some("pai")]) };
+        let family = || About { family: true, ..in_projects(&[Some("pai")]) };
         for (event_type, expected) in [
             (EventType::AgentRegistered, false),
             (EventType::AgentDeregistered, false),
             (EventType::AgentStale, true),
         ] {
             let event = event(event_type, TargetType::Agent, "x");
-            assert_eq!(is_relevant(&event, &kin(), &listener), expected, "{}", event.event_type);
+            assert_eq!(is_relevant(&event, &family(), &listener), expected, "{}", event.event_type);
         }
         let found_dead = Event { actor_id: None, ..event(EventType::AgentStale, TargetType::Agent, "me") };
         assert!(is_relevant(&found_dead, &in_projects(&[Some("elsewhere")]), &listener));
@@ -415,8 +407,8 @@ mod tests {
             path: "src/lib.rs".to_owned(),
             session_id: "me".to_owned(),
             tool: None,
-            edited_at: Timestamp::EPOCH,
-            denied: true,
+            edited_at: None,
+            denied_at: Some(Timestamp::EPOCH),
         }]);
         listener.reserved = Some(vec![Standing {
             pattern: PathPattern::parse("docs/**").unwrap(),

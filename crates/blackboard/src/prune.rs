@@ -336,8 +336,9 @@ fn prune_edits(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Resul
     let batch = tx.hints::<Edit>(&Range::edits_before(tx.now().minus(EDITS_KEPT)), BATCH)?;
     pruned.more |= batch.len() == BATCH;
     for old in batch {
+        let noted_at = old.noted_at();
         let key = Key::Edit(old.worktree, old.path, old.session_id);
-        let is_the_same = |edit: &Edit| edit.edited_at == old.edited_at;
+        let is_the_same = |edit: &Edit| edit.noted_at() == noted_at;
         // It may go with its session in this very commit, or have been made anew.
         if !changes.remove.contains(&key) && tx.row::<Edit>(&key)?.as_ref().is_some_and(is_the_same) {
             changes.remove(key);

@@ -124,12 +124,7 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.agents().deregister(done).unwrap();
     board.events().advance(ivy_id, "observe", Revision::new(7)).unwrap();
     pass(301);
-    let beat = Beat {
-        progress: Some("Schema done".to_owned()),
-        work_item: Some("gh:owner/pai#78".to_owned()),
-        operation: Some("op-1".to_owned()),
-        ..Beat::of(ivy_id)
-    };
+    let beat = remembered_beat(ivy_id);
     board.agents().heartbeat(&beat).unwrap();
     board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(delegate) }).unwrap();
     board.sweep(&Sweep::default()).unwrap();
@@ -177,6 +172,16 @@ fn fill_with_edits(board: &Board) {
     assert!(
         board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(ivy) }).unwrap().wrote
     );
+}
+
+/// A heartbeat that is sent again to a board that remembers it.
+fn remembered_beat(session: &str) -> Beat {
+    Beat {
+        progress: Some("Schema done".to_owned()),
+        work_item: Some("gh:owner/pai#78".to_owned()),
+        operation: Some("op-1".to_owned()),
+        ..Beat::of(session)
+    }
 }
 
 /// A value that comes back as it came, or nobody noticed what happened to it.
@@ -253,8 +258,10 @@ fn shows_what_was_in_it(version: u32) {
     assert_eq!(events[20].summary, newest);
 
     // It goes on from there: the operation is remembered, and what is new gets the next id.
-    let again = Beat { operation: Some("op-1".to_owned()), ..Beat::of(ivy) };
-    assert_eq!(board.agents().heartbeat(&again).unwrap().progress.as_deref(), Some("Schema done"));
+    assert_eq!(
+        board.agents().heartbeat(&remembered_beat(ivy)).unwrap().progress.as_deref(),
+        Some("Schema done")
+    );
     let fence = item.item.fence;
     let completed =
         board.work().complete(&Complete { fence, ..Complete::of("gh:owner/pai#78", ivy) }).unwrap();

@@ -2,10 +2,6 @@
 
 use std::io;
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
-
-/// How often a program is looked at whose end nobody tells.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Nothing asks this program to end in a way that it could pass on.
 pub struct Signals;
@@ -21,24 +17,8 @@ impl Signals {
         None
     }
 
-    /// Runs a program to its end, and does something now and then meanwhile.
-    pub fn run(
-        &self,
-        command: &mut Command,
-        every: Duration,
-        mut tick: impl FnMut(),
-    ) -> io::Result<ExitStatus> {
-        let mut child = command.spawn()?;
-        let mut ticked = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            if ticked.elapsed() >= every {
-                ticked = Instant::now();
-                tick();
-            }
-            std::thread::sleep(PAUSE);
-        }
+    /// Runs a program to its end.
+    pub fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
+        command.status()
     }
 }

@@ -1,6 +1,5 @@
-//! Runs another program in the place of this one: what asks this program to end goes on to the other one, something
-//! can be done in between while it runs, and how it ended becomes an exit code. It runs for a session, which is shown to
-//! live meanwhile.
+//! Runs another program in the place of this one: what asks this program to end goes on to the other one, and how it ended
+//! becomes an exit code. It runs for a session, which is shown to live meanwhile.
 
 mod session;
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use blackboard::Board;
 use blackboard::agent::{AgentStatus, Beat, HeartbeatRecorded};
@@ -49,22 +50,34 @@ pub fn run(
     let mut command = Command::new(word);
     command.args(arguments).env("BLACKBOARD_SESSION_ID", session);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    let settings = board.settings();
-    let every = settings.sign_of_life_interval();
-    let ran = signals.run(&mut command, every, || {
+    let ran = std::thread::scope(|scope| {
+        let (runs, has_ended) = channel::<()>();
+        // The board may keep a heartbeat waiting. Signals do not wait with it.
+        let beats = std::thread::Builder::new().name("heartbeat".to_owned());
+        beats.spawn_scoped(scope, move || beat_until(&has_ended, board, session))?;
+        let ran = signals.run(&mut command);
+        drop(runs);
+        ran
+    });
+    ran.map_or_else(Ended::Never, Ended::Itself)
+}
+
+/// Shows that a session lives, now and then, until the other end of the channel is gone.
+fn beat_until(has_ended: &Receiver<()>, board: &Board, session: &str) {
+    let every = board.settings().sign_of_life_interval();
+    while has_ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         // One that is missed does no harm, and what became of the session is seen at the end.
         if let Ok(beat) = board.agents().heartbeat(&Beat::of(session)) {
             tell_of_loss(&beat);
         }
         board.sweep_in_passing(Some(session));
-    });
-    ran.map_or_else(Ended::Never, Ended::Itself)
+    }
 }
 
 /// Ends a session that exists for a program alone, and tells if it did not last as long as the program.
 pub fn end(board: &Board, session: &str) {
     let agents = board.agents();
-    if agents.show(session).is_ok_and(|shown| shown.agent.status == AgentStatus::Stale) {
+    if agents.get(session).is_ok_and(|agent| agent.is_some_and(|agent| agent.status == AgentStatus::Stale)) {
         warn(&format!(
             "session {session} was taken for dead while the command ran: what it held was released, and others may \
              have taken it meanwhile"

@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -57,29 +57,18 @@ impl Signals {
         self.asked.get().and_then(|signal| u8::try_from(128 + signal).ok())
     }
 
-    /// Runs a program to its end, passes on what asks this one to end, and does something now and then meanwhile.
-    pub fn run(
-        &self,
-        command: &mut Command,
-        every: Duration,
-        mut tick: impl FnMut(),
-    ) -> io::Result<ExitStatus> {
+    /// Runs a program to its end, and passes on at once what asks this one to end.
+    pub fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
         let mut child = command.spawn()?;
-        let mut ticked = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
-            if ticked.elapsed() >= every {
-                ticked = Instant::now();
-                tick();
-            }
-            let wait = every.saturating_sub(ticked.elapsed()).min(LOOK);
-            match self.caught.recv_timeout(wait) {
+            match self.caught.recv_timeout(LOOK) {
                 Ok(origin) => pass_on(&origin, &child),
                 Err(RecvTimeoutError::Timeout) => {}
                 // Nobody tells of signals any more; the end of the program is still to be seen.
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(wait),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
             }
         }
     }

@@ -25,8 +25,6 @@ mod version;
 mod work;
 
 use command::command;
-// The log of hooks still knows it by this name.
-pub(crate) use crate::disk as private;
 pub use command::{Alias, Command, Group, Leaf, Noun, Run};
 
 /// Every command, in the order in which help lists them.

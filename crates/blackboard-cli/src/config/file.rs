@@ -11,7 +11,7 @@ use std::path::Path;
 use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
 
 use super::Config;
-use super::keys::{KEYS, Key, Unit, Written};
+use super::keys::{ByProject, KEYS, Key, Unit, Written};
 use super::suggestion::nearest;
 use crate::output::escape;
 
@@ -164,7 +164,8 @@ fn apply_key(
     let mut first: Option<&str> = None;
     for (name, unit) in std::iter::once((key.path, None::<Unit>)).chain(aliases) {
         let Some(value) = leaves.remove(name) else { continue };
-        if origin == Origin::Project && !key.project {
+        let before = config.file_guard;
+        if origin == Origin::Project && key.project == ByProject::No {
             complaints
                 .add(|| format!("{name} can be set in the home configuration only, so it is ignored here"));
         } else if let Some(first) = first {
@@ -172,6 +173,10 @@ fn apply_key(
                 .add(|| format!("{name} is another name of {first}, which is set as well, so it is ignored"));
         } else if !key.store(config, &written(&value), unit) {
             complaints.add(|| format!("{name} {}", key.refusal(unit)));
+        } else if origin == Origin::Project && config.file_guard < before {
+            // The only key that a project can make stricter, and nothing else.
+            config.file_guard = before;
+            complaints.add(|| format!("{name} can only be made stricter here, so this value is ignored"));
         }
         first.get_or_insert(name);
     }

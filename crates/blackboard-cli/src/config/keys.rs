@@ -23,9 +23,20 @@ pub(super) struct Key {
     /// The environment variable that goes over every file, in seconds.
     pub(super) variable: Option<Variable>,
     /// Whether the file of a project may set it.
-    pub(super) project: bool,
+    pub(super) project: ByProject,
     /// What it can be and where it is kept.
     pub(super) kind: Kind,
+}
+
+/// What the file of a project, which may have come with a clone, can do to a key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ByProject {
+    /// Set it.
+    Yes,
+    /// Nothing.
+    No,
+    /// Set it to something that is stricter than what applies otherwise.
+    Stricter,
 }
 
 /// Another name for a key.
@@ -217,32 +228,35 @@ pub(super) const KEYS: &[Key] = &[
             },
         },
     ),
-    anywhere(
-        "fileGuard",
-        Kind::Text {
-            allowed: "off, warn or deny",
-            default: "warn",
-            store: |config, text| {
-                config.file_guard = match text {
-                    "off" => FileGuard::Off,
-                    "warn" => FileGuard::Warn,
-                    "deny" => FileGuard::Deny,
-                    _ => return None,
-                };
-                Some(())
+    Key {
+        project: ByProject::Stricter,
+        ..anywhere(
+            "fileGuard",
+            Kind::Text {
+                allowed: "off, warn or deny",
+                default: "warn",
+                store: |config, text| {
+                    config.file_guard = match text {
+                        "off" => FileGuard::Off,
+                        "warn" => FileGuard::Warn,
+                        "deny" => FileGuard::Deny,
+                        _ => return None,
+                    };
+                    Some(())
+                },
             },
-        },
-    ),
+        )
+    },
 ];
 
 /// A key that any file may set.
 const fn anywhere(path: &'static str, kind: Kind) -> Key {
-    Key { path, aliases: &[], variable: None, project: true, kind }
+    Key { path, aliases: &[], variable: None, project: ByProject::Yes, kind }
 }
 
 /// A key that the file of a project must not set: a path, an address, a safeguard, someone's name.
 const fn home_only(path: &'static str, kind: Kind) -> Key {
-    Key { path, aliases: &[], variable: None, project: false, kind }
+    Key { path, aliases: &[], variable: None, project: ByProject::No, kind }
 }
 
 const fn seconds(range: RangeInclusive<Duration>, field: fn(&mut Config) -> &mut Duration) -> Kind {

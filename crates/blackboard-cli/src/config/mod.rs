@@ -125,7 +125,7 @@ pub(crate) struct ContentFilter {
 }
 
 /// What happens when an agent edits a file that another one has reserved, or just edited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileGuard {
     /// Nothing.
     Off,

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::keys::{KEYS, Key, Kind, Unit, Written};
+use super::keys::{ByProject, KEYS, Key, Kind, Unit, Written};
 use super::*;
 
 /// A home file and a project file, neither of which exists at first.
@@ -291,8 +291,30 @@ fn the_directory_of_a_project_is_a_plain_name() {
 }
 
 #[test]
+fn a_project_can_make_the_file_guard_stricter_and_nothing_else() {
+    use FileGuard::{Deny, Off, Warn};
+    for (home, project, expected, warned) in [
+        ("{}", "off", Warn, true),
+        ("{}", "warn", Warn, false),
+        ("{}", "deny", Deny, false),
+        (r#"{"fileGuard": "off"}"#, "warn", Warn, false),
+        (r#"{"fileGuard": "deny"}"#, "off", Deny, true),
+        (r#"{"fileGuard": "deny"}"#, "warn", Deny, true),
+        (r#"{"fileGuard": "off"}"#, "off", Off, false),
+    ] {
+        let files = Files::new();
+        fs::write(files.home(), home).unwrap();
+        fs::write(files.project(), format!(r#"{{"fileGuard": "{project}"}}"#)).unwrap();
+        let (config, warnings) = files.load();
+        assert_eq!(config.file_guard, expected, "{home} and {project}");
+        assert_eq!(warnings.iter().any(|warning| warning.contains("stricter")), warned, "{warnings:?}");
+    }
+}
+
+#[test]
 fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safeguard() {
-    let home_only: Vec<_> = KEYS.iter().filter(|key| !key.project).map(|key| key.path).collect();
+    let home_only: Vec<_> =
+        KEYS.iter().filter(|key| key.project == ByProject::No).map(|key| key.path).collect();
     assert_eq!(
         home_only,
         [
@@ -448,7 +470,11 @@ fn the_documentation_lists_every_key_as_it_is() {
             key.path,
             key.default_value(None),
             key.allowed(None),
-            if key.project { "yes" } else { "no" },
+            match key.project {
+                ByProject::Yes => "yes",
+                ByProject::No => "no",
+                ByProject::Stricter => "stricter only",
+            },
             aliases.chain(variable).collect::<Vec<_>>().join(", "),
         );
         let line = documented.next().unwrap_or_default();

@@ -17,13 +17,12 @@ const PARENT: &[&str] = &["parent_id", "parentID", "parent_session_id", "parent_
 const PATH: &[&str] =
     &["file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path", "filename"];
 const PATHS: &[&str] = &["files", "file_paths", "paths"];
+const SOURCE: &[&str] = &["source"];
+const COMMAND: &[&str] = &["command"];
 
 /// The longest id of a session and the longest path that are taken seriously.
 const LONGEST_ID: usize = 100;
 const LONGEST_PATH: usize = 4096;
-
-/// How many files one call of a tool may be about.
-const MOST_FILES: usize = 100;
 
 /// What a platform calls about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +45,10 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// A session started, or goes on after a pause.
-    Started,
+    Started {
+        /// Whether it has forgotten what it was told: what it had read was cleared or summarised.
+        forgot: bool,
+    },
     /// Somebody told it what to do.
     Prompted,
     /// It is about to edit these files.
@@ -103,12 +105,12 @@ pub struct Dialect {
 impl Dialect {
     /// What a call is about; `None` if it names no event or no session.
     pub fn read(&self, payload: &Payload<'_>) -> Option<Call> {
-        let id = |names| payload.text(names).filter(|id: &String| id.len() <= LONGEST_ID);
-        let (session, delegate, parent) = match (id(SESSION)?, id(DELEGATE), id(PARENT)) {
-            // Its sub-agent has a session of its own, whoever of the two it says that it is about.
-            (_, Some(delegate), Some(parent)) => (delegate, None, Some(parent)),
-            others => others,
-        };
+        let (session, delegate, parent) =
+            match (session_of(payload)?, id(payload, DELEGATE), id(payload, PARENT)) {
+                // Its sub-agent has a session of its own, whoever of the two it says that it is about.
+                (_, Some(delegate), Some(parent)) => (delegate, None, Some(parent)),
+                others => others,
+            };
         let unnamed = self.unnamed.filter(|_| parent.is_some()).map(str::to_owned);
         let event = payload.text(EVENT).or(unnamed)?;
         let directory = payload.text(DIRECTORY).or_else(|| payload.texts(ROOTS).into_iter().next());
@@ -116,7 +118,10 @@ impl Dialect {
         let meaning = self.events.iter().find(|(name, _)| *name == event).map(|(_, meaning)| *meaning);
         let happening = match meaning {
             None => Happening::Nothing,
-            Some(Meaning::Started) => Happening::Started,
+            Some(Meaning::Started) => {
+                let source = payload.text(SOURCE);
+                Happening::Started { forgot: matches!(source.as_deref(), Some("clear" | "compact")) }
+            }
             Some(Meaning::Prompted) => Happening::Prompted,
             Some(Meaning::Idle) => Happening::Idle,
             Some(Meaning::Ended) => Happening::Ended,
@@ -142,19 +147,33 @@ impl Dialect {
     fn usage(&self, payload: &Payload<'_>) -> Use {
         let tool = payload.text(TOOL);
         let edits = tool.as_deref().is_some_and(|tool| self.edit_tools.contains(&tool));
-        let paths = if edits { payload.inside(INPUT, paths_of).unwrap_or_default() } else { Vec::new() };
-        Use { tool, paths }
+        // The input is an object, or a text that is one, or the patch itself.
+        let patch = || payload.text(INPUT).map(|text| paths_of_patch(&text));
+        let paths = edits.then(|| payload.inside(INPUT, paths_of).or_else(patch));
+        Use { tool, paths: paths.flatten().unwrap_or_default() }
     }
+}
+
+/// The platform's own id of the session that a call is about.
+pub fn session_of(payload: &Payload<'_>) -> Option<String> {
+    id(payload, SESSION)
+}
+
+fn id(payload: &Payload<'_>, names: &[&str]) -> Option<String> {
+    payload.text(names).filter(|id| id.len() <= LONGEST_ID)
 }
 
 /// The files that the input of a tool names: as a path, as a list of paths, or in a patch.
 fn paths_of(input: &Payload<'_>) -> Vec<String> {
+    // One tool of Copilot CLI both edits files and shows them.
+    if input.text(COMMAND).as_deref() == Some("view") {
+        return Vec::new();
+    }
     let mut paths: Vec<String> = input.text(PATH).into_iter().chain(input.texts(PATHS)).collect();
     if paths.is_empty() {
         paths = input.all_texts().iter().flat_map(|text| paths_of_patch(text)).collect();
     }
     paths.retain(|path| path.len() <= LONGEST_PATH);
-    paths.truncate(MOST_FILES);
     paths
 }
 
@@ -174,6 +193,32 @@ fn paths_of_patch(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn usage(text: &str) -> Use {
+        let dialect = Dialect { events: &[], edit_tools: &["edit"], unnamed: None };
+        dialect.usage(&Payload::parse(text).unwrap())
+    }
+
+    #[test]
+    fn the_input_of_a_tool_names_its_files_in_whatever_form_it_is() {
+        let patch = r"*** Begin Patch\n*** Update File: a\n*** End Patch";
+        for (input, expected) in [
+            (r#"{"path": "a"}"#.to_owned(), vec!["a"]),
+            (r#""{\"path\": \"a\"}""#.to_owned(), vec!["a"]),
+            (format!(r#"{{"command": "{patch}"}}"#), vec!["a"]),
+            (format!(r#""{patch}""#), vec!["a"]),
+            (r#"{"command": "str_replace", "path": "a"}"#.to_owned(), vec!["a"]),
+            (r#"{"command": "view", "path": "a"}"#.to_owned(), vec![]),
+            (r#""a""#.to_owned(), vec![]),
+        ] {
+            let text = format!(r#"{{"tool_name": "edit", "tool_input": {input}}}"#);
+            assert_eq!(usage(&text).paths, expected, "{text}");
+        }
+        let many: Vec<String> = (0..5000).map(|number| format!("*** Add File: {number}")).collect();
+        let text =
+            format!(r#"{{"tool_name": "edit", "tool_input": "*** Begin Patch\n{}"}}"#, many.join("\\n"));
+        assert_eq!(usage(&text).paths.len(), 5000);
+    }
 
     #[test]
     fn a_patch_names_its_files() {

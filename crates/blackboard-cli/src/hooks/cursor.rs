@@ -28,13 +28,14 @@ pub const CURSOR: Platform = Platform {
     speak,
 };
 
-fn speak(_event: &str, reply: &Reply) -> Option<Value> {
+fn speak(event: &str, reply: &Reply) -> Option<Value> {
     match reply {
         Reply::Silence => None,
-        Reply::Context { text, session: Some(session) } => {
+        // It takes variables when a session starts, and never again.
+        Reply::Context { text, session: Some(session) } if event == "sessionStart" => {
             Some(json!({"env": {"BLACKBOARD_SESSION_ID": session}, "additional_context": text}))
         }
-        Reply::Context { text, session: None } => Some(json!({ "additional_context": text })),
+        Reply::Context { text, .. } => Some(json!({ "additional_context": text })),
         Reply::Deny(reason) => {
             let told = "blackboard: another agent has this file";
             Some(json!({"permission": "deny", "user_message": told, "agent_message": reason}))

@@ -1,27 +1,29 @@
 //! What happens on the board when a platform calls.
 
-use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::agent::{Agent, AgentStatus, Attendance, READER, Register};
-use blackboard::event::Since;
-use blackboard::file::{Check, Edited, Other};
+use blackboard::agent::{Agent, AgentStatus, Attendance, Register, Registered};
+use blackboard::file::Edited;
 use blackboard::id::session_of_hint;
-use blackboard::{Board, Code, Refusal, Result};
+use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::call::{Call, Happening, Use};
+use super::files::Files;
 use super::place::{self, Place};
-use super::{Deadline, Log, Platform, Reply, words};
+use super::{Deadline, LogFile, Platform, Reply, words};
 use crate::config::FileGuard;
 use crate::context::Context;
 use crate::identity;
-use crate::location;
 
 /// How long after a session was told everything it is not told again: one platform may call twice for one start.
 const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
+
+/// How long after the end of a session the use of a tool may still be heard of that was under way then.
+const LATE: Duration = Duration::from_mins(1);
 
 /// What came of a call.
 pub struct Happened {
@@ -39,7 +41,23 @@ struct Hook<'a> {
     directory: Option<PathBuf>,
     place: Place,
     deadline: &'a Deadline,
-    log: &'a Log,
+    log: &'a Arc<LogFile>,
+}
+
+/// What was done for a call.
+struct Done {
+    /// What the agent is told.
+    reply: Reply,
+    /// Whether the board was changed.
+    wrote: bool,
+    /// What is worth noting once the agent was told: its answer does not wait for the board.
+    to_note: Vec<Attendance>,
+}
+
+impl Done {
+    fn new(reply: Reply, wrote: bool) -> Done {
+        Done { reply, wrote, to_note: Vec::new() }
+    }
 }
 
 /// Does what a call asks for.
@@ -48,16 +66,26 @@ pub fn happen(
     call: &Call,
     context: &Context,
     deadline: &Deadline,
-    log: &Log,
+    log: &Arc<LogFile>,
 ) -> Result<Happened> {
     let directory = place::directory(platform, call, context.environment());
-    let create = call.happening == Happening::Started;
+    let create = matches!(call.happening, Happening::Started { .. });
     let place = place::open(context, directory.as_deref(), create, deadline.lock(), log)?;
     let hook = Hook { platform, call, context, directory, place, deadline, log };
-    let (reply, wrote) = hook.answer()?;
+    let Done { reply, mut wrote, to_note } = hook.answer()?;
+    if !to_note.is_empty() {
+        deadline.watch();
+    }
     let board = hook.place.board;
     let session = session_of(platform, call);
+    let log = Arc::clone(log);
     let afterwards = move || {
+        for attendance in to_note {
+            match board.agents().attend(&attendance) {
+                Ok(attended) => wrote |= attended.wrote,
+                Err(error) => log.write(&format!("{}: {error}", error.code())),
+            }
+        }
         // Whoever wrote nothing came a moment after somebody who did, and looked after the board.
         if wrote {
             board.sweep_in_passing(Some(&session));
@@ -90,49 +118,69 @@ impl Hook<'_> {
         session_of(self.platform, self.call)
     }
 
-    /// What the agent is told, and whether the board was changed.
-    fn answer(&self) -> Result<(Reply, bool)> {
+    fn answer(&self) -> Result<Done> {
         match &self.call.happening {
-            Happening::Nothing => Ok((Reply::Silence, false)),
-            Happening::Started => self.started(),
+            Happening::Nothing => Ok(Done::new(Reply::Silence, false)),
+            Happening::Started { forgot } => self.started(*forgot),
             Happening::Prompted => self.attend(AgentStatus::Active, None, self.platform.hears_prompts),
             Happening::Idle => self.attend(AgentStatus::Idle, None, false),
             Happening::ToolUsed(used) => self.tool_used(used),
             Happening::AboutToEdit(used) => self.about_to_edit(used),
             Happening::DelegateStarted { task } => self.delegate_started(task.as_deref()),
             // Without an id it is not told from its parent, which goes on.
-            Happening::DelegateEnded if self.delegation().is_none() => Ok((Reply::Silence, false)),
+            Happening::DelegateEnded if self.delegation().is_none() => Ok(Done::new(Reply::Silence, false)),
             Happening::DelegateEnded | Happening::Ended => self.ended(),
         }
     }
 
-    fn started(&self) -> Result<(Reply, bool)> {
+    fn started(&self, forgot: bool) -> Result<Done> {
+        let Registered { agent, resumed, .. } = self.register()?;
+        self.export(&agent.session_id);
+        let pause = if forgot { Duration::ZERO } else { TOLD_JUST_NOW };
+        let brief = self.board().brief(&agent.session_id)?;
+        match self.board().note_brief(&brief, pause) {
+            Ok(false) => return Ok(Done::new(Reply::Silence, true)),
+            Ok(true) => {}
+            // Whoever is new is told with its next prompt or tool; whoever goes on would not be told at all.
+            Err(error) if resumed => self.log.write(&format!("{}: {error}", error.code())),
+            Err(error) => return Err(error),
+        }
+        let session = Some(agent.session_id);
+        Ok(Done::new(Reply::Context { text: words::brief(&brief), session }, true))
+    }
+
+    /// Registers the session that the call is about, or for which its sub-agent works.
+    fn register(&self) -> Result<Registered> {
         self.deadline.watch();
         let (context, call) = (self.context, self.call);
+        let agents = self.board().agents();
+        let hint = hint(self.platform, &call.session, None);
         let request = place::request(context, self.directory.as_deref());
-        let parent = call.parent.as_deref().map(|parent| session_of_hint(&hint(self.platform, parent, None)));
-        // Somebody's parent may have started before there were hooks.
-        let parent = parent.filter(|parent| self.board().agents().show(parent).is_ok());
+        // Somebody's parent may have started before there were hooks, or have ended.
+        let parent = match &call.parent {
+            Some(parent) => agents.get(&session_of_hint(&self::hint(self.platform, parent, None)))?,
+            None => None,
+        };
+        let parent = parent.filter(|parent| parent.status.is_live()).map(|parent| parent.session_id);
+        // Who goes on without having been started again is still called what it was called.
+        let known = match call.happening {
+            Happening::Started { .. } => None,
+            _ => agents.get(&session_of_hint(&hint))?,
+        };
         // A delegate is called after its parent.
-        let name = parent.is_none().then(|| {
+        let own_name = || {
             let given = identity::name(context.environment(), &self.place.config);
-            given.unwrap_or_else(|| self.platform.name.to_owned())
-        });
-        let registered = self.board().agents().register(&Register {
-            name,
+            parent.is_none().then(|| given.unwrap_or_else(|| self.platform.name.to_owned()))
+        };
+        agents.register(&Register {
+            name: known.map(|agent| agent.agent_name).or_else(own_name),
             project: identity::project(self.board(), &request)?,
-            session_hint: Some(hint(self.platform, &call.session, None)),
+            session_hint: Some(hint),
             pid: context.agent_pid(None)?,
-            shares_process: self.platform.hosts_many,
+            shares_process: self.platform.hosts_many || parent.is_some(),
             parent,
             ..Register::default()
-        })?;
-        let session = &registered.agent.session_id;
-        if registered.resumed && self.was_just_told(&registered.agent) {
-            return Ok((Reply::Silence, true));
-        }
-        self.export(session);
-        Ok((Reply::Context { text: self.brief(session)?, session: Some(session.clone()) }, true))
+        })
     }
 
     /// Under which hints a sub-agent and its parent are registered, if the call is about one: a part of its parent's
@@ -146,36 +194,42 @@ impl Hook<'_> {
         Some((hint(self.platform, session, delegate), hint(self.platform, parent, None)))
     }
 
-    fn delegate_started(&self, task: Option<&str>) -> Result<(Reply, bool)> {
-        let Some((delegate, parent)) = self.delegation() else { return Ok((Reply::Silence, false)) };
+    fn delegate_started(&self, task: Option<&str>) -> Result<Done> {
+        if self.delegation().is_none() {
+            return Ok(Done::new(Reply::Silence, false));
+        }
+        let session = self.register_again(task)?.agent.session_id;
+        Ok(Done::new(self.brief(&session)?, true))
+    }
+
+    /// Registers whoever the call is about, a sub-agent or not.
+    fn register_again(&self, task: Option<&str>) -> Result<Registered> {
+        let Some((delegate, parent)) = self.delegation() else { return self.register() };
+        let parent = session_of_hint(&parent);
+        match self.board().agents().get(&parent)? {
+            Some(agent) if agent.status.is_live() => {}
+            // A session of its own goes on without a parent that is gone.
+            _ if self.call.delegate.is_none() => return self.register(),
+            Some(agent) if self.has_just_ended(&agent) => return Err(just_ended()),
+            // Its start was missed, and its delegate proves that it lives.
+            _ => drop(self.register()?),
+        }
         self.deadline.watch();
-        let registered = self.board().agents().register(&Register {
+        self.board().agents().register(&Register {
             work: task.map(str::to_owned),
             session_hint: Some(delegate),
             pid: self.context.agent_pid(None)?,
             shares_process: true,
-            parent: Some(session_of_hint(&parent)),
+            parent: Some(parent),
             ..Register::default()
-        })?;
-        let session = registered.agent.session_id;
-        Ok((Reply::Context { text: self.brief(&session)?, session: Some(session) }, true))
+        })
     }
 
     /// What a session should know; from here on it is told what is new.
-    fn brief(&self, session: &str) -> Result<String> {
+    fn brief(&self, session: &str) -> Result<Reply> {
         let brief = self.board().brief(session)?;
-        if let Err(error) = self.board().events().advance(session, READER, brief.revision) {
-            self.log.write(&format!("{}: {error}", error.code()));
-        }
-        Ok(words::brief(&brief))
-    }
-
-    /// Whether the session was told everything a moment ago, since it started.
-    fn was_just_told(&self, agent: &Agent) -> bool {
-        let since = Since::Cursor { session: agent.session_id.clone(), reader: READER.to_owned() };
-        let Ok(observation) = self.board().events().observe(&since, &[]) else { return false };
-        let told = observation.since.filter(|_| observation.after >= agent.joined);
-        told.is_some_and(|told| self.board().clock().now().since(told) < TOLD_JUST_NOW)
+        self.board().note_brief(&brief, Duration::ZERO)?;
+        Ok(Reply::Context { text: words::brief(&brief), session: Some(session.to_owned()) })
     }
 
     /// Lets the shell commands of a session know it, where the platform has a way for that.
@@ -193,128 +247,113 @@ impl Hook<'_> {
         }
     }
 
-    fn ended(&self) -> Result<(Reply, bool)> {
+    fn ended(&self) -> Result<Done> {
         self.deadline.watch();
         let ended = self.board().agents().deregister(&self.session())?;
-        Ok((Reply::Silence, !ended.already_ended))
+        Ok(Done::new(Reply::Silence, !ended.already_ended))
     }
 
-    fn attend(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<(Reply, bool)> {
-        let attendance = Attendance { status, edited, listens, ..Attendance::of(&self.session()) };
-        let attended = self.board().agents().attend_prepared(&attendance, || self.deadline.watch())?;
+    /// Notes that the session lives and what it edited, and tells it what is new. One whose start was missed, or that goes
+    /// on after its end, starts here.
+    fn attend(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<Done> {
+        let session = self.session();
+        let attendance = Attendance { status, edited, listens, ..Attendance::of(&session) };
+        let attend = || self.board().agents().attend_prepared(&attendance, || self.deadline.watch());
+        let attended = match attend() {
+            Err(error) if self.starts_after(&error, &session)? => {
+                self.register_again(None)?;
+                attend()?
+            }
+            attended => attended?,
+        };
+        if attended.is_new {
+            self.deadline.watch();
+            return Ok(Done::new(self.brief(&session)?, true));
+        }
         let reply = if attended.news.is_empty() {
             Reply::Silence
         } else {
             Reply::Context { text: words::news(&attended.news), session: None }
         };
-        Ok((reply, attended.wrote))
+        Ok(Done::new(reply, attended.wrote))
     }
 
-    fn tool_used(&self, used: &Use) -> Result<(Reply, bool)> {
-        let trees = self.trees(used);
+    /// Whether a session that could not attend starts with this call: it was told what to do, or used a tool that was not
+    /// already under way when it ended.
+    fn starts_after(&self, error: &Error, session: &str) -> Result<bool> {
+        let prompted = self.call.happening == Happening::Prompted;
+        let at_work = prompted || matches!(self.call.happening, Happening::ToolUsed(_));
+        Ok(at_work
+            && match error.code() {
+                Code::AgentNotFound => true,
+                Code::SessionEnded if prompted => true,
+                Code::SessionEnded => {
+                    let agent = self.board().agents().get(session)?;
+                    !agent.is_some_and(|agent| self.has_just_ended(&agent))
+                }
+                _ => false,
+            })
+    }
+
+    /// Whether a session ended by itself a moment ago.
+    fn has_just_ended(&self, agent: &Agent) -> bool {
+        let now = self.board().clock().now();
+        agent.status == AgentStatus::Completed && agent.ended_at.is_some_and(|ended| now.since(ended) < LATE)
+    }
+
+    fn tool_used(&self, used: &Use) -> Result<Done> {
+        let files = self.files(used);
         let guards = self.place.config.file_guard == FileGuard::Warn && !self.platform.hears_before_tools;
-        let others = if guards { self.others(&trees)? } else { Vec::new() };
-        let mut edited = trees.into_iter().map(|(worktree, tree)| Edited {
-            worktree,
-            paths: tree.paths,
-            tool: used.tool.clone(),
-            denied: false,
-        });
-        let (mut reply, mut wrote) = self.attend(AgentStatus::Active, edited.next(), true)?;
+        let others = if guards { files.others(self.board(), &self.session())? } else { Vec::new() };
+        let mut edited = files.edited(used.tool.as_deref(), |_| true).into_iter();
+        let mut done = self.attend(AgentStatus::Active, edited.next(), true)?;
         // Hardly ever does one call edit files of two repositories.
         for edited in edited {
-            wrote |= self.attend(AgentStatus::Active, Some(edited), false)?.1;
+            done.wrote |= self.attend(AgentStatus::Active, Some(edited), false)?.wrote;
         }
         if !others.is_empty() {
             let warning = words::warning(&others, true);
-            let text = match reply {
-                Reply::Context { text, .. } => format!("{warning}\n\n{text}"),
-                _ => warning,
+            done.reply = match done.reply {
+                Reply::Context { text, session } => {
+                    Reply::Context { text: format!("{warning}\n\n{text}"), session }
+                }
+                _ => Reply::Context { text: warning, session: None },
             };
-            reply = Reply::Context { text, session: None };
         }
-        Ok((reply, wrote))
+        Ok(done)
     }
 
-    fn about_to_edit(&self, used: &Use) -> Result<(Reply, bool)> {
+    fn about_to_edit(&self, used: &Use) -> Result<Done> {
         let guard = self.place.config.file_guard;
         let can_be_told = guard == FileGuard::Deny || self.platform.hears_before_tools;
         if guard == FileGuard::Off || !can_be_told {
-            return Ok((Reply::Silence, false));
+            return Ok(Done::new(Reply::Silence, false));
         }
-        // Whoever is not on this board is warned by nobody, and so is nobody warned of it.
-        if self.board().agents().show(&self.session()).is_err() {
-            return Err(Refusal::new(Code::AgentNotFound, "there is no such session").into());
-        }
-        let trees = self.trees(used);
-        let others = self.others(&trees)?;
+        let (files, session) = (self.files(used), self.session());
+        let others = files.others(self.board(), &session)?;
         if others.is_empty() {
-            return Ok((Reply::Silence, false));
+            return Ok(Done::new(Reply::Silence, false));
         }
         if guard == FileGuard::Warn {
-            return Ok((Reply::Context { text: words::warning(&others, false), session: None }, false));
+            let text = words::warning(&others, false);
+            return Ok(Done::new(Reply::Context { text, session: None }, false));
         }
-        for (worktree, tree) in trees {
-            let paths = tree.paths.into_iter().filter(|path| others.iter().any(|other| other.path == *path));
-            let tool = used.tool.clone();
-            let edited = Edited { worktree, paths: paths.collect(), tool, denied: true };
-            // That it waits is worth noting, but the answer does not depend on it.
-            if let Err(error) = self.attend(AgentStatus::Active, Some(edited), false) {
-                self.log.write(&format!("{}: {error}", error.code()));
-            }
-        }
-        Ok((Reply::Deny(words::denial(&others)), true))
+        // That it waits is worth noting, but the answer does not depend on it.
+        let wanted = files.edited(used.tool.as_deref(), |path| others.iter().any(|other| other.path == path));
+        let to_note = wanted.into_iter().map(|edited| Attendance {
+            edited: Some(Edited { denied: true, ..edited }),
+            listens: false,
+            ..Attendance::of(&session)
+        });
+        Ok(Done { to_note: to_note.collect(), ..Done::new(Reply::Deny(words::denial(&others)), false) })
     }
 
-    /// Who else has these files.
-    fn others(&self, trees: &BTreeMap<String, Tree>) -> Result<Vec<Other>> {
-        let mut others = Vec::new();
-        for (worktree, Tree { repository, paths }) in trees {
-            others.extend(self.board().files().who_else(&Check {
-                session: Some(self.session()),
-                repository: repository.clone(),
-                worktree: worktree.clone(),
-                paths: paths.clone(),
-            })?);
-        }
-        Ok(others)
-    }
-
-    /// The files of a call by the worktree that they are in, whichever that is: a path from its root on.
-    fn trees(&self, used: &Use) -> BTreeMap<String, Tree> {
-        let mut trees: BTreeMap<String, Tree> = BTreeMap::new();
+    fn files(&self, used: &Use) -> Files {
         let base = self.call.directory.clone().or_else(|| self.directory.clone()).unwrap_or_default();
-        for path in &used.paths {
-            let path = base.join(path);
-            let Some(directory) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else {
-                continue;
-            };
-            // Everybody else finds the tree from a working directory, which never goes through a link.
-            let Ok(real) = directory.canonicalize() else { continue };
-            let path = path.strip_prefix(directory).map(|inside| real.join(inside)).unwrap_or(path.clone());
-            let Some(text) = path.to_str() else { continue };
-            let request = place::request(self.context, Some(&real));
-            let Ok(tree) = location::tree(&request) else { continue };
-            // What is no file, or has characters that no path on the board has, can't be held by anybody.
-            if let Ok(path) = tree.path(text)
-                && !path.ends_with(['/', '*'])
-            {
-                let known = trees.entry(tree.worktree).or_insert_with(|| Tree::new(tree.repository));
-                known.paths.push(path);
-            }
-        }
-        trees
+        Files::of(used, &base, self.context)
     }
 }
 
-/// Files of one worktree.
-struct Tree {
-    repository: String,
-    paths: Vec<String>,
-}
-
-impl Tree {
-    fn new(repository: String) -> Tree {
-        Tree { repository, paths: Vec::new() }
-    }
+fn just_ended() -> Error {
+    Refusal::new(Code::SessionEnded, "the session has just ended").into()
 }

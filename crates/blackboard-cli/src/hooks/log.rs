@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::text::escape_for_terminal;
 
-use crate::commands::private::private_file;
+use crate::disk::private_file;
 
 const FILE: &str = "hook.log";
 
@@ -23,27 +23,33 @@ const LARGEST: u64 = 256 * 1024;
 const LONGEST: usize = 400;
 
 /// The log, once it is known where it lies.
-pub struct Log {
+pub struct LogFile {
     platform: String,
     known: Mutex<Known>,
+    append: fn(&Path, &str) -> std::io::Result<()>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     directory: Option<PathBuf>,
     event: Option<String>,
 }
 
-impl Log {
+impl LogFile {
     /// A log that is nowhere yet.
-    pub fn new(platform: &str) -> Log {
-        Log { platform: platform.to_owned(), known: Mutex::default() }
+    pub fn new(platform: &str) -> LogFile {
+        LogFile { platform: platform.to_owned(), known: Mutex::default(), append }
     }
 
     /// Puts it into the first of these directories that exists. None is created for its sake.
     pub fn locate(&self, directories: &[PathBuf]) {
         let found = directories.iter().find(|directory| directory.is_dir()).cloned();
         self.known().directory = found;
+    }
+
+    /// Whether it is somewhere.
+    pub fn is_located(&self) -> bool {
+        self.known().directory.is_some()
     }
 
     /// Says what the call is about.
@@ -53,17 +59,16 @@ impl Log {
 
     /// Writes one line. Nobody is left to tell when this fails.
     pub fn write(&self, what: &str) {
-        let known = self.known();
-        let Some(directory) = &known.directory else { return };
-        let event = known.event.as_deref().unwrap_or("-");
-        let line: String = [&self.platform, event, what]
+        // A disk may take its time. Nobody else is to wait for it.
+        let Known { directory: Some(directory), event } = self.known().clone() else { return };
+        let line: String = [&self.platform, event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
             .chars()
             .take(LONGEST)
             .collect();
         let line = format!("{} {line}\n", SystemClock.now());
-        let _ = append(&directory.join(FILE), &line);
+        let _ = (self.append)(&directory.join(FILE), &line);
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -104,7 +109,7 @@ mod tests {
     #[test]
     fn the_log_is_private_bounded_and_one_line_a_call() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::new("claude");
+        let log = LogFile::new("claude");
         log.write("nobody knows where");
         log.locate(&[directory.path().join("none"), directory.path().to_owned()]);
         log.about("Post\nToolUse");
@@ -123,6 +128,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn nobody_waits_for_a_line_that_is_being_written() {
+        static WRITING: std::sync::Barrier = std::sync::Barrier::new(2);
+        let slow = |_: &Path, _: &str| {
+            WRITING.wait();
+            WRITING.wait();
+            Ok(())
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let log = LogFile { append: slow, ..LogFile::new("claude") };
+        log.locate(&[directory.path().to_owned()]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| log.write("something"));
+            WRITING.wait();
+            log.about("Stop");
+            assert!(log.is_located());
+            WRITING.wait();
+        });
+    }
+
     #[cfg(unix)]
     #[test]
     fn the_log_is_never_written_through_a_link() {
@@ -130,7 +155,7 @@ mod tests {
         let target = directory.path().join("target");
         fs::write(&target, "").unwrap();
         std::os::unix::fs::symlink(&target, directory.path().join(FILE)).unwrap();
-        let log = Log::new("claude");
+        let log = LogFile::new("claude");
         log.locate(&[directory.path().to_owned()]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");

@@ -1,16 +1,16 @@
 //! What agent platforms call: `blackboard hook PLATFORM`.
 //!
 //! A hook never breaks or slows the agent it runs in. It has 300 ms from its start to its end, of which it waits for the
-//! board's lock 100 ms at most and then leaves the write; on whatever error it says nothing, exits with 0, and writes one
-//! line to a log file. Nothing of prompts, transcripts, tool input or output is stored or logged, but the paths of edited
-//! files, the names of tools and what a sub-agent is for.
+//! board's lock 100 ms at most, however often it writes, and then leaves the write; on whatever error it says nothing,
+//! exits with 0, and writes one line to a log file. Nothing of prompts, transcripts, tool input or output is stored or
+//! logged, but the paths of edited files, the names of tools and what a sub-agent is for.
 //!
 //! | File | What it is about |
 //! |---|---|
 //! | `call.rs`, `payload.rs` | what a platform calls about |
 //! | `claude.rs`, `codex.rs`, `gemini.rs`, `copilot.rs`, `cursor.rs`, `opencode.rs` | names and answers, one file a platform |
 //! | `deadline.rs` | how long all of it may take |
-//! | `happen.rs` | what happens on the board then |
+//! | `happen.rs`, `files.rs` | what happens on the board then, and which files it is about |
 //! | `place.rs` | which board, which project, which name |
 //! | `words.rs`, `fence.rs` | what the agent reads, marked as data of others |
 //! | `log.rs` | what went wrong |
@@ -22,6 +22,7 @@ mod copilot;
 mod cursor;
 mod deadline;
 mod fence;
+mod files;
 mod gemini;
 mod happen;
 mod log;
@@ -32,13 +33,15 @@ mod place;
 mod tests;
 mod words;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::call::{Call, Dialect, Happening};
+use self::call::{Dialect, Happening};
 use self::deadline::Deadline;
-use self::log::Log;
+use self::log::LogFile;
 use self::payload::Payload;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -89,33 +92,41 @@ pub struct Answer {
     pub afterwards: Box<dyn FnOnce()>,
 }
 
+/// Makes a call of a hook, after which its platform finds that all is well, whatever happened. Platforms take another exit
+/// code for a reason to stop the tool or the agent.
+pub fn in_good_order(call: impl FnOnce() -> ExitCode) -> ExitCode {
+    // The process ends now: nobody sees what a fault left half done.
+    let _ = catch_unwind(AssertUnwindSafe(call));
+    ExitCode::SUCCESS
+}
+
 /// Answers one call. Nothing that happens here is an error of the call.
 pub fn run(platform: &str, context: &Context) -> Answer {
     let environment = context.environment();
-    let log = Arc::new(Log::new(platform));
-    let deadline = Deadline::new(environment, &log);
+    let log = Arc::new(LogFile::new(platform));
+    let deadline = Deadline::new(environment, context.globals.db.clone(), &log);
+    log_faults(&log);
     let silence = || Answer { said: None, afterwards: Box::new(|| {}) };
+    let silence_about = |what: &str| {
+        log.locate(&place::log_directories(&context.request()));
+        log.write(what);
+        silence()
+    };
     let Some(platform) = PLATFORMS.iter().find(|known| known.id == platform) else {
-        log.locate(&place::log_directories(context, None));
-        log.write("unknown platform");
-        return silence();
+        return silence_about("unknown platform");
     };
     let input = match deadline.input() {
         Ok(input) => input,
-        Err(reason) => {
-            log.locate(&place::log_directories(context, None));
-            log.write(reason);
-            return silence();
-        }
+        Err(reason) => return silence_about(&reason),
     };
-    let called = Payload::parse(&input).and_then(|payload| platform.dialect.read(&payload));
-    let Some(call) = called else {
-        log.locate(&place::log_directories(context, None));
-        log.write("the input names no event and no session");
-        return silence();
+    let called = Payload::parse(&input).and_then(|payload| {
+        let platform = who_really_calls(platform, &call::session_of(&payload)?, environment);
+        Some((platform, platform.dialect.read(&payload)?))
+    });
+    let Some((platform, call)) = called else {
+        return silence_about("the input names no event and no session");
     };
     log.about(&call.event);
-    let platform = who_really_calls(platform, &call, environment);
     if call.happening == Happening::Nothing {
         return silence();
     }
@@ -136,13 +147,23 @@ pub fn run(platform: &str, context: &Context) -> Answer {
 
 /// Copilot CLI runs the hooks of Claude Code that it finds in a repository, too. A Claude Code that was started by a
 /// Copilot CLI inherits its environment, but knows its own session.
-fn who_really_calls<'p>(platform: &'p Platform, call: &Call, environment: &Environment) -> &'p Platform {
+fn who_really_calls<'p>(platform: &'p Platform, session: &str, environment: &Environment) -> &'p Platform {
     let own_session = environment
         .platform_sessions
         .iter()
-        .any(|(platform, session)| *platform == claude::CLAUDE.id && *session == *call.session);
+        .any(|(platform, own)| *platform == claude::CLAUDE.id && *own == *session);
     if platform.id == claude::CLAUDE.id && environment.copilot.is_some() && !own_session {
         return PLATFORMS.iter().find(|known| known.id == copilot::COPILOT.id).unwrap_or(platform);
     }
     platform
+}
+
+/// Writes where a fault happened into the log, in the place of words about it on standard error, which may repeat what was
+/// read.
+fn log_faults(log: &Arc<LogFile>) {
+    let log = Arc::clone(log);
+    std::panic::set_hook(Box::new(move |fault| {
+        let place = fault.location().map(ToString::to_string).unwrap_or_default();
+        log.write(&format!("a fault of this program at {place}"));
+    }));
 }

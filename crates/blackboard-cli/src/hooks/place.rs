@@ -43,9 +43,8 @@ pub fn request(context: &Context, directory: Option<&Path>) -> Request {
 }
 
 /// Where the log may lie: beside the board, or in the home of boards.
-pub fn log_directories(context: &Context, directory: Option<&Path>) -> Vec<PathBuf> {
-    let Ok(location) = location::find(&request(context, directory)) else { return Vec::new() };
-    directories_of(&location)
+pub fn log_directories(request: &Request) -> Vec<PathBuf> {
+    location::find(request).map(|location| directories_of(&location)).unwrap_or_default()
 }
 
 fn directories_of(location: &location::Location) -> Vec<PathBuf> {
@@ -63,7 +62,7 @@ pub fn open(
     directory: Option<&Path>,
     create: bool,
     lock: Duration,
-    log: &super::Log,
+    log: &super::LogFile,
 ) -> Result<Place> {
     let location = location::find(&request(context, directory))?;
     log.locate(&directories_of(&location));

@@ -4,10 +4,11 @@
 mod set_up;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use blackboard::agent::{Agent, AgentStatus, Register};
 use blackboard::brief::Brief;
-use blackboard::clock::{Clock, SystemClock};
+use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::entry::{By, Value as EntryValue, Write};
 use blackboard::file::{Other, Touch};
 use blackboard::work::Create;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::call::{Call, Happening, Use};
 use super::payload::Payload;
-use super::{PLATFORMS, Platform, Reply, fence, who_really_calls, words};
+use super::{PLATFORMS, Platform, Reply, fence, in_good_order, who_really_calls, words};
 use crate::environment::Environment;
 
 fn platform(id: &str) -> &'static Platform {
@@ -44,15 +45,57 @@ fn delegate(task: &str) -> Happening {
     Happening::DelegateStarted { task: Some(task.to_owned()) }
 }
 
+const STARTED: Happening = Happening::Started { forgot: false };
+
+#[test]
+fn a_session_that_was_compacted_or_cleared_has_forgotten_what_it_was_told() {
+    for (source, forgot) in [("startup", false), ("resume", false), ("compact", true), ("clear", true)] {
+        let call =
+            json!({"hook_event_name": "SessionStart", "session_id": "1", "source": source}).to_string();
+        let call = platform("claude").dialect.read(&Payload::parse(&call).unwrap()).unwrap();
+        assert_eq!(call.happening, Happening::Started { forgot }, "{source}");
+    }
+}
+
+#[test]
+fn whatever_happens_in_a_hook_it_ends_well() {
+    assert_eq!(in_good_order(|| ExitCode::from(2)), ExitCode::SUCCESS);
+    assert_eq!(in_good_order(|| panic!("a fault")), ExitCode::SUCCESS);
+}
+
+#[test]
+fn whoever_is_denied_a_file_is_told_what_to_wait_for() {
+    let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
+    let other = |touch| Other {
+        path: "a".to_owned(),
+        session_id: "oak".to_owned(),
+        agent_name: "Oak".to_owned(),
+        current_work: None,
+        touch,
+        since,
+    };
+    let reserved = || other(Touch::Reserved { pattern: "a".to_owned(), note: None });
+    let edited = || other(Touch::Edited { tool: None });
+    for (others, told, again) in [
+        (vec![reserved()], true, false),
+        (vec![edited()], false, true),
+        (vec![edited(), reserved()], true, true),
+    ] {
+        let text = words::denial(&others);
+        assert_eq!(text.contains("you will be told when"), told, "{text}");
+        assert_eq!(text.contains("try again after 10:15Z"), again, "{text}");
+    }
+}
+
 #[test]
 fn every_platform_is_understood() {
-    use Happening::{AboutToEdit, DelegateEnded, Ended, Idle, Nothing, Prompted, Started, ToolUsed};
+    use Happening::{AboutToEdit, DelegateEnded, Ended, Idle, Nothing, Prompted, ToolUsed};
     for (id, session, expected) in [
         (
             "claude",
             "0f1e-claude",
             vec![
-                Started,
+                STARTED,
                 Prompted,
                 AboutToEdit(used("Edit", &["/w/a.rs"])),
                 Nothing,
@@ -72,7 +115,7 @@ fn every_platform_is_understood() {
             "codex",
             "codex-1",
             vec![
-                Started,
+                STARTED,
                 Prompted,
                 AboutToEdit(used("apply_patch", &["src/a.rs", "b.rs"])),
                 ToolUsed(used("Bash", &[])),
@@ -86,7 +129,7 @@ fn every_platform_is_understood() {
             "gemini",
             "gem-1",
             vec![
-                Started,
+                STARTED,
                 Prompted,
                 AboutToEdit(used("write_file", &["a.txt"])),
                 Nothing,
@@ -100,7 +143,7 @@ fn every_platform_is_understood() {
             "copilot",
             "cop-1",
             vec![
-                Started,
+                STARTED,
                 Prompted,
                 AboutToEdit(used("edit", &["/w/a.rs"])),
                 AboutToEdit(used("Edit", &["/w/a.rs"])),
@@ -114,7 +157,7 @@ fn every_platform_is_understood() {
             "cursor",
             "cur-1",
             vec![
-                Started,
+                STARTED,
                 Prompted,
                 AboutToEdit(used("Write", &["/w/a.rs"])),
                 ToolUsed(used("Write", &["/w/a.rs"])),
@@ -127,8 +170,8 @@ fn every_platform_is_understood() {
             "opencode",
             "ses_1",
             vec![
-                Started,
-                Started,
+                STARTED,
+                STARTED,
                 Prompted,
                 AboutToEdit(used("edit", &["/w/a.rs"])),
                 Nothing,
@@ -201,7 +244,7 @@ fn every_platform_is_answered_in_its_form() {
         (
             "cursor",
             json!({"additional_context": "T"}),
-            json!({"additional_context": "T", "env": {"BLACKBOARD_SESSION_ID": "S"}}),
+            json!({"additional_context": "T"}),
             json!({"permission": "deny", "user_message": told, "agent_message": "R"}),
         ),
         (
@@ -217,11 +260,12 @@ fn every_platform_is_answered_in_its_form() {
         assert_eq!(speak("E", &context(Some("S"))), Some(with_session), "{id}");
         assert_eq!(speak("E", &Reply::Deny("R".to_owned())), Some(denial), "{id}");
     }
+    let started = json!({"additional_context": "T", "env": {"BLACKBOARD_SESSION_ID": "S"}});
+    assert_eq!((platform("cursor").speak)("sessionStart", &context(Some("S"))), Some(started));
 }
 
 #[test]
 fn a_copilot_that_runs_the_hooks_of_claude_is_recognised() {
-    let call = read("claude").remove(0);
     for (copilot, session, expected) in [
         (None, None, "claude"),
         (None, Some("0f1e-claude"), "claude"),
@@ -235,8 +279,8 @@ fn a_copilot_that_runs_the_hooks_of_claude_is_recognised() {
             platform_sessions: session.map(|session| ("claude", session.into())).into_iter().collect(),
             ..Environment::default()
         };
-        assert_eq!(who_really_calls(platform("claude"), &call, &environment).id, expected);
-        assert_eq!(who_really_calls(platform("codex"), &call, &environment).id, "codex");
+        assert_eq!(who_really_calls(platform("claude"), "0f1e-claude", &environment).id, expected);
+        assert_eq!(who_really_calls(platform("codex"), "0f1e-claude", &environment).id, "codex");
     }
 }
 

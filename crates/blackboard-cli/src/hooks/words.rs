@@ -4,7 +4,7 @@ use blackboard::agent::{Agent, AgentStatus};
 use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::Event;
-use blackboard::file::{Other, Touch};
+use blackboard::file::{JUST_NOW, Other, Touch};
 use blackboard::news::News;
 use blackboard::work::WorkItem;
 
@@ -83,9 +83,26 @@ pub fn warning(others: &[Other], after: bool) -> String {
 
 /// Why an agent may not edit files.
 pub fn denial(others: &[Other]) -> String {
-    let says = "[blackboard] Not edited: another agent has this file, and the configuration of this board says that it \
-                is not edited meanwhile. Work on something else; you will be told when it is free.";
-    fenced(says, &lines_about(others), LIMIT)
+    let says = format!(
+        "[blackboard] Not edited: another agent has this file, and the configuration of this board says that it is not \
+         edited meanwhile. Work on something else; {}.",
+        when_to_try_again(others)
+    );
+    fenced(&says, &lines_about(others), LIMIT)
+}
+
+/// What to wait for. The end of a reservation is told; that an edit is long ago is told by nobody.
+fn when_to_try_again(others: &[Other]) -> String {
+    let is_reserved = |other: &&Other| matches!(other.touch, Touch::Reserved { .. });
+    let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();
+    let quiet = last_edit.map(|edit| clock(edit.plus(JUST_NOW)));
+    match (others.iter().any(|other| is_reserved(&other)), quiet) {
+        (_, None) => "you will be told when it is free".to_owned(),
+        (false, Some(quiet)) => format!("try again after {quiet} if nobody edits it until then"),
+        (true, Some(quiet)) => {
+            format!("you will be told when it is no longer reserved, and try again after {quiet}")
+        }
+    }
 }
 
 fn lines_about(others: &[Other]) -> Vec<String> {

@@ -126,12 +126,141 @@ fn a_session_lives_by_its_hooks() {
         assert_eq!(stage.agent(&hint)["status"], "active", "{platform}");
         assert_eq!(stage.hook(platform, "s1", end, NONE()), None, "{platform}");
         assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
-        assert_eq!(stage.hook(platform, "s1", tool, NONE()), None, "{platform}: nobody comes back so");
+        assert_eq!(stage.hook(platform, "s1", tool, NONE()), None, "{platform}: it was under way");
+        assert_eq!(stage.hook(platform, "s1", idle, NONE()), None, "{platform}");
         assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
         stage.hook(platform, "s1", start, NONE()).unwrap();
         assert_eq!(stage.agent(&hint)["status"], "active", "{platform}: it is resumed");
         stage.hook(platform, "s1", end, NONE());
     }
+}
+
+#[test]
+fn a_session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
+    let stage = Stage::new();
+    stage.hook("codex", "oak", "SessionStart", NONE());
+    for (platform, prompt, tool, end) in [
+        ("claude", "UserPromptSubmit", "PostToolUse", "SessionEnd"),
+        ("cursor", "beforeSubmitPrompt", "postToolUse", "sessionEnd"),
+        ("opencode", "chat.message", "tool.execute.after", "session.deleted"),
+    ] {
+        let session = |name: &str| session_of_hint(&format!("{platform}:{name}"));
+        let is_brief = |said: Option<Value>, name: &str| {
+            said.is_some_and(|said| text_of(&said).contains(&format!("is {}", session(name))))
+        };
+        assert_eq!(stage.hook(platform, "never", end, NONE()), None, "{platform}");
+        assert_eq!(stage.scratch.run(["agent", "show", &session("never")]).code, 3, "{platform}");
+        let told = stage.hook(platform, "new", prompt, NONE());
+        assert_eq!(stage.agent(&format!("{platform}:new"))["status"], "active", "{platform}");
+        let told_next = stage.hook(platform, "new", tool, NONE());
+        let (at_prompt, at_tool) = (is_brief(told, "new"), is_brief(told_next, "new"));
+        assert_eq!((at_prompt, at_tool), (platform != "cursor", platform == "cursor"), "{platform}");
+        assert_eq!(stage.hook(platform, "new", tool, NONE()), None, "{platform}: it is told once");
+        assert!(is_brief(stage.hook(platform, "tool", tool, NONE()), "tool"), "{platform}");
+        stage.hook(platform, "new", end, NONE());
+        stage.hook(platform, "new", prompt, NONE());
+        assert_eq!(stage.agent(&format!("{platform}:new"))["status"], "active", "{platform}: it goes on");
+        for name in ["new", "tool"] {
+            stage.hook(platform, name, end, NONE());
+        }
+    }
+    // A sub-agent proves that its parent lives, unless that has just ended.
+    let edit = |agent: &str| json!({"tool_name": "Bash", "agent_id": agent});
+    assert!(stage.hook("claude", "lost", "PostToolUse", edit("sub1")).is_some());
+    assert_eq!(stage.agent("claude:lost/sub1")["parent_id"], session_of_hint("claude:lost"));
+    stage.hook("claude", "lost", "SessionEnd", NONE());
+    assert_eq!(stage.hook("claude", "lost", "PostToolUse", edit("sub2")), None);
+    assert_eq!(stage.agent("claude:lost")["status"], "completed");
+}
+
+#[test]
+fn a_session_whose_parent_has_ended_has_none_and_keeps_its_name() {
+    let stage = Stage::new();
+    stage.hook("opencode", "s0", "session.created", NONE());
+    stage.hook("opencode", "s1", "session.created", json!({"parent_id": "s0"}));
+    stage.hook("opencode", "s1", "session.deleted", NONE());
+    stage.hook("opencode", "s1", "chat.message", NONE());
+    assert_eq!(stage.agent("opencode:s1")["agent_name"], "OpenCode (delegate)");
+    stage.hook("opencode", "s0", "session.deleted", NONE());
+    assert!(stage.hook("opencode", "s2", "session.created", json!({"parent_id": "s0"})).is_some());
+    let agent = stage.agent("opencode:s2");
+    assert_eq!((&agent["status"], &agent["parent_id"]), (&json!("active"), &Value::Null));
+}
+
+#[test]
+fn a_session_that_forgot_is_told_again_and_its_shell_always_knows_it() {
+    let stage = Stage::new();
+    let file = stage.file("env");
+    let environment = [("CLAUDE_ENV_FILE", &*file)];
+    let start = |source: &str| {
+        let _ = fs::remove_file(&file);
+        let said = stage.hook_in("claude", "ivy", "SessionStart", json!({"source": source}), &environment);
+        assert!(fs::read_to_string(&file).unwrap().contains("BLACKBOARD_SESSION_ID"), "{source}");
+        said.is_some()
+    };
+    assert!(start("startup"));
+    assert!(!start("startup"), "it was told a moment ago");
+    stage.scratch.json(["work", "create", "--id", "x", "--title", "X"]);
+    assert!(stage.hook("claude", "ivy", "PostToolUse", NONE()).is_some());
+    assert!(start("compact"));
+    assert_eq!(stage.hook("claude", "ivy", "PostToolUse", NONE()), None);
+}
+
+#[test]
+fn no_form_of_an_edit_gets_past_a_reservation() {
+    let stage = Stage::new();
+    stage.hook("claude", "ivy", "SessionStart", NONE());
+    stage.hook("codex", "ivy", "SessionStart", NONE());
+    stage.hook("gemini", "oak", "SessionStart", NONE());
+    stage.configure(r#"{"fileGuard": "deny"}"#);
+    let mut command = stage.scratch.command(["file", "reserve", "src/held.rs"]);
+    command.current_dir(stage.directory()).args(["--session", &session_of_hint("gemini:oak")]);
+    Output::of(command.output().unwrap()).success();
+    let patch = |files: &[String]| {
+        let files: Vec<String> = files.iter().map(|file| format!("*** Add File: {file}\n+x")).collect();
+        format!("*** Begin Patch\n{}\n*** End Patch", files.join("\n"))
+    };
+    let many: Vec<String> = (0..300).map(|number| format!("src/{number}.rs")).collect();
+    let held = ["src/held.rs".to_owned()];
+    let odd = ["src/a**b".to_owned(), "src/x*".to_owned(), "src/held.rs".to_owned()];
+    for (what, platform, tool, input) in [
+        ("many", "codex", "apply_patch", json!({"command": patch(&[&many[..], &held].concat())})),
+        ("text", "codex", "apply_patch", json!(patch(&held))),
+        ("odd", "codex", "apply_patch", json!({"command": patch(&odd)})),
+        ("large", "claude", "Write", json!({"content": "x".repeat(3_000_000), "file_path": "src/held.rs"})),
+    ] {
+        let said = stage.hook(platform, "ivy", "PreToolUse", json!({"tool_name": tool, "tool_input": input}));
+        let said = said.unwrap_or_default();
+        assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
+    }
+    // Whoever is on no board is kept from it like everybody else.
+    let edit = json!({"tool_name": "Write", "tool_input": {"file_path": "src/held.rs"}});
+    assert!(stage.hook("claude", "unknown", "PreToolUse", edit.clone()).is_some());
+    // A Copilot CLI that runs the hooks of Claude Code has tools of its own, one of which also shows files.
+    let copilot = [("COPILOT_CLI", "1")];
+    stage.hook_in("claude", "cop", "SessionStart", NONE(), &copilot);
+    let own = |command: &str| {
+        let input = json!({"command": command, "path": "src/held.rs"});
+        let usage = json!({"tool_name": "str_replace_editor", "tool_input": input});
+        stage.hook_in("claude", "cop", "PreToolUse", usage, &copilot)
+    };
+    assert_eq!(own("str_replace").unwrap()["permissionDecision"], "deny");
+    assert_eq!(own("view"), None);
+}
+
+#[test]
+fn a_hook_ends_well_also_when_it_was_called_wrongly_or_can_not_answer() {
+    let stage = Stage::new();
+    for words in [&["hook"][..], &["hook", "claude", "--nonsense"], &["--json", "hook"]] {
+        assert_eq!(stage.scratch.run(words).code, 0, "{words:?}");
+    }
+    assert_eq!(stage.scratch.run(["work", "claim", "hook", "--nonsense"]).code, 2, "only hooks do");
+    let call = json!({"session_id": "1", "hook_event_name": "SessionStart", "cwd": stage.directory()});
+    let mut command = stage.scratch.command(["hook", "claude"]);
+    command.stdin(Stdio::piped()).stdout(fs::File::create("/dev/full").unwrap()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -363,11 +492,11 @@ fn whatever_goes_wrong_it_is_silent_and_the_log_has_a_line() {
         b"\xff\xfe",
         b"{\"hook_event_name\": \"Stop\"",
         &call(&"x".repeat(1000), "Stop"),
-        &vec![b'x'; 2 * 1024 * 1024],
+        &vec![b'x'; 17 * 1024 * 1024],
     ] {
         silent("claude", input, &[]);
     }
-    for event in ["UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"] {
+    for event in ["Stop", "SessionEnd"] {
         assert!(silent("claude", &call("unknown", event), &[]).contains("agent_not_found"), "{event}");
     }
     assert!(silent("amp", &call("1", "Stop"), &[]).contains("unknown platform"));

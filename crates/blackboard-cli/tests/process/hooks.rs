@@ -1,7 +1,7 @@
 //! Hooks: many at once, against a lock that nobody gives back, and of agents that die.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -114,6 +114,61 @@ fn a_hundred_agents_that_start_and_end_at_once_leave_nothing_behind() {
 }
 
 #[test]
+fn whoever_lost_its_start_among_many_is_registered_by_its_next_prompt() {
+    let scratch = Scratch::new();
+    hook(&scratch, "first", "SessionStart");
+    let together = |event: &str, change: fn(&mut Command)| {
+        let hooks: Vec<Child> =
+            (0..100).map(|number| start(&scratch, &format!("agent-{number}"), event, change)).collect();
+        for child in hooks {
+            said(child);
+        }
+    };
+    together("SessionStart", usual_deadline);
+    together("UserPromptSubmit", |_| {});
+    assert_eq!(scratch.json(["agent", "list"])["count"], 101);
+}
+
+#[test]
+fn a_denial_does_not_wait_for_the_write_lock() {
+    let scratch = Scratch::new();
+    let trees = ["one", "two", "three"].map(|name| scratch.path().join(name));
+    for tree in &trees {
+        std::fs::create_dir_all(tree.join(".git")).unwrap();
+    }
+    let files = trees.clone().map(|tree| format!("*** Add File: {}/a\n", tree.display())).concat();
+    let codex = |session: &str, event: &str| {
+        let mut command = scratch.command(["hook", "codex"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let call = json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path(),
+            "tool_name": "apply_patch", "tool_input": {"command": format!("*** Begin Patch\n{files}")}});
+        child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+        child
+    };
+    for session in ["ivy", "oak"] {
+        said(codex(session, "SessionStart"));
+    }
+    for tree in &trees {
+        let mut reserve = scratch.command(["file", "reserve", "**"]);
+        reserve.args(["--session", &session_of_hint("codex:oak")]);
+        assert!(reserve.current_dir(tree).output().unwrap().status.success());
+    }
+    std::fs::write(scratch.database().with_file_name("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
+    let lock = Connection::open(scratch.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // It has more time here than the test takes, unless the answer waits for what is noted of it.
+    let mut child = codex("ivy", "PreToolUse");
+    let mut told = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    assert!(told.contains("\"deny\"") && told.matches("a: reserved (**)").count() == 3, "{told}");
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert!(child.wait().unwrap().success());
+    let noted = "SELECT count(*) FROM file_edits WHERE denied_at IS NOT NULL AND edited_at IS NULL";
+    assert_eq!(lock.query_row(noted, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+}
+
+#[test]
 fn a_hook_does_not_hang_while_somebody_holds_the_write_lock() {
     let scratch = Scratch::new();
     hook(&scratch, "ivy", "SessionStart");
@@ -155,6 +210,8 @@ fn a_hook_whose_input_never_ends_ends_by_itself() {
     };
     assert!(status.success());
     drop(input);
+    let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
+    assert!(log.contains("its 300 ms were over"), "{log}");
 }
 
 #[test]

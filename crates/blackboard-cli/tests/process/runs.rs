@@ -75,6 +75,38 @@ fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
 }
 
 #[test]
+fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
+    let board = TestBoard::new();
+    board.items(1);
+    board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
+    let told = board.path().join("told");
+    let script = format!("trap 'touch {}; exit 7' TERM; READY; while :; do sleep 0.01; done", told.display());
+    let runner = start(&board, &script);
+    let lock = rusqlite::Connection::open(board.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Whoever waits for the board has this file open.
+    let waits = |pid: u32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+        open.any(|file| file == board.beside("-lock")).then_some(())
+    };
+    // It began to wait before the heartbeat did, and as long as it waits, so does the heartbeat.
+    let mut before = board.start(["work", "create", "--id", "x", "--title", "X"]);
+    wait_until("another one that waits", || waits(before.id()));
+    wait_until("a heartbeat that waits", || waits(runner.child.id()));
+    signal(runner.child.id(), Signal::TERM);
+    while !told.exists() {
+        let still_waits = before.try_wait().unwrap().is_none();
+        assert!(still_waits, "the command was not told before the heartbeat gave up");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(end_of(runner.child).status.code(), Some(7));
+    assert_eq!(end_of(before).status.code(), Some(0));
+    assert_eq!(board.status_of(&runner.session), "completed");
+}
+
+#[test]
 fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
     let board = TestBoard::new();
     board.items(1);

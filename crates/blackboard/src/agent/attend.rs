@@ -11,7 +11,6 @@ use super::heartbeat::beat_of;
 use super::{Agent, AgentStatus, Agents, Beat, existing};
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::event::place_of;
 use crate::file::{Edit, Edited};
 use crate::news::News;
 use crate::revision::{Pending, Revision};
@@ -55,6 +54,8 @@ pub struct Attended {
     pub news: News,
     /// Whether anything was written.
     pub wrote: bool,
+    /// Whether it can be told something and never was, neither a brief nor news, since it joined.
+    pub is_new: bool,
 }
 
 impl Pending for Attended {
@@ -90,7 +91,8 @@ impl Agents<'_> {
         ];
         let seen = self.board.read(&wanted, |tx| Seen::at(tx, attendance))?;
         if !seen.has_to_write(attendance) {
-            return Ok(Attended { agent: seen.agent, news: News::default(), wrote: false });
+            let Seen { agent, is_new, .. } = seen;
+            return Ok(Attended { agent, news: News::default(), wrote: false, is_new });
         }
         prepare();
         self.board.commit("agent attend", &wanted, |tx| {
@@ -118,7 +120,7 @@ impl Agents<'_> {
                     updated_at: tx.now(),
                 });
             }
-            Ok((changes, Attended { agent, news: seen.news, wrote: true }))
+            Ok((changes, Attended { agent, news: seen.news, wrote: true, is_new: seen.is_new }))
         })
     }
 }
@@ -132,6 +134,7 @@ struct Seen {
     news: News,
     /// Where the cursor goes.
     read_up_to: Option<Revision>,
+    is_new: bool,
 }
 
 impl Seen {
@@ -147,12 +150,16 @@ impl Seen {
             let key = Key::Edit(edit.worktree.clone(), edit.path.clone(), edit.session_id.clone());
             let known = tx.row::<Edit>(&key)?;
             if is_worth_noting(&edit, known.as_ref(), now) {
-                edits.push(edit);
+                edits.push(edit.after(known));
             }
         }
-        let (mut news, mut read_up_to) = (News::default(), None);
+        let (mut news, mut read_up_to, mut is_new) = (News::default(), None, false);
         if attendance.listens {
-            let after = place_of(tx, &agent.session_id, READER)?.0;
+            let cursor = tx.row::<Cursor>(&Key::Cursor(agent.session_id.clone(), READER.to_owned()))?;
+            let told = cursor.map(|cursor| cursor.revision);
+            is_new = told.is_none_or(|told| told < agent.joined);
+            // The first reading starts at the registration.
+            let after = told.unwrap_or(agent.joined);
             let until = tx.revision()?;
             if after < until {
                 news = News::between(tx, &agent, after, until)?;
@@ -160,7 +167,7 @@ impl Seen {
             }
         }
         let is_due = is_due(&agent, attendance.status, now);
-        Ok(Seen { agent, is_due, edits, news, read_up_to })
+        Ok(Seen { agent, is_due, edits, news, read_up_to, is_new })
     }
 
     /// Whether anything is worth a commit. A cursor alone is not, until it is far behind.
@@ -177,7 +184,12 @@ fn is_due(agent: &Agent, status: AgentStatus, now: Timestamp) -> bool {
 
 /// Whether an edit says something new.
 fn is_worth_noting(edit: &Edit, known: Option<&Edit>, now: Timestamp) -> bool {
-    known.is_none_or(|known| known.denied != edit.denied || now.since(known.edited_at) >= EVERY)
+    let Some(known) = known else { return true };
+    let is_old = |noted: Option<Timestamp>| noted.is_none_or(|noted| now.since(noted) >= EVERY);
+    match edit.edited_at {
+        Some(_) => known.denied_at.is_some() || is_old(known.edited_at),
+        None => is_old(known.denied_at),
+    }
 }
 
 #[cfg(test)]
@@ -209,21 +221,32 @@ mod tests {
 
     #[test]
     fn an_edit_is_noted_once_in_a_while_or_when_it_turns_out_otherwise() {
-        let edit = |denied, seconds| Edit {
+        let edit = |edited: Option<u64>, denied: Option<u64>| Edit {
             worktree: "/w".to_owned(),
             path: "a".to_owned(),
             session_id: "s".to_owned(),
             tool: None,
-            edited_at: at(seconds),
-            denied,
+            edited_at: edited.map(at),
+            denied_at: denied.map(at),
         };
-        for (known, new, expected) in [
-            (None, edit(false, 100), true),
-            (Some(edit(false, 100)), edit(false, 105), false),
-            (Some(edit(false, 100)), edit(false, 110), true),
-            (Some(edit(true, 100)), edit(false, 101), true),
+        let (edited, denied) = (|now| edit(Some(now), None), |now| edit(None, Some(now)));
+        for (known, new, noted) in [
+            (None, edited(100), Some(edited(100))),
+            (Some(edited(100)), edited(105), None),
+            (Some(edited(100)), edited(110), Some(edited(110))),
+            (Some(denied(100)), edited(101), Some(edited(101))),
+            (None, denied(100), Some(denied(100))),
+            (Some(denied(100)), denied(105), None),
+            (Some(denied(100)), denied(110), Some(denied(110))),
+            // Whoever is kept from a file has still edited it before.
+            (Some(edited(100)), denied(101), Some(edit(Some(100), Some(101)))),
+            (Some(edit(Some(100), Some(101))), denied(105), None),
+            (Some(edit(Some(100), Some(101))), denied(111), Some(edit(Some(100), Some(111)))),
+            (Some(edit(Some(100), Some(101))), edited(102), Some(edited(102))),
         ] {
-            assert_eq!(is_worth_noting(&new, known.as_ref(), new.edited_at), expected, "{known:?} {new:?}");
+            let is_noted = is_worth_noting(&new, known.as_ref(), new.noted_at());
+            let found = is_noted.then(|| new.clone().after(known.clone()));
+            assert_eq!(found, noted, "{known:?} {new:?}");
         }
     }
 }

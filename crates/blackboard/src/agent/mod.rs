@@ -128,7 +128,7 @@ pub struct Heartbeat {
 impl Agent {
     /// Whether this session has a process for itself that the other one shares with more. It acts for all that run there: for
     /// the delegates of an agent, or as the server that the sessions of one host have in common.
-    pub(crate) fn has_the_process_of(&self, other: &Agent) -> bool {
+    fn has_the_process_of(&self, other: &Agent) -> bool {
         !self.shares_process
             && other.shares_process
             && self.pid.is_some()
@@ -160,6 +160,19 @@ impl Agent {
     pub(crate) fn done_with(&self, item: &WorkItem) -> Option<Agent> {
         let works_on_it = self.current_work.as_ref() == Some(&item.title);
         works_on_it.then(|| Agent { current_work: None, revision: item.revision, ..self.clone() })
+    }
+
+    /// Whether one of two sessions works for the other.
+    pub(crate) fn works_with(&self, other: &Agent) -> bool {
+        self.parent_id.as_ref() == Some(&other.session_id)
+            || other.parent_id.as_ref() == Some(&self.session_id)
+            || self.has_the_process_of(other)
+            || other.has_the_process_of(self)
+    }
+
+    /// Whether two sessions work for the same one.
+    pub(crate) fn works_beside(&self, other: &Agent) -> bool {
+        self.parent_id.is_some() && self.parent_id == other.parent_id
     }
 
     pub(crate) fn has_ended(&self) -> Error {

@@ -24,7 +24,6 @@ use serde::Serialize;
 pub use self::change::EntryChange;
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
-pub(crate) use self::observe::place_of;
 pub use self::observe::{Batch, Events, Observation, Since};
 pub use self::subscribe::{Start, StopHandle, Subscribe, Subscription};
 pub use self::subscriber::{Receiver, Subscriber};

@@ -170,7 +170,7 @@ impl Events<'_> {
 }
 
 /// How far a reader of a session has read, and when that was. Its first reading starts at its registration.
-pub(crate) fn place_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Revision, Timestamp)> {
+pub(super) fn place_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Revision, Timestamp)> {
     if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.to_owned(), reader.to_owned()))? {
         return Ok((cursor.revision, cursor.updated_at));
     }

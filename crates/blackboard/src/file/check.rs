@@ -165,7 +165,7 @@ fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<Reserver> {
 }
 
 /// What somebody asks about.
-pub(super) enum Asked {
+enum Asked {
     /// One file, whatever characters its name has.
     File(String),
     /// Everything that fits.
@@ -173,7 +173,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    pub(super) fn parse(path: &str) -> Result<Asked> {
+    fn parse(path: &str) -> Result<Asked> {
         if path.is_empty() {
             return Err(Error::invalid("a path is empty"));
         }
@@ -185,7 +185,7 @@ impl Asked {
         Ok(Asked::Pattern(PathPattern::parse(&spelled)?))
     }
 
-    pub(super) fn is_about(&self, reserved: &PathPattern) -> bool {
+    fn is_about(&self, reserved: &PathPattern) -> bool {
         match self {
             Asked::File(path) => reserved.matches(path),
             Asked::Pattern(pattern) => reserved.overlaps(pattern),

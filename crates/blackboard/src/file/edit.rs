@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Asked, Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservation};
+use super::{Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservation};
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -37,10 +37,10 @@ pub struct Edit {
     pub session_id: String,
     /// With what.
     pub tool: Option<String>,
-    /// When.
-    pub edited_at: Timestamp,
-    /// Whether the session was kept from it: then it waits for the file.
-    pub denied: bool,
+    /// When it edited the file, if it did.
+    pub edited_at: Option<Timestamp>,
+    /// When it was last kept from it, if it did not edit it since: it waits for the file.
+    pub denied_at: Option<Timestamp>,
 }
 
 /// Files that a session edited just now.
@@ -92,6 +92,22 @@ pub enum Touch {
     },
 }
 
+impl Edit {
+    /// When something was noted about it for the last time.
+    pub(crate) fn noted_at(&self) -> Timestamp {
+        self.edited_at.max(self.denied_at).unwrap_or(Timestamp::EPOCH)
+    }
+
+    /// What is known once this has happened after something else. Whoever is kept from a file has still edited it before;
+    /// whoever edits it waits for it no more.
+    pub(crate) fn after(self, known: Option<Edit>) -> Edit {
+        match known {
+            Some(known) if self.edited_at.is_none() => Edit { denied_at: self.denied_at, ..known },
+            _ => self,
+        }
+    }
+}
+
 impl Edited {
     /// The rows of these files.
     pub(crate) fn rows(&self, session: &str, now: Timestamp) -> Vec<Edit> {
@@ -107,8 +123,8 @@ impl Edited {
             path: path.clone(),
             session_id: session.to_owned(),
             tool: tool.clone(),
-            edited_at: now,
-            denied: self.denied,
+            edited_at: (!self.denied).then_some(now),
+            denied_at: self.denied.then_some(now),
         };
         paths.into_iter().take(MAX_PATHS).map(edit).collect()
     }
@@ -121,7 +137,8 @@ fn can_be_stored(path: &str) -> bool {
 
 impl Files<'_> {
     /// Says who else has reserved these files, or edited them in the last 15 minutes, as far as they are alive. A session
-    /// and those that it works for, or that work for it, are not in each other's way.
+    /// and those that it works for, or that work for it, are not in each other's way. Every path is that of one file,
+    /// whatever its name looks like.
     ///
     /// ```
     /// # use blackboard::{Board, agent::{Attendance, Register}, file::{Check, Edited}};
@@ -143,7 +160,6 @@ impl Files<'_> {
         if check.paths.len() > MAX_PATHS {
             return Err(Error::invalid(format!("{} paths are too many", check.paths.len())));
         }
-        let asked = check.paths.iter().map(|path| Asked::parse(path)).collect::<Result<Vec<_>>>()?;
         self.board.read(&[Wanted::Range(every_reservation())], |tx| {
             let me = match &check.session {
                 Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
@@ -151,10 +167,10 @@ impl Files<'_> {
             };
             let standing = Standing::all(tx)?;
             let mut others = Vec::new();
-            for (asked, path) in asked.iter().zip(&check.paths) {
+            for path in &check.paths {
                 let here: Vec<_> = standing
                     .iter()
-                    .filter(|one| one.reservation.worktree == check.worktree && asked.is_about(&one.pattern))
+                    .filter(|one| one.reservation.worktree == check.worktree && one.pattern.matches(path))
                     .collect();
                 let edits = if can_be_stored(path) && can_be_stored(&check.worktree) {
                     tx.rows::<Edit>(&Range::edits_of_file(&check.worktree, path))?
@@ -185,16 +201,16 @@ fn in_the_way(
             let (pattern, note) = (reservation.pattern.clone(), reservation.note.clone());
             (&reservation.session_id, Touch::Reserved { pattern, note }, reservation.since)
         });
-    let edited = edits
-        .iter()
-        .filter(|edit| !edit.denied && tx.now().since(edit.edited_at) < JUST_NOW)
-        .map(|edit| (&edit.session_id, Touch::Edited { tool: edit.tool.clone() }, edit.edited_at));
+    let edited = edits.iter().filter_map(|edit| {
+        let when = edit.edited_at.filter(|when| tx.now().since(*when) < JUST_NOW)?;
+        Some((&edit.session_id, Touch::Edited { tool: edit.tool.clone() }, when))
+    });
     for (session, touch, since) in reserved.chain(edited) {
         if others.iter().any(|known| known.session_id == *session) {
             continue;
         }
         let Some(agent) = tx.row::<Agent>(&Key::Agent(session.clone()))? else { continue };
-        if agent.status.is_live() && !me.is_some_and(|me| are_kin(me, &agent)) {
+        if agent.status.is_live() && !me.is_some_and(|me| may_share(me, &agent)) {
             others.push(Other {
                 path: path.to_owned(),
                 session_id: agent.session_id,
@@ -208,13 +224,10 @@ fn in_the_way(
     Ok(others)
 }
 
-/// Whether two are the same, or one works for the other.
-fn are_kin(one: &Agent, other: &Agent) -> bool {
-    one.session_id == other.session_id
-        || one.parent_id.as_ref() == Some(&other.session_id)
-        || other.parent_id.as_ref() == Some(&one.session_id)
-        || one.has_the_process_of(other)
-        || other.has_the_process_of(one)
+/// Whether two may work on the same file: they are the same, or one works for the other. Those who only work for the same
+/// one do not know of each other.
+fn may_share(one: &Agent, other: &Agent) -> bool {
+    one.session_id == other.session_id || one.works_with(other)
 }
 
 #[cfg(test)]
@@ -239,7 +252,7 @@ mod tests {
             (in_process("a", 7, false), in_process("b", 8, true), false),
             (in_process("a", 7, false), in_process("b", 7, false), false),
         ] {
-            assert_eq!(are_kin(&one, &other), expected, "{} and {}", one.session_id, other.session_id);
+            assert_eq!(may_share(&one, &other), expected, "{} and {}", one.session_id, other.session_id);
         }
     }
 

@@ -15,7 +15,7 @@ mod reserve;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use self::check::{Asked, MAX_PATHS};
+use self::check::MAX_PATHS;
 pub use self::check::{Check, Checked, CheckedPath, Reserver};
 pub(crate) use self::edit::KEPT as EDITS_KEPT;
 pub use self::edit::{Edit, Edited, JUST_NOW, Other, Touch};

@@ -467,7 +467,7 @@ impl Row {
                 vec![
                     place(Index::EditsOfFile, &file, session_id),
                     place(Index::EditsOfSession, session_id, file.as_str()),
-                    place(Index::Edits, "", format!("{} {file}\n{session_id}", edit.edited_at)),
+                    place(Index::Edits, "", format!("{} {file}\n{session_id}", edit.noted_at())),
                 ]
             }
             Row::Mark(_) | Row::Tombstone(_) => Vec::new(),

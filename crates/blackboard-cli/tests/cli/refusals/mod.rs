@@ -93,7 +93,9 @@ fn check(stage: &Stage, call: &[String], code: Code) {
 
 fn check_output(call: &[String], json: bool, output: &Output, code: Code) {
     let context = format!("{} ({code}, json: {json}): {output:?}", call.join(" "));
-    assert_eq!(output.code, i32::from(code.exit_code()), "{context}");
+    // Platforms would stop an agent because of any other.
+    let expected = if call.first().is_some_and(|word| word == "hook") { 0 } else { code.exit_code() };
+    assert_eq!(output.code, i32::from(expected), "{context}");
     for word in FORBIDDEN {
         assert!(!output.stderr.contains(word) && !output.stdout.contains(word), "{word} in {context}");
     }

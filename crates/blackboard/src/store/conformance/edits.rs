@@ -12,6 +12,8 @@ on_every_engine!(
     a_session_and_its_delegates_are_not_in_each_others_way,
     who_shares_a_file_is_not_warned_of_those_who_share_it,
     an_edit_that_was_denied_is_no_edit,
+    whoever_is_kept_from_a_file_has_still_edited_it_before,
+    a_file_may_be_called_like_a_pattern,
     edits_go_after_a_day_and_with_their_session,
     edits_are_found_by_file_session_and_age,
 );
@@ -115,6 +117,26 @@ fn an_edit_that_was_denied_is_no_edit(fixture: &Fixture) {
     assert_eq!(names(&others(fixture, "a", &oak)), ["Ivy"]);
 }
 
+fn whoever_is_kept_from_a_file_has_still_edited_it_before(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    edit(fixture, &ivy, "a", false);
+    let edited = fixture.now();
+    fixture.pass(60);
+    edit(fixture, &ivy, "a", true);
+    let found = others(fixture, "a", &oak);
+    assert_eq!((names(&found), found[0].since), (vec!["Ivy"], edited));
+}
+
+fn a_file_may_be_called_like_a_pattern(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.board.files().reserve(&Reserve::of(TREE, &["src/**"], &ivy)).unwrap();
+    edit(fixture, &ivy, "a*b", false);
+    let paths = ["a**b", "src/a**b", "src/*", "a*b", "axb"];
+    let found = fixture.board.files().who_else(&Check::of(TREE, &paths, Some(&oak))).unwrap();
+    let paths: Vec<&str> = found.iter().map(|other| other.path.as_str()).collect();
+    assert_eq!(paths, ["src/a**b", "src/*", "a*b"]);
+}
+
 fn all_edits(fixture: &Fixture) -> usize {
     let end = fixture.now().plus(std::time::Duration::from_hours(1));
     fixture.board.read(&[], |tx| tx.count(&Range::edits_before(end))).unwrap().try_into().unwrap()
@@ -158,5 +180,8 @@ fn edits_are_found_by_file_session_and_age(fixture: &Fixture) {
     assert_eq!(found(first_two), expected(&[("b", &ivy), ("b", &oak)]));
     let key = Key::Edit(TREE.to_owned(), "c".to_owned(), oak.clone());
     let row = fixture.board.read(&[], |tx| tx.row::<Edit>(&key)).unwrap().unwrap();
-    assert_eq!((row.tool.as_deref(), row.edited_at, row.denied), (Some("Edit"), fixture.now(), false));
+    assert_eq!(
+        (row.tool.as_deref(), row.edited_at, row.denied_at),
+        (Some("Edit"), Some(fixture.now()), None)
+    );
 }

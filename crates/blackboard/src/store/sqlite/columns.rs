@@ -155,8 +155,11 @@ static MARKS: Table = Table::new("marks", &["name", "value"], 1);
 static ENTRIES: Table = Table::new("entries", &["scope", "key", "revision", "expires_at", "session_id"], 2)
     .joined("entries LEFT JOIN entry_versions USING (revision)", VERSION_COLUMNS);
 static TOMBSTONES: Table = Table::new("entry_tombstones", &["scope", "key", "version", "revision"], 2);
-static EDITS: Table =
-    Table::new("file_edits", &["worktree", "path", "session_id", "tool", "edited_at", "denied"], 3);
+static EDITS: Table = Table::new(
+    "file_edits",
+    &["worktree", "path", "session_id", "tool", "noted_at", "edited_at", "denied_at"],
+    3,
+);
 
 /// The columns of a version, in the order of [`version_from`]: the one in which the schema makes them. Their names would
 /// cost more, each time a statement is looked up by its text, than reading them.
@@ -262,7 +265,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         ),
         Index::EditsOfFile => plan(&EDITS, "worktree = ?1 AND path = ?5", None, "session_id"),
         Index::EditsOfSession => plan(&EDITS, "session_id = ?1", None, "worktree, path"),
-        Index::Edits => plan(&EDITS, "1", Some("edited_at"), "edited_at, worktree, path, session_id"),
+        Index::Edits => plan(&EDITS, "1", Some("noted_at"), "noted_at, worktree, path, session_id"),
         Index::LeasedEntries => plan(&ENTRIES, "entries.session_id = ?1", None, "entries.scope, entries.key"),
     }
 }
@@ -327,8 +330,9 @@ pub(super) fn cells_of(row: &Row) -> (&'static Table, Vec<Cell<'_>>) {
                 Cell::Text(&edit.path),
                 Cell::Text(&edit.session_id),
                 text(edit.tool.as_ref()),
-                Cell::Time(edit.edited_at),
-                Cell::Integer(i64::from(edit.denied)),
+                Cell::Time(edit.noted_at()),
+                time(edit.edited_at),
+                time(edit.denied_at),
             ],
         ),
     }
@@ -560,8 +564,8 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             path: cells.text(1)?,
             session_id: cells.text(2)?,
             tool: cells.optional_text(3)?,
-            edited_at: cells.name(4)?,
-            denied: cells.integer(5)? != 0,
+            edited_at: cells.optional_name(5)?,
+            denied_at: cells.optional_name(6)?,
         }),
         other => return Err(Fault::new(Code::Internal, format!("no row type for table {other}")).into()),
     })

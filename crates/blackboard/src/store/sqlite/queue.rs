@@ -11,6 +11,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,6 +41,8 @@ pub(super) struct Queue {
     sidecar: PathBuf,
     limit: Duration,
     waiting: Waiting,
+    /// How long writers of this process have waited so far, in microseconds.
+    waited: AtomicU64,
 }
 
 /// A place at the head of the queue, given back on drop. Where locks do not work, everybody is at the head: the
@@ -93,7 +96,27 @@ impl Head {
 
 impl Queue {
     pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
-        Queue { database: database.to_owned(), sidecar: beside(database, "-lock"), limit, waiting }
+        let sidecar = beside(database, "-lock");
+        Queue { database: database.to_owned(), sidecar, limit, waiting, waited: AtomicU64::new(0) }
+    }
+
+    /// How long a writer may wait now. Whoever would rather not write than be late has one limit for all that it writes.
+    fn limit(&self) -> Duration {
+        match self.waiting {
+            Waiting::QueueNoLonger => {
+                self.limit.saturating_sub(Duration::from_micros(self.waited.load(Ordering::Relaxed)))
+            }
+            Waiting::Queue | Waiting::BusyHandler => self.limit,
+        }
+    }
+
+    /// Does what may wait, and counts how long it took.
+    fn counted<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let outcome = wait();
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(took, Ordering::Relaxed);
+        outcome
     }
 
     /// Begins a write transaction.
@@ -109,7 +132,8 @@ impl Queue {
 
     /// Waits for the head of the queue, alone. Creating a database happens here.
     pub(super) fn enter_alone(&self) -> Option<Head> {
-        match self.enter(&mut Wait::new(self.limit, self.limits(), || None), || Ok(false)) {
+        let mut wait = Wait::new(self.limit(), self.limits(), || None);
+        match self.counted(|| self.enter(&mut wait, || Ok(false))) {
             Ok(Turn::AtHead(head)) => Some(head),
             _ => None,
         }
@@ -134,7 +158,11 @@ impl Queue {
                 _ => Err(faults::busy(&self.database, None)),
             };
         }
-        let mut wait = Wait::new(self.limit, self.limits(), || last_commit(connection));
+        self.counted(|| self.wait_and_begin(connection))
+    }
+
+    fn wait_and_begin(&self, connection: &Connection) -> Result<()> {
+        let mut wait = Wait::new(self.limit(), self.limits(), || last_commit(connection));
         let head = match self.enter(&mut wait, || self.try_begin(connection))? {
             Turn::AtHead(head) => head,
             Turn::Begun => return Ok(()),
@@ -339,6 +367,20 @@ mod tests {
         let queue = Queue::new(&directory.path().join("board"), Duration::ZERO, Waiting::Queue);
         let head = queue.enter_alone();
         assert!(head.is_some_and(|head| head.is_alone() && queue.enter_alone().is_none()));
+    }
+
+    #[test]
+    fn whoever_waits_no_longer_has_one_limit_for_everything() {
+        let directory = tempfile::tempdir().unwrap();
+        let limit = Duration::from_millis(40);
+        for (waiting, expected) in [(Waiting::QueueNoLonger, true), (Waiting::Queue, false)] {
+            let database = directory.path().join(format!("{waiting:?}"));
+            let _head = Queue::new(&database, limit, waiting).enter_alone();
+            let queue = Queue::new(&database, limit, waiting);
+            assert_eq!(queue.limit(), limit);
+            assert!(queue.enter_alone().is_none());
+            assert_eq!(queue.limit().is_zero(), expected, "{waiting:?}");
+        }
     }
 
     #[test]

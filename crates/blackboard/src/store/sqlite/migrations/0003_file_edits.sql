@@ -2,14 +2,16 @@
 --
 -- Like heartbeats and cursors this is no shared state: no event tells of it, and it goes after a day or with its session.
 
--- `denied` means that the session wanted to edit the file and was kept from it, because another one has it.
+-- `denied_at` says that the session wanted to edit the file and was kept from it, because another one has it; it may have
+-- edited it before. `noted_at` is the later of both.
 CREATE TABLE file_edits (
     worktree TEXT NOT NULL,
     path TEXT NOT NULL,
     session_id TEXT NOT NULL,
     tool TEXT,
-    edited_at TEXT NOT NULL,
-    denied INTEGER NOT NULL DEFAULT 0,
+    noted_at TEXT NOT NULL,
+    edited_at TEXT,
+    denied_at TEXT,
     PRIMARY KEY (worktree, path, session_id)
 ) WITHOUT ROWID;
 
