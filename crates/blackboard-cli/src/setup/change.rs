@@ -6,8 +6,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use blackboard::Code;
-use blackboard::text::TextRules;
 use serde::{Serialize, Serializer};
 
 use super::content::{State, Trouble};
@@ -42,9 +40,6 @@ pub struct Change {
     #[serde(skip)]
     step: Step,
 }
-
-/// What a line of a difference becomes that only stands around what changes.
-const HIDDEN: &str = " (not shown: this looks like a credential)\n";
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -238,9 +233,8 @@ impl Change {
         let path = printable(&target.file);
         let from = if action == Action::Create { "/dev/null" } else { &path };
         let to = if action == Action::Delete { "/dev/null" } else { &path };
-        let diff = diff::unified(from, to, old, after.as_str());
-        let diff =
-            diff.split_inclusive('\n').map(|line| if is_secret(line) { HIDDEN } else { line }).collect();
+        let shown = [old, &after].map(|text| target.content.shown(text));
+        let diff = diff::unified(from, to, [old, &after], [&shown[0], &shown[1]]);
         let step = Step { before, after, backup, is_private: target.is_private };
         Change { diff: Some(diff), step, action, ..Change::none(target) }
     }
@@ -274,12 +268,6 @@ fn says_the_same(kept: &str, was: &str) -> bool {
     let words = |text: &str| text.chars().filter(|character| !character.is_whitespace()).collect::<String>();
     let (kept, was) = (words(kept), words(was));
     kept == was || kept.strip_suffix("{}") == Some(&was)
-}
-
-/// Whether a line that stays as it is has what an agent's transcript should not have.
-fn is_secret(line: &str) -> bool {
-    let checked = TextRules::default().description(line);
-    line.starts_with(' ') && checked.is_err_and(|error| error.code() == Code::SecretLooking)
 }
 
 fn cant_write(error: &io::Error) -> Trouble {

@@ -12,6 +12,9 @@ const MEMBERS: [&str; 4] = ["command", "exec", "bash", "args"];
 /// What our program is called in every command.
 const PROGRAM: &str = "blackboard";
 
+/// What we put behind a command where an agent stops if it fails.
+const ENDS_WELL: [&str; 2] = ["; exit 0", " || true"];
+
 /// What a template does with a member that is there and says something else.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Differing {
@@ -98,10 +101,13 @@ fn words(value: &Value) -> Option<Vec<&str>> {
     let mut words = Vec::new();
     for member in MEMBERS {
         match &value[member] {
-            Value::String(text) if text.contains([';', '&', '|', '<', '>', '(', ')', '`', '\n', '\r']) => {
-                return None;
+            Value::String(text) => {
+                let text = ENDS_WELL.into_iter().find_map(|end| text.strip_suffix(end)).unwrap_or(text);
+                if text.contains([';', '&', '|', '<', '>', '(', ')', '`', '\n', '\r']) {
+                    return None;
+                }
+                words.extend(text.split_whitespace());
             }
-            Value::String(text) => words.extend(text.split_whitespace()),
             Value::Array(list) => words.extend(list.iter().filter_map(Value::as_str)),
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! What belongs into one file, whatever its format: how it looks with our part and without it.
 
 use super::json::{self, Wanted};
+use super::mask::{Syntax, masked};
 use super::toml;
 
 /// What belongs into a file.
@@ -74,6 +75,15 @@ impl Content {
             return Ok(State::Missing);
         }
         Ok(if self.with(Some(text))? == text { State::SetUp } else { State::OutOfDate })
+    }
+
+    /// The text as it is shown to people: without what others have written there.
+    pub fn shown(&self, text: &str) -> String {
+        match self {
+            Content::Json(_) => masked(Syntax::Json, text, &self.alone()),
+            Content::Toml => masked(Syntax::Toml, text, &self.alone()),
+            Content::Whole(_) => text.to_owned(),
+        }
     }
 
     /// A file with nothing but our part: what to add by hand where we can't.

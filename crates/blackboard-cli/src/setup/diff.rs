@@ -12,9 +12,11 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 const AROUND: usize = 3;
 
 /// The difference of two texts under the names of their files; nothing if there is none.
-pub fn unified(from: &str, to: &str, old: &str, new: &str) -> String {
-    let old: Vec<&str> = old.split_inclusive('\n').collect();
-    let new: Vec<&str> = new.split_inclusive('\n').collect();
+///
+/// Of each text, `shown` says how its lines are shown: as many lines as it has.
+pub fn unified(from: &str, to: &str, [old, new]: [&str; 2], shown: [&str; 2]) -> String {
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
+    let [old, new, shown_old, shown_new] = [old, new, shown[0], shown[1]].map(lines);
     let mut text = String::new();
     for hunk in hunks(&old, &new) {
         let [Some(first), Some(last)] = [hunk.first(), hunk.last()] else { continue };
@@ -25,7 +27,8 @@ pub fn unified(from: &str, to: &str, old: &str, new: &str) -> String {
         // Writing to a `String` can't fail.
         let _ = writeln!(text, "@@ -{} +{} @@", place(DiffOp::old_range), place(DiffOp::new_range));
         for part in &hunk {
-            let (removed, added) = (&old[part.old_range()], &new[part.new_range()]);
+            let removed = shown_old.get(part.old_range()).unwrap_or_default();
+            let added = shown_new.get(part.new_range()).unwrap_or_default();
             if part.tag() == DiffTag::Equal {
                 add(&mut text, ' ', removed);
             } else {
@@ -83,10 +86,12 @@ mod tests {
             ),
             ("a\r\nb\r\n", "a\r\nc\r\n", "--- x\n+++ y\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n".to_owned()),
         ] {
-            assert_eq!(unified("x", "y", old, new), expected, "{old:?}");
+            assert_eq!(unified("x", "y", [old, new], [old, new]), expected, "{old:?}");
         }
         let expected = "--- x\n+++ y\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n\
                         @@ -15,6 +15,6 @@\n 15\n 16\n 17\n-18\n 19\n 20\n+21\n\\ No newline at end of file\n";
-        assert_eq!(unified("x", "y", &old, &new), expected);
+        assert_eq!(unified("x", "y", [&old, &new], [&old, &new]), expected);
+        let hidden = unified("x", "y", ["a\nb\n", "a\nc\n"], ["1\n2\n", "1\n3\n"]);
+        assert_eq!(hidden, "--- x\n+++ y\n@@ -1,2 +1,2 @@\n 1\n-2\n+3\n");
     }
 }

@@ -17,6 +17,7 @@ mod diff;
 mod files;
 mod gemini;
 mod json;
+mod mask;
 mod opencode;
 mod platform;
 mod toml;

@@ -180,16 +180,38 @@ fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
 }
 
 #[test]
-fn a_difference_does_not_show_the_credentials_around_it() {
-    let scratch = Scratch::new();
-    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
-    let text = format!("{{\n  \"token\": \"{secret}\",\n  \"mcpServers\": {{}}\n}}\n");
-    fs::write(scratch.path().join(".claude.json"), &text).unwrap();
-    let output = scratch.run(["setup", "claude", "--dry-run"]).success();
-    assert!(output.stdout.contains("\n (not shown: this looks like a credential)\n"), "{output:?}");
-    assert!(!output.stdout.contains(&secret), "{output:?}");
-    scratch.run(["setup", "claude", "--yes"]).success();
-    assert!(fs::read_to_string(scratch.path().join(".claude.json")).unwrap().contains(&secret));
+fn a_difference_does_not_show_what_others_have_written() {
+    // Nothing about these words looks like a credential.
+    let secret = "correct horse";
+    let last = format!("{{\n  // {secret}\n  \"mcpServers\": {{}},\n  \"primaryApiKey\": \"{secret}\"\n}}\n");
+    let one_line = format!("{{\"mcpServers\": {{\"x\": {{\"env\": {{\"GITHUB_TOKEN\": \"{secret}\"}}}}}}}}");
+    let toml = format!("token = \"{secret}\" # {secret}\n[mcp_servers.x]\nenv = {{ T = '{secret}' }}\n");
+    for (platform, file, text) in [
+        ("claude", ".claude.json", &last),
+        ("claude", ".claude.json", &one_line),
+        ("gemini", ".gemini/settings.json", &one_line),
+        ("codex", ".codex/config.toml", &toml),
+    ] {
+        let scratch = Scratch::new();
+        let file = scratch.path().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        for call in [
+            &["setup", platform, "--dry-run"][..],
+            &["setup", platform, "--dry-run", "--json"],
+            &["setup", platform, "--yes", "--json"],
+            &["setup", "remove", platform, "--dry-run"],
+            &["setup", "remove", platform, "--yes", "--json"],
+        ] {
+            let output = scratch.run(call).success();
+            assert!(output.stdout.contains("…") && !output.stdout.contains("horse"), "{call:?}: {output:?}");
+            let diff = output.stdout.contains("primaryApiKey")
+                || output.stdout.contains("TOKEN")
+                || output.stdout.contains("token =");
+            assert!(diff, "the keys are shown: {output:?}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), *text);
+    }
 }
 
 #[test]
