@@ -323,16 +323,17 @@ impl Context {
         let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
         match own[..] {
             [] if matches!(caller, Found::Agent(_)) => Ok(None),
-            [] => self.session_of_platform(board),
+            [] => self.session_of_sandbox(board),
             [agent] => Ok(Some(agent.session_id.clone())),
             _ => Err(several_sessions(&own)),
         }
     }
 
-    /// The session that a platform tells its children to be in. In the sandbox of Codex nothing else shows it. Elsewhere
-    /// it may have leaked from an agent that started this one.
-    fn session_of_platform(&self, board: &Board) -> Result<Option<String>> {
-        for hint in self.environment.session_hints() {
+    /// The session that Codex tells its children to be in: in its sandbox nothing else shows it. What other platforms say
+    /// leaks into every terminal that is opened from there.
+    fn session_of_sandbox(&self, board: &Board) -> Result<Option<String>> {
+        let hints = self.environment.session_hints();
+        for hint in hints.into_iter().filter(|hint| hint.starts_with("codex:")) {
             let session = match board.agents().resolve(&hint) {
                 Ok((session, _)) => session,
                 Err(error) if error.code() == Code::AgentNotFound => continue,

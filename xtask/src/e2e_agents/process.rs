@@ -71,6 +71,14 @@ impl Running {
         } else if !Command::new("kill").args(["-9", &pid.to_string()]).status()?.success() {
             return Err(format!("process {pid} can't be killed").into());
         }
+        // A large one takes a while to die, and whoever looks at it meanwhile finds it alive.
+        let until = Instant::now() + PATIENCE;
+        while is_there(pid) {
+            if Instant::now() >= until {
+                return Err(format!("process {pid} does not die").into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
         Ok(())
     }
 
@@ -125,6 +133,13 @@ fn below(root: u32) -> Result<Vec<Process>> {
         }
     }
     Ok(found)
+}
+
+/// Whether a process is more than an entry that waits for its parent.
+fn is_there(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rfind(')').and_then(|name| stat[name + 1..].split_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
 fn process(pid: u32) -> Option<Process> {

@@ -95,6 +95,8 @@ fn where_no_agent_is_seen_its_own_word_counts() {
         assert_eq!(output(&mut show("s", thread)).success().json()["session_id"], *session, "{thread}");
     }
     output(&mut show("unknown", "unknown")).refused(Code::NoSession);
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "claude:c", "--pid", &codex]);
+    output(show("unknown", "unknown").env("CLAUDE_CODE_SESSION_ID", "c")).refused(Code::NoSession);
     // The environment leaks into an agent that is started in there.
     output(as_agent(&mut show("s", "s"))).refused(Code::NoSession);
 }
