@@ -1,0 +1,202 @@
+// The log: filters, and a slider that goes back to any place in it.
+//
+// The rows are a window onto the log. It grows at both ends as the reader scrolls there, and what is far away is dropped,
+// so that a log of any length costs the same. While the window follows, new events come in at its top.
+
+const PAGE = 200;
+const WINDOW = 2000;
+
+const timeline = {
+  rows: [], table: null, kinds: new Set(), agent: "", following: true, ended: false, loading: false, generation: 0, loaded: false,
+};
+
+function createTimeline() {
+  const scroller = byId("timeline-rows");
+  timeline.table = eventRows(byId("timeline-table"), true, scroller);
+  for (const { kind } of KINDS) {
+    const chip = make(`button.chip.kind-${kind}`, { type: "button", "aria-pressed": "false", onclick() {
+      if (!timeline.kinds.delete(kind)) timeline.kinds.add(kind);
+      setAttribute(chip, "aria-pressed", timeline.kinds.has(kind));
+      reloadTimeline();
+    } }, kind);
+    byId("timeline-kinds").append(chip);
+  }
+  byId("timeline-agent").addEventListener("change", (event) => {
+    timeline.agent = event.target.value;
+    reloadTimeline();
+  });
+  byId("timeline-live").addEventListener("click", () => followTimeline());
+  let settle = null;
+  const slider = byId("timeline-slider");
+  slider.addEventListener("input", () => {
+    clearTimeout(settle);
+    showPlace(Number(slider.value), null);
+    settle = setTimeout(() => goTo(Number(slider.value)), 60);
+  });
+  scroller.addEventListener("scroll", timelineScrolled, { passive: true });
+}
+
+const timelineFilter = () => ({
+  types: KINDS.filter(({ kind }) => timeline.kinds.has(kind)).flatMap(({ types }) => types).join(","),
+  agent: timeline.agent,
+});
+
+function fitsTimeline(event) {
+  if (timeline.kinds.size && !timeline.kinds.has(kindOf(event))) return false;
+  return timeline.agent === "" || event.actor_id === timeline.agent || event.target_id === timeline.agent;
+}
+
+// Asks for a part of the log; null when somebody has asked for another one since.
+async function readLog(place) {
+  const generation = timeline.generation;
+  timeline.loading = true;
+  try {
+    const { answer, revision } = await ask(query("/api/events", { ...place, limit: PAGE, ...timelineFilter() }));
+    if (generation !== timeline.generation) return null;
+    noteRevision(revision);
+    return { events: answer, revision };
+  } catch {
+    return null;
+  } finally {
+    if (generation === timeline.generation) timeline.loading = false;
+  }
+}
+
+function timelineReset() {
+  timeline.loaded = false;
+  if (currentView() === "timeline") followTimeline();
+}
+
+function openTimeline() {
+  if (!timeline.loaded) followTimeline();
+  else showTimeline();
+}
+
+function reloadTimeline() {
+  if (timeline.following || !timeline.rows.length) followTimeline();
+  else goTo(timeline.rows[timeline.table.firstVisible()]?.id ?? revisionShown);
+}
+
+async function followTimeline() {
+  timeline.generation += 1;
+  timeline.following = true;
+  const page = await readLog({ before: MOST });
+  if (!page) return;
+  // What came while the answer was on its way.
+  const since = recentEvents.filter((event) => event.id > page.revision && fitsTimeline(event));
+  timeline.loaded = true;
+  timeline.rows = [...since, ...page.events];
+  timeline.ended = page.events.length < PAGE;
+  byId("timeline-rows").scrollTop = 0;
+  showTimeline();
+}
+
+// No board has had as many events.
+const MOST = Number.MAX_SAFE_INTEGER;
+
+async function goTo(revision) {
+  timeline.generation += 1;
+  timeline.following = revision >= revisionShown;
+  if (timeline.following) return followTimeline();
+  const page = await readLog({ before: revision + 1 });
+  if (!page) return undefined;
+  timeline.loaded = true;
+  timeline.rows = page.events;
+  timeline.ended = page.events.length < PAGE;
+  byId("timeline-rows").scrollTop = 0;
+  return showTimeline();
+}
+
+async function readOlder() {
+  const oldest = timeline.rows[timeline.rows.length - 1];
+  const page = await readLog({ before: oldest.id });
+  if (!page) return;
+  timeline.ended = page.events.length < PAGE;
+  timeline.rows = timeline.rows.concat(page.events);
+  const dropped = Math.max(timeline.rows.length - WINDOW, 0);
+  if (dropped) {
+    timeline.rows = timeline.rows.slice(dropped);
+    timeline.following = false;
+    shiftTimeline(-dropped);
+  }
+  showTimeline();
+}
+
+async function readNewer() {
+  const newest = timeline.rows[0];
+  const page = await readLog({ after: newest.id });
+  if (!page) return;
+  const events = page.events.filter((event) => event.id > newest.id);
+  if (events.length < PAGE) timeline.following = true;
+  timeline.rows = events.concat(timeline.rows);
+  if (timeline.rows.length > WINDOW) {
+    timeline.rows = timeline.rows.slice(0, WINDOW);
+    timeline.ended = false;
+  }
+  showTimeline();
+  shiftTimeline(events.length);
+}
+
+// Keeps what the reader looks at where it is when rows come or go above it.
+function shiftTimeline(rows) {
+  const { table } = timeline;
+  table.body.style.height = `${timeline.rows.length * table.height}px`;
+  table.scroller.scrollTop += rows * table.height;
+}
+
+function timelineArrived(events) {
+  byId("timeline-slider").max = Math.max(revisionShown, 1);
+  if (!timeline.loaded || timeline.loading || !timeline.following) {
+    if (currentView() === "timeline") refreshPlace();
+    return;
+  }
+  const newest = timeline.rows.length ? timeline.rows[0].id : 0;
+  const fresh = events.filter((event) => event.id > newest && fitsTimeline(event));
+  if (!fresh.length) return;
+  const scrolled = timeline.table.scroller.scrollTop > timeline.table.height / 2;
+  timeline.rows = fresh.concat(timeline.rows);
+  if (timeline.rows.length > WINDOW) {
+    timeline.rows = timeline.rows.slice(0, WINDOW);
+    timeline.ended = false;
+  }
+  if (currentView() !== "timeline") return;
+  showTimeline();
+  if (scrolled) shiftTimeline(fresh.length);
+}
+
+function timelineScrolled() {
+  refreshPlace();
+  if (timeline.loading || !timeline.rows.length) return;
+  const { scroller, height } = timeline.table;
+  const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+  if (below < 20 * height && !timeline.ended) readOlder();
+  else if (scroller.scrollTop < 10 * height && !timeline.following) readNewer();
+}
+
+function showTimeline() {
+  timeline.table.show(timeline.rows);
+  byId("timeline-slider").max = Math.max(revisionShown, 1);
+  say(byId("timeline-count"), timeline.kinds.size || timeline.agent ? "filtered" : `${revisionShown.toLocaleString("en")} in all`);
+  refreshPlace();
+}
+
+function refreshPlace() {
+  const top = timeline.rows[Math.min(timeline.table.firstVisible(), timeline.rows.length - 1)];
+  setAttribute(byId("timeline-live"), "aria-pressed", timeline.following && timeline.table.scroller.scrollTop < 4);
+  if (document.activeElement !== byId("timeline-slider") || timeline.following) {
+    byId("timeline-slider").value = timeline.following && timeline.table.scroller.scrollTop < 4 ? revisionShown : top ? top.id : 1;
+  }
+  showPlace(top ? top.id : revisionShown, top);
+}
+
+function showPlace(revision, event) {
+  const date = event && new Date(event.timestamp);
+  const place = date ? `${date.toDateString() === new Date().toDateString() ? "" : `${day(date)} `}${clock(date)}` : "…";
+  say(byId("timeline-place"), `r${revision} · ${place}`);
+  setAttribute(byId("timeline-slider"), "aria-valuetext", `revision ${revision}, ${place}`);
+}
+
+function showTimelineAgents() {
+  const names = new Map(model.agents.map((agent) => [agent.session_id, agent.agent_name]));
+  fillSelect(byId("timeline-agent"), [...names.keys()], (session) => cut(shown(names.get(session) || session), 60));
+}

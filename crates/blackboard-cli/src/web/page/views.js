@@ -1,0 +1,50 @@
+// The views, one at a time. The address remembers which: `#agents`.
+
+const VIEWS = ["overview", "agents", "work", "entries", "locks", "timeline", "lanes", "projects"];
+
+let shownView = null;
+
+function currentView() {
+  return shownView;
+}
+
+function viewOfAddress() {
+  const name = location.hash.slice(1);
+  return VIEWS.includes(name) ? name : "overview";
+}
+
+function openView(name) {
+  if (viewOfAddress() === name && shownView === name) return;
+  history.pushState(null, "", name === "overview" ? location.pathname : `#${name}`);
+  showView(name);
+}
+
+function showView(name) {
+  shownView = name;
+  for (const view of VIEWS) {
+    const tab = byId(`tab-${view}`);
+    const selected = view === name;
+    setAttribute(tab, "aria-selected", selected);
+    tab.tabIndex = selected ? 0 : -1;
+    byId(`view-${view}`).hidden = !selected;
+    if (selected) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+  if (name === "overview") showEventsTable();
+  if (name === "timeline") openTimeline();
+  readNeeded();
+}
+
+function createViews() {
+  for (const view of VIEWS) byId(`tab-${view}`).addEventListener("click", () => openView(view));
+  byId("tabs").addEventListener("keydown", (event) => {
+    const index = VIEWS.indexOf(shownView);
+    const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: VIEWS.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const view = VIEWS[(to + VIEWS.length) % VIEWS.length];
+    openView(view);
+    byId(`tab-${view}`).focus();
+  });
+  addEventListener("popstate", () => showView(viewOfAddress()));
+  addEventListener("hashchange", () => location.hash !== "#main" && showView(viewOfAddress()));
+}
