@@ -29,7 +29,13 @@ async function ask(path, { signal, values } = {}) {
     throw new Refused(response.status, answer);
   }
   const answer = values ? JSON.parse(text, exactNumbers) : JSON.parse(text);
-  return { answer, revision: Number(response.headers.get("Blackboard-Revision") ?? answer.revision ?? 0) };
+  const next = response.headers.get("Blackboard-Next");
+  return {
+    answer,
+    revision: Number(response.headers.get("Blackboard-Revision") ?? answer.revision ?? 0),
+    // Where a bare list goes on, if there is more of it.
+    next: next === null ? null : decodeURIComponent(next),
+  };
 }
 
 function query(path, parameters) {

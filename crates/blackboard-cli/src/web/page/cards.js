@@ -33,9 +33,14 @@ function createCards() {
         say(cards[index], count.toLocaleString("en"));
         cards[index].classList.toggle("zero", count === 0);
       });
-      say(byId("last-updated"), `Updated ${clock(new Date())}`);
+      say(byId("updated-at"), `Updated ${clock(new Date())}`);
     },
   });
   resource.ages = true;
   resource.neededBy("overview");
+  new Resource({
+    path: "/api/board",
+    concerns: () => false,
+    show: (board) => say(byId("database"), ` · ${shown(board.database)} · blackboard ${shown(board.version)}`),
+  }).neededBy("overview");
 }

@@ -33,7 +33,7 @@ function say(element, text) {
 }
 
 function setAttribute(element, name, value) {
-  if (value === null || value === undefined || value === false) element.removeAttribute(name);
+  if (value === null || value === undefined) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 

@@ -31,7 +31,7 @@ function goLive() {
   followTimeline();
 }
 
-const isTyping = (target) => target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
+const isTyping = (target) => target instanceof Element && target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
 
 function createKeys() {
   const rows = [...SHORTCUTS.map(({ label, says }) => [label, says]), ...KEYS_ELSEWHERE];

@@ -6,6 +6,7 @@ const lanes = { rows: null, from: 0, to: 0, hours: 6, all: [] };
 const lanesResource = new Resource({
   path: () => query("/api/lanes", { hours: lanes.hours }),
   concerns: isAbout("work_item", "agent"),
+  pause: SECOND,
   show(answer) {
     lanes.all = answer.items;
     showLanes();

@@ -35,3 +35,57 @@ pub fn document(nonce: &str) -> String {
     let script: String = SCRIPTS.iter().map(|(_, text)| *text).collect();
     DOCUMENT.replace("{nonce}", nonce).replace("{style}", STYLE).replace("{script}", &script)
 }
+
+#[cfg(test)]
+mod tests {
+    use blackboard::event::EventType;
+
+    use super::*;
+
+    #[test]
+    fn the_document_is_whole_and_has_one_style_and_one_script_with_the_nonce() {
+        let document = document("0123abcd");
+        assert_eq!(document.matches("nonce=\"0123abcd\"").count(), 2);
+        assert_eq!(document.matches("<style").count(), 1);
+        assert_eq!(document.matches("<script").count(), 1);
+        assert_eq!(document.matches("</script").count(), 1, "a script that ends itself");
+        assert_eq!(document.matches("</style").count(), 1, "a style that ends itself");
+        for placeholder in ["{nonce}", "{style}", "{script}"] {
+            assert!(!document.contains(placeholder), "{placeholder}");
+        }
+    }
+
+    #[test]
+    fn no_text_becomes_html_or_a_program() {
+        let forbidden = [
+            "innerHTML", "outerHTML", "insertAdjacentHTML", "setHTML", "DOMParser", "createContextualFragment", "srcdoc",
+            "document.write", "eval(", "Function(", "javascript:", "setAttribute(\"style\"", "cssText", "import(",
+            "localStorage", "sessionStorage", "document.cookie", "postMessage",
+        ];
+        for (name, text) in SCRIPTS {
+            for word in forbidden {
+                assert!(!text.contains(word), "{name} has {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_comes_from_elsewhere_and_no_style_is_inline() {
+        let namespace = "http://www.w3.org/2000/svg";
+        let scripts = SCRIPTS.iter().map(|(name, text)| (*name, *text));
+        for (name, text) in scripts.chain([("page.html", DOCUMENT), ("page.css", STYLE)]) {
+            let rest = text.replace(namespace, "");
+            for word in ["http://", "https://", "//cdn", "@import", "url(", " style=", " onclick=", " onload="] {
+                assert!(!rest.contains(word), "{name} has {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_of_event_has_a_filter() {
+        let (_, events) = SCRIPTS.iter().find(|(name, _)| *name == "events.js").unwrap();
+        for event_type in EventType::ALL {
+            assert!(events.contains(&format!("\"{event_type}\"")), "events.js does not know {event_type}");
+        }
+    }
+}

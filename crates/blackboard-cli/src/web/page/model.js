@@ -28,13 +28,13 @@ const workResource = new Resource({
 });
 workResource.neededBy("overview", "work");
 
-const COMPLETED_SHOWN = 500;
+const COMPLETED_SHOWN = 1000;
 
 const completedResource = new Resource({
   path: `/api/work?status=completed&limit=${COMPLETED_SHOWN}`,
   concerns: (event) => ["work_completed", "work_reset", "work_deleted"].includes(event.event_type),
   show(items) {
-    model.completed = items;
+    model.completed = items.sort((a, b) => (a.completed_at < b.completed_at ? 1 : -1));
     workChanged();
   },
 });

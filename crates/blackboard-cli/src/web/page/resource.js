@@ -4,14 +4,16 @@
 // outdated, and it is read again soon: at once when it is quiet, seldom when reading takes long or much happens.
 
 const SOONEST = 40;
-const CALMEST = 2000;
+const SHORTEST_PAUSE = 150;
+const LONGEST_READ_PAUSE = 2 * SECOND;
 
 const resources = [];
 
 class Resource {
-  constructor({ path, concerns, show, read }) {
+  constructor({ path, concerns, show, read, pause }) {
     this.path = path;
     this.concerns = concerns;
+    this.pause = pause ?? SHORTEST_PAUSE;
     this.show = show;
     if (read) this.ask = read;
     this.views = new Set();
@@ -58,7 +60,7 @@ class Resource {
       this.again = true;
       return;
     }
-    const pause = Math.min(Math.max(150, 3 * this.lastTook), CALMEST);
+    const pause = Math.min(Math.max(this.pause, 3 * this.lastTook), LONGEST_READ_PAUSE);
     const wait = delay ?? Math.max(SOONEST, this.lastEnd + pause - performance.now());
     this.timer = setTimeout(() => {
       this.timer = null;

@@ -7,7 +7,8 @@ const PAGE = 200;
 const WINDOW = 2000;
 
 const timeline = {
-  rows: [], table: null, kinds: new Set(), agent: "", following: true, ended: false, loading: false, generation: 0, loaded: false,
+  rows: [], table: null, kinds: new Set(), agent: "", following: true, older: null, loading: false, generation: 0, loaded: false,
+  sliding: false,
 };
 
 function createTimeline() {
@@ -29,9 +30,15 @@ function createTimeline() {
   let settle = null;
   const slider = byId("timeline-slider");
   slider.addEventListener("input", () => {
+    const revision = Number(slider.value);
     clearTimeout(settle);
-    showPlace(Number(slider.value), null);
-    settle = setTimeout(() => goTo(Number(slider.value)), 60);
+    timeline.sliding = true;
+    showPlace(revision, null);
+    settle = setTimeout(async () => {
+      await goTo(revision);
+      timeline.sliding = false;
+      refreshPlace();
+    }, 60);
   });
   scroller.addEventListener("scroll", timelineScrolled, { passive: true });
 }
@@ -51,10 +58,10 @@ async function readLog(place) {
   const generation = timeline.generation;
   timeline.loading = true;
   try {
-    const { answer, revision } = await ask(query("/api/events", { ...place, limit: PAGE, ...timelineFilter() }));
+    const { answer, revision, next } = await ask(query("/api/events", { limit: PAGE, ...place, ...timelineFilter() }));
     if (generation !== timeline.generation) return null;
     noteRevision(revision);
-    return { events: answer, revision };
+    return { events: answer, revision, next };
   } catch {
     return null;
   } finally {
@@ -67,7 +74,26 @@ function timelineReset() {
   if (currentView() === "timeline") followTimeline();
 }
 
+// The oldest event that is kept, by halving: before it there is nothing.
+async function findOldest() {
+  const isThere = async (revision) => (await ask(`/api/events?limit=1&before=${revision + 1}`)).answer.length > 0;
+  try {
+    let [nothing, something] = [0, Math.max(revisionShown, 1)];
+    if (await isThere(1)) something = 1;
+    while (something - nothing > 1) {
+      const middle = Math.floor((nothing + something) / 2);
+      if (await isThere(middle)) something = middle;
+      else nothing = middle;
+    }
+    byId("timeline-slider").min = something;
+    say(byId("timeline-oldest"), `r${something}`);
+  } catch {
+    // The slider then begins at the beginning of all boards.
+  }
+}
+
 function openTimeline() {
+  if (byId("timeline-oldest").textContent === "") findOldest();
   if (!timeline.loaded) followTimeline();
   else showTimeline();
 }
@@ -86,7 +112,7 @@ async function followTimeline() {
   const since = recentEvents.filter((event) => event.id > page.revision && fitsTimeline(event));
   timeline.loaded = true;
   timeline.rows = [...since, ...page.events];
-  timeline.ended = page.events.length < PAGE;
+  timeline.older = page.next;
   byId("timeline-rows").scrollTop = 0;
   showTimeline();
 }
@@ -102,16 +128,15 @@ async function goTo(revision) {
   if (!page) return undefined;
   timeline.loaded = true;
   timeline.rows = page.events;
-  timeline.ended = page.events.length < PAGE;
+  timeline.older = page.next;
   byId("timeline-rows").scrollTop = 0;
   return showTimeline();
 }
 
 async function readOlder() {
-  const oldest = timeline.rows[timeline.rows.length - 1];
-  const page = await readLog({ before: oldest.id });
+  const page = await readLog({ before: timeline.older });
   if (!page) return;
-  timeline.ended = page.events.length < PAGE;
+  timeline.older = page.next;
   timeline.rows = timeline.rows.concat(page.events);
   const dropped = Math.max(timeline.rows.length - WINDOW, 0);
   if (dropped) {
@@ -122,16 +147,28 @@ async function readOlder() {
   showTimeline();
 }
 
+// The server answers with the newest that fit. So that nothing is left out below them, the part of the log that is asked for
+// has to be small enough to fit into one answer; where few events fit it may be long.
 async function readNewer() {
-  const newest = timeline.rows[0];
-  const page = await readLog({ after: newest.id });
-  if (!page) return;
-  const events = page.events.filter((event) => event.id > newest.id);
-  if (events.length < PAGE) timeline.following = true;
+  let from = timeline.rows.length ? timeline.rows[0].id : revisionShown;
+  let length = PAGE;
+  let events = [];
+  while (!events.length && from < revisionShown) {
+    const page = await readLog({ after: from, before: from + length + 1 });
+    if (!page) return;
+    if (page.next !== null && length > PAGE) {
+      length = Math.max(PAGE, Math.floor(length / 4));
+      continue;
+    }
+    events = page.events;
+    from += length;
+    length *= 4;
+  }
+  if (from >= revisionShown) timeline.following = true;
   timeline.rows = events.concat(timeline.rows);
   if (timeline.rows.length > WINDOW) {
     timeline.rows = timeline.rows.slice(0, WINDOW);
-    timeline.ended = false;
+    timeline.older = timeline.rows[WINDOW - 1].id;
   }
   showTimeline();
   shiftTimeline(events.length);
@@ -157,7 +194,7 @@ function timelineArrived(events) {
   timeline.rows = fresh.concat(timeline.rows);
   if (timeline.rows.length > WINDOW) {
     timeline.rows = timeline.rows.slice(0, WINDOW);
-    timeline.ended = false;
+    timeline.older = timeline.rows[WINDOW - 1].id;
   }
   if (currentView() !== "timeline") return;
   showTimeline();
@@ -169,7 +206,7 @@ function timelineScrolled() {
   if (timeline.loading || !timeline.rows.length) return;
   const { scroller, height } = timeline.table;
   const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
-  if (below < 20 * height && !timeline.ended) readOlder();
+  if (below < 20 * height && timeline.older !== null) readOlder();
   else if (scroller.scrollTop < 10 * height && !timeline.following) readNewer();
 }
 
@@ -183,9 +220,8 @@ function showTimeline() {
 function refreshPlace() {
   const top = timeline.rows[Math.min(timeline.table.firstVisible(), timeline.rows.length - 1)];
   setAttribute(byId("timeline-live"), "aria-pressed", timeline.following && timeline.table.scroller.scrollTop < 4);
-  if (document.activeElement !== byId("timeline-slider") || timeline.following) {
-    byId("timeline-slider").value = timeline.following && timeline.table.scroller.scrollTop < 4 ? revisionShown : top ? top.id : 1;
-  }
+  if (timeline.sliding) return;
+  byId("timeline-slider").value = timeline.following && timeline.table.scroller.scrollTop < 4 ? revisionShown : top ? top.id : 1;
   showPlace(top ? top.id : revisionShown, top);
 }
 

@@ -90,6 +90,6 @@ function showBoard() {
     const items = all.filter((item) => item.status === status && wanted(item));
     rows.show(items);
     const more = status === "completed" && model.completed.length >= COMPLETED_SHOWN;
-    say(count, more ? `the last ${items.length}` : items.length);
+    say(count, more ? `${items.length} of more` : items.length);
   }
 }
