@@ -25,7 +25,7 @@ pub fn install_missing(programs: &[&str]) -> Result {
 }
 
 /// The package that has a program. Most are called as it is.
-fn package_of<'a>(program: &'a str) -> &'a str {
+fn package_of(program: &str) -> &str {
     match program {
         "chromedriver" => "chromium-driver",
         other => other,

@@ -96,7 +96,10 @@ fn provide_chromium(report: &mut Report) -> Result {
         return Ok(());
     }
     if !(exists("apt-get") && is_root()) {
-        report.skip("chromium", "not installed: install chromium and chromedriver, or the tests of the page fail");
+        report.skip(
+            "chromium",
+            "not installed: install chromium and chromedriver, or the tests of the page fail",
+        );
         return Ok(());
     }
     report.timed("chromium", || packages::install_missing(&programs))
@@ -116,7 +119,9 @@ fn provide_axe(thorough: bool, report: &mut Report) {
     }
     println!("axe-core is missing: installing version {AXE} with npm into target/axe");
     let mut install = Command::new("npm");
-    install.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(&directory);
+    install
+        .args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+        .arg(&directory);
     install.arg(format!("axe-core@{AXE}"));
     let installed =
         std::fs::create_dir_all(&directory).is_ok() && install.status().is_ok_and(|status| status.success());

@@ -36,7 +36,10 @@ impl Browser {
     #[track_caller]
     pub fn open(&self, address: &str) {
         self.driver.post("/url", &json!({ "url": address }));
-        self.until("the page is live", "return document.getElementById('connection').dataset.state === 'live'");
+        self.until(
+            "the page is live",
+            "return document.getElementById('connection').dataset.state === 'live'",
+        );
     }
 
     /// Shows a view.
@@ -70,7 +73,10 @@ impl Browser {
             if start.elapsed() > SOON {
                 let text = self.script("return document.body.innerText.slice(0, 4000)");
                 let said = text.as_str().unwrap_or_default();
-                panic!("not so: {what}\n{script}\n--- the page:\n{said}\n--- its console: {:?}", self.console());
+                panic!(
+                    "not so: {what}\n{script}\n--- the page:\n{said}\n--- its console: {:?}",
+                    self.console()
+                );
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -87,29 +93,11 @@ impl Browser {
         self.until(&format!("{selector} says {text:?}"), &script);
     }
 
-    /// Waits until the rows of a table are these: the text of every cell.
-    #[track_caller]
-    pub fn until_rows(&self, table: &str, expected: &[Vec<String>]) {
-        let rows = format!(
-            "return [...document.querySelectorAll('#{table} tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
-        );
-        let start = Instant::now();
-        loop {
-            let found: Vec<Vec<String>> = serde_json::from_value(self.script(&rows)).unwrap();
-            if found == expected {
-                return;
-            }
-            assert!(start.elapsed() < SOON, "{table} shows\n{found:#?}\nand not\n{expected:#?}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// Scrolls a list of events a screen at a time until an event is there, and returns which ones it saw, in order.
     #[track_caller]
     pub fn until_all_scrolled(&self, list: &str, to: usize) -> Vec<i64> {
-        let up = self.script(&format!(
-            "return document.querySelector('#{list} tbody tr').item.id < {to} ? -1 : 1"
-        ));
+        let up = self
+            .script(&format!("return document.querySelector('#{list} tbody tr').item.id < {to} ? -1 : 1"));
         let script = format!(
             "const scroller = document.getElementById('{list}');
              const done = arguments[0];
@@ -138,7 +126,8 @@ impl Browser {
     #[track_caller]
     pub fn click(&self, selector: &str) {
         let element = self.driver.post("/element", &json!({ "using": "css selector", "value": selector }));
-        let id = element.as_object().and_then(|object| object.values().next()).and_then(Value::as_str).unwrap();
+        let id =
+            element.as_object().and_then(|object| object.values().next()).and_then(Value::as_str).unwrap();
         self.driver.post(&format!("/element/{id}/click"), &json!({}));
     }
 
@@ -152,7 +141,10 @@ impl Browser {
                 [json!({ "type": "keyDown", "value": value }), json!({ "type": "keyUp", "value": value })]
             })
             .collect();
-        self.driver.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
+        self.driver.post(
+            "/actions",
+            &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }),
+        );
     }
 
     /// Makes the window this large.
@@ -178,7 +170,12 @@ impl Browser {
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         let lines = self.driver.post("/se/log", &json!({ "type": "browser" }));
-        lines.as_array().unwrap().iter().map(|line| format!("{} {}", line["level"], line["message"])).collect()
+        lines
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| format!("{} {}", line["level"], line["message"]))
+            .collect()
     }
 
     /// Fails if something is wider than the window.

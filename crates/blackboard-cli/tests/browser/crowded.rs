@@ -14,7 +14,8 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
     let site = Site::new();
     let board = site.library();
     for index in 0..AGENTS {
-        let request = Register { pid: Some(std::process::id()), ..Register::named(&format!("Agent {index}")) };
+        let request =
+            Register { pid: Some(std::process::id()), ..Register::named(&format!("Agent {index}")) };
         board.agents().register(&request).unwrap();
     }
     for index in 0..ITEMS {

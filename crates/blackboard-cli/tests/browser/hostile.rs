@@ -12,7 +12,7 @@ const HOSTILE: [&str; 8] = [
     "\"><svg onload=window.hacked=1>'\"`",
     "</style></script><h1>Not a heading</h1>",
     "javascript:window.hacked=1",
-    "{nonce} {style} {script} ${window.hacked=1} {{7*7}}",
+    "{nonce} {style} {script} ${window.hacked=1} {{7-7}}",
     "\u{202e}gnirts desrever\u{202c} \u{2066}isolated \u{200f}right to left",
     "a\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301} \u{0}\u{7}\u{1b}[31m\u{85}\u{2028}lines\nand\ttabs",
 ];
@@ -56,13 +56,18 @@ fn furnish(site: &Site) {
             "UPDATE agents SET agent_name = ?1, current_work = ?1, project = ?1, progress = ?1 WHERE session_id = ?2",
             [&stored, &session],
         );
-        site.tamper("UPDATE projects SET display_name = ?1, local_path = ?1, remote_repo = ?1 WHERE project_id = ?2", [
-            &stored, &project,
-        ]);
-        site.tamper("UPDATE work_items SET title = ?1, description = ?1, source_ref = ?1 WHERE item_id = ?2", [
-            &stored, &id,
-        ]);
-        site.tamper("UPDATE events SET summary = ?1 WHERE target_id IN (?2, ?3, ?4)", [&stored, &session, &id, &key]);
+        site.tamper(
+            "UPDATE projects SET display_name = ?1, local_path = ?1, remote_repo = ?1 WHERE project_id = ?2",
+            [&stored, &project],
+        );
+        site.tamper(
+            "UPDATE work_items SET title = ?1, description = ?1, source_ref = ?1 WHERE item_id = ?2",
+            [&stored, &id],
+        );
+        site.tamper(
+            "UPDATE events SET summary = ?1 WHERE target_id IN (?2, ?3, ?4)",
+            [&stored, &session, &id, &key],
+        );
         if index == 0 {
             parent = Some(session);
         }
@@ -72,8 +77,10 @@ fn furnish(site: &Site) {
     for text in &HOSTILE[..6] {
         site.json(&["write", text, "1", "--session", &session]);
         site.json(&["lock", "acquire", text, "--session", &session]);
-        site.json(&["work", "create", "--id", text, "--title", text]);
-        site.json(&["file", "reserve", text, "--session", &session]);
+        site.json(&["work", "create", "--id", text, "--title", &format!("Title {text}")]);
+        if !text.contains('{') {
+            site.json(&["file", "reserve", text, "--session", &session]);
+        }
     }
 }
 
@@ -121,7 +128,10 @@ fn hostile_text_runs_nothing_and_breaks_nothing() {
         assert_eq!(browser.script("return window.hacked ?? null"), Value::Null, "a script of the board ran");
         assert_eq!(browser.console(), Vec::<String>::new());
         assert_eq!(browser.script("return document.querySelectorAll('h1').length"), 1);
-        assert_eq!(browser.script("return document.querySelectorAll('img, main script, main style').length"), 0);
+        assert_eq!(
+            browser.script("return document.querySelectorAll('img, main script, main style').length"),
+            0
+        );
     }
     // It is all there as text, and what turns text around is named.
     browser.resize(1400, 900);

@@ -13,7 +13,10 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
     let browser = Browser::start();
     browser.open(&site.address());
     let shown = |view: &str| {
-        browser.until(&format!("{view} is shown"), &format!("return !document.getElementById('view-{view}').hidden"));
+        browser.until(
+            &format!("{view} is shown"),
+            &format!("return !document.getElementById('view-{view}').hidden"),
+        );
         let selected = browser.script("return document.querySelector('[role=tab][aria-selected=true]').id");
         assert_eq!(selected, format!("tab-{view}"));
     };
@@ -108,7 +111,10 @@ fn the_arrow_keys_walk_the_tree() {
     count(2);
     browser.until(
         "parent and delegate are left",
-        &format!("return document.getElementById('agent-{}') && document.getElementById('agent-{}')", team.ivy, team.delegate),
+        &format!(
+            "return document.getElementById('agent-{}') && document.getElementById('agent-{}')",
+            team.ivy, team.delegate
+        ),
     );
     browser.script("const find = document.getElementById('agents-find'); find.value = ''; find.dispatchEvent(new Event('input'))");
 

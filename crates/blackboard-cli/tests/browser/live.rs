@@ -13,8 +13,9 @@ fn what_a_command_does_shows_without_a_reload() {
     // A reload would forget this.
     browser.script("window.notReloaded = true");
     let card = |label: &str, value: &str| {
-        let script =
-            format!("return [...document.querySelectorAll('.card')].some(card => card.textContent === '{label}{value}')");
+        let script = format!(
+            "return [...document.querySelectorAll('.card')].some(card => card.textContent === '{label}{value}')"
+        );
         browser.until(&format!("{label} is {value}"), &script);
     };
 
@@ -28,7 +29,16 @@ fn what_a_command_does_shows_without_a_reload() {
     card("Available Items", "2");
 
     browser.view("agents");
-    site.json(&["agent", "heartbeat", "--session", &team.sage, "--work", "Looking around", "--progress", "Started"]);
+    site.json(&[
+        "agent",
+        "heartbeat",
+        "--session",
+        &team.sage,
+        "--work",
+        "Looking around",
+        "--progress",
+        "Started",
+    ]);
     browser.until_says(".node-work", "Looking around");
 
     browser.view("work");
@@ -40,7 +50,9 @@ fn what_a_command_does_shows_without_a_reload() {
     browser.view("entries");
     site.json(&["write", "note", "\"first\"", "--session", &team.sage]);
     browser.until_says("#entries-table tbody td", "\"first\"");
-    browser.script("[...document.querySelectorAll('#entries-table button')].find(b => b.textContent === 'note').click()");
+    browser.script(
+        "[...document.querySelectorAll('#entries-table button')].find(b => b.textContent === 'note').click()",
+    );
     browser.until_says("#drawer-body .value", "first");
     site.json(&["write", "note", "\"second\"", "--session", &team.sage]);
     browser.until_says("#drawer-body .value", "second");
@@ -98,7 +110,8 @@ fn a_server_that_restarts_is_caught_up_with() {
     browser.until_says("#timeline-table tbody td", "claimed \"Write the routes\"");
     browser.until_says("#timeline-table tbody td", "step 29");
     // Everything is there once, and nothing is missing.
-    let ids = browser.script("return [...document.querySelectorAll('#timeline-table tbody tr')].map(row => row.item.id)");
+    let ids = browser
+        .script("return [...document.querySelectorAll('#timeline-table tbody tr')].map(row => row.item.id)");
     let ids: Vec<i64> = serde_json::from_value(ids).unwrap();
     assert!(ids.len() > 15, "{ids:?}");
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1] + 1), "a gap, or something twice: {ids:?}");
@@ -123,7 +136,10 @@ fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
     site.agent(&["--name", "Newcomer"]);
     site.start();
     browser.until_says("#agents-table tbody td", "Newcomer");
-    browser.until("the old ones are gone", "return !document.querySelector('#agents-table').textContent.includes('Ivy')");
+    browser.until(
+        "the old ones are gone",
+        "return !document.querySelector('#agents-table').textContent.includes('Ivy')",
+    );
     browser.until_says("#events-table tbody td", "Agent \"Newcomer\" registered");
     browser.until(
         "what happened on the other board is gone",

@@ -18,17 +18,46 @@ pub fn furnish(site: &Site) -> Team {
     let ivy = site.agent(&["--name", "Ivy", "--project", "shop", "--work", "Planning"]);
     let delegate = site.agent(&["--parent", &ivy, "--work", "Running the tests"]);
     let sage = site.agent(&["--name", "Sage"]);
-    for (id, title, priority) in [("schema", "Design the schema", "P1"), ("routes", "Write the routes", "P2")] {
-        site.json(&["work", "create", "--id", id, "--title", title, "--priority", priority, "--project", "shop"]);
+    for (id, title, priority) in [("schema", "Design the schema", "P1"), ("routes", "Write the routes", "P2")]
+    {
+        site.json(&[
+            "work",
+            "create",
+            "--id",
+            id,
+            "--title",
+            title,
+            "--priority",
+            priority,
+            "--project",
+            "shop",
+        ]);
     }
-    site.json(&["work", "create", "--id", "docs", "--title", "Document the routes", "--blocked-by", "routes"]);
+    site.json(&[
+        "work",
+        "create",
+        "--id",
+        "docs",
+        "--title",
+        "Document the routes",
+        "--blocked-by",
+        "routes",
+    ]);
     site.json(&["work", "create", "--id", "gh:acme/shop#7", "--title", "Fix the login", "--priority", "P3"]);
     site.json(&["work", "claim", "schema", "--session", &ivy]);
     site.json(&["work", "claim", "gh:acme/shop#7", "--session", &sage]);
     site.json(&["work", "complete", "gh:acme/shop#7", "--session", &sage]);
     site.json(&["agent", "heartbeat", "--session", &ivy, "--progress", "Half of the tables are there"]);
     site.json(&["write", "decision:db", r#"{"engine":"sqlite","rows":9007199254740993}"#, "--session", &ivy]);
-    site.json(&["write", "decision:db", r#"{"engine":"sqlite","rows":12}"#, "--tag", "db", "--session", &sage]);
+    site.json(&[
+        "write",
+        "decision:db",
+        r#"{"engine":"sqlite","rows":12}"#,
+        "--tag",
+        "db",
+        "--session",
+        &sage,
+    ]);
     site.json(&["write", "plan", "\"ship it\"", "--scope", "swarm", "--session", &sage]);
     site.json(&["lock", "acquire", "deploy", "--session", &ivy, "--note", "shipping"]);
     site.json(&["file", "reserve", "src/**", "--session", &sage]);
@@ -100,7 +129,9 @@ fn the_overview_shows_what_the_commands_say() {
     expected.sort_by_key(|item| item["priority"].as_str().unwrap().to_owned());
     let expected: Vec<_> = expected
         .iter()
-        .map(|item| ["priority", "title", "project_id", "status", "claimed_by_name"].map(|name| text(&item[name])))
+        .map(|item| {
+            ["priority", "title", "project_id", "status", "claimed_by_name"].map(|name| text(&item[name]))
+        })
         .collect();
     let shown = browser.script(
         "return [...document.querySelectorAll('#work-table tbody tr')].map(row => \
@@ -109,8 +140,11 @@ fn the_overview_shows_what_the_commands_say() {
     assert_eq!(shown, serde_json::to_value(expected).unwrap());
 
     let observed = site.json(&["observe", "--since", "1h"]);
-    let expected: Vec<_> =
-        items(&observed).iter().rev().map(|event| [text(&event["event_type"]), text(&event["summary"])]).collect();
+    let expected: Vec<_> = items(&observed)
+        .iter()
+        .rev()
+        .map(|event| [text(&event["event_type"]), text(&event["summary"])])
+        .collect();
     // Only what can be seen is there: the list is compared row by row as it scrolls.
     for (index, [kind, summary]) in expected.iter().enumerate() {
         let script = format!(
@@ -227,10 +261,20 @@ fn entries_stand_by_scope_with_versions_and_history() {
     let mut expected = Vec::new();
     for scope in ["default", "swarm"] {
         let found = site.json(&["query", "--scope", scope]);
-        expected.push([scope.to_owned(), format!("{} entry", items(&found).len()), String::new(), String::new()]);
+        expected.push([
+            scope.to_owned(),
+            format!("{} entry", items(&found).len()),
+            String::new(),
+            String::new(),
+        ]);
         for entry in items(&found) {
             let value = serde_json::to_string(&entry["value"]).unwrap();
-            expected.push([text(&entry["key"]), value, format!("v{}", entry["version"]), text(&entry["updated_by"])]);
+            expected.push([
+                text(&entry["key"]),
+                value,
+                format!("v{}", entry["version"]),
+                text(&entry["updated_by"]),
+            ]);
         }
     }
     let script = format!(
@@ -258,7 +302,9 @@ fn locks_files_lanes_and_projects_show_what_the_commands_say() {
     let browser = Browser::start();
     browser.open(&format!("{}#locks", site.address()));
     let lock = &site.json(&["lock", "list"])["items"][0];
-    for value in [text(&lock["name"]), text(&lock["agent_name"]), text(&lock["note"]), lock["fence"].to_string()] {
+    for value in
+        [text(&lock["name"]), text(&lock["agent_name"]), text(&lock["note"]), lock["fence"].to_string()]
+    {
         browser.until_says("#locks-table tbody td", &value);
     }
     let file = &site.json(&["file", "list"])["items"][0];

@@ -93,7 +93,7 @@ impl Site {
 
     /// The same board for the library, which fills it faster than a process for each step could.
     pub fn library(&self) -> Board {
-        Board::open(self.scratch.database()).unwrap()
+        Board::open(&self.scratch.database()).unwrap()
     }
 
     /// Changes the board behind the program's back, as nobody should: what the program would not store is then there.

@@ -50,8 +50,9 @@ fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
     browser.open(&format!("{}#timeline", site.address()));
     top_row(&browser, last);
     let live = |pressed: bool| {
-        let script =
-            format!("return document.getElementById('timeline-live').getAttribute('aria-pressed') === '{pressed}'");
+        let script = format!(
+            "return document.getElementById('timeline-live').getAttribute('aria-pressed') === '{pressed}'"
+        );
         browser.until(&format!("live is {pressed}"), &script);
     };
     live(true);

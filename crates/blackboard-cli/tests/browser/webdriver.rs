@@ -31,7 +31,8 @@ impl Driver {
             );
         let port = port_said(&mut process);
         let mut driver = Driver { process, port, session: String::new() };
-        let mut arguments = vec!["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"];
+        let mut arguments =
+            vec!["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"];
         if rustix::process::getuid().is_root() {
             // Chromium refuses to make its sandbox as root, who needs none to do harm.
             arguments.push("--no-sandbox");
@@ -60,7 +61,8 @@ impl Driver {
 
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let answer = self.exchange(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let answer =
+            self.exchange(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         assert!(answer["value"]["error"].is_null(), "{method} {path} {body}: {}", answer["value"]);
         answer["value"].clone()
     }
@@ -110,7 +112,7 @@ impl Drop for Driver {
 fn port_said(process: &mut Child) -> u16 {
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
-        line.split_once("on port ")?.1.trim_end_matches('.').parse().ok()
+        line.split_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok()
     });
     // What else it says is nobody's business, but it must not stand in its way.
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));

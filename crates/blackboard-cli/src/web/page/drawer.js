@@ -21,14 +21,16 @@ function createDrawer() {
   const dialog = byId("drawer");
   byId("drawer-close").addEventListener("click", () => dialog.close());
   byId("drawer-back").addEventListener("click", drawerBack);
+  // The event comes later than the end; something else may have been opened in between.
   dialog.addEventListener("close", () => {
-    drawer.stack = [];
+    if (!dialog.open) drawer.stack = [];
   });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
 
 // A page of the drawer: `kind`, `title`, `read` for what the server says, `build` for what is shown of it.
 function openDrawer(page) {
+  if (!byId("drawer").open) drawer.stack = [];
   drawer.stack.push(page);
   showDrawer();
 }

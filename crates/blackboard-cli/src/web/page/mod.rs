@@ -58,9 +58,24 @@ mod tests {
     #[test]
     fn no_text_becomes_html_or_a_program() {
         let forbidden = [
-            "innerHTML", "outerHTML", "insertAdjacentHTML", "setHTML", "DOMParser", "createContextualFragment", "srcdoc",
-            "document.write", "eval(", "Function(", "javascript:", "setAttribute(\"style\"", "cssText", "import(",
-            "localStorage", "sessionStorage", "document.cookie", "postMessage",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "setHTML",
+            "DOMParser",
+            "createContextualFragment",
+            "srcdoc",
+            "document.write",
+            "eval(",
+            "Function(",
+            "javascript:",
+            "setAttribute(\"style\"",
+            "cssText",
+            "import(",
+            "localStorage",
+            "sessionStorage",
+            "document.cookie",
+            "postMessage",
         ];
         for (name, text) in SCRIPTS {
             for word in forbidden {
@@ -75,7 +90,9 @@ mod tests {
         let scripts = SCRIPTS.iter().map(|(name, text)| (*name, *text));
         for (name, text) in scripts.chain([("page.html", DOCUMENT), ("page.css", STYLE)]) {
             let rest = text.replace(namespace, "");
-            for word in ["http://", "https://", "//cdn", "@import", "url(", " style=", " onclick=", " onload="] {
+            for word in
+                ["http://", "https://", "//cdn", "@import", "url(", " style=", " onclick=", " onload="]
+            {
                 assert!(!rest.contains(word), "{name} has {word}");
             }
         }

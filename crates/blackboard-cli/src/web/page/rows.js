@@ -66,7 +66,7 @@ class Rows {
   }
 
   render() {
-    if (!this.scroller.clientHeight) return;
+    if (!this.scroller.clientHeight && this.items.length) return;
     const first = Math.max(0, this.firstVisible() - SPARE_ROWS);
     const visible = Math.ceil(this.scroller.clientHeight / this.height);
     const last = Math.min(this.items.length, first + visible + 2 * SPARE_ROWS);

@@ -27,11 +27,19 @@ function showView(name) {
     setAttribute(tab, "aria-selected", selected);
     tab.tabIndex = selected ? 0 : -1;
     byId(`view-${view}`).hidden = !selected;
-    if (selected) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (selected) revealTab(tab);
   }
   if (name === "overview") showEventsTable();
   if (name === "timeline") openTimeline();
   readNeeded();
+}
+
+// Not by `scrollIntoView`, which would make the Tab key begin there and not at the top of the page.
+function revealTab(tab) {
+  const strip = byId("tabs");
+  const [room, box] = [strip.getBoundingClientRect(), tab.getBoundingClientRect()];
+  if (box.left < room.left) strip.scrollLeft -= room.left - box.left + 16;
+  else if (box.right > room.right) strip.scrollLeft += box.right - room.right + 16;
 }
 
 function createViews() {
