@@ -10,9 +10,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, StopHandle};
@@ -30,6 +30,10 @@ const SLICE: Duration = Duration::from_millis(200);
 /// How long to wait before looking for a board again that is not there, or can't be read.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// How long a board that is there may take to be seen, and how long one look at that takes.
+const TO_APPEAR: Duration = Duration::from_secs(1);
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// How many events are read together.
 const BATCH: usize = 500;
 
@@ -46,6 +50,8 @@ pub struct Feed {
     /// Changes whenever there is something new.
     changes: watch::Sender<u64>,
     stop: StopHandle,
+    /// The one that follows.
+    thread: OnceLock<Thread>,
 }
 
 struct State {
@@ -138,6 +144,7 @@ impl Feed {
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
             stop: StopHandle::default(),
+            thread: OnceLock::new(),
         });
         // Whoever asks first is to see the board, and not that nobody has looked for it yet.
         let first = feed.look();
@@ -146,11 +153,23 @@ impl Feed {
             .name("feed".to_owned())
             .spawn(move || following.run(first))
             .map_err(|error| Fault::new(Code::Io, "a thread could not be started").because(error))?;
+        let _ = feed.thread.set(thread.thread().clone());
         Ok((feed, thread))
     }
 
-    /// The board; an empty one if there is none.
+    /// The board; an empty one if there is none. May wait for one that was just created.
     pub fn board(&self) -> Result<Board> {
+        let until = Instant::now() + TO_APPEAR;
+        while matches!(self.state().view, View::Missing)
+            && self.opener.file().exists()
+            && Instant::now() < until
+        {
+            // Whoever has just written is not to be told that there is nothing.
+            if let Some(thread) = self.thread.get() {
+                thread.unpark();
+            }
+            std::thread::sleep(MOMENT);
+        }
         match &self.state().view {
             View::Open(board) => Ok(board.clone()),
             View::Missing => Ok(self.opener.empty()),
@@ -236,7 +255,7 @@ impl Feed {
             }
             found = self.look();
             if found.is_none() {
-                std::thread::sleep(PAUSE);
+                std::thread::park_timeout(PAUSE);
             }
         }
     }

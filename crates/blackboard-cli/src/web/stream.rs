@@ -65,7 +65,8 @@ impl Stream {
             _ => query.revision("after")?,
         };
         // One that can't be read now has nothing to follow.
-        feed.board()?;
+        let looked_at = Arc::clone(&feed);
+        blocking(move || looked_at.board()).await?;
         let changes = feed.changes();
         let (generation, end) = feed.place();
         let position = seen.unwrap_or(end);

@@ -1,0 +1,75 @@
+//! Too much of everything: refused or served, and never the end of the server.
+
+use std::io::Read;
+
+use crate::client::{Connection, get, raw};
+use crate::scale::size;
+use crate::served::Served;
+
+#[test]
+fn ten_thousand_requests_are_all_answered() {
+    let served = Served::furnished();
+    let (connections, requests) = (10, size(100, 1000));
+    std::thread::scope(|scope| {
+        for _ in 0..connections {
+            scope.spawn(|| {
+                let mut connection = Connection::open(served.port);
+                for number in 0..requests {
+                    let path = ["/api/status", "/api/work", "/api/events?limit=5", "/nothing"][number % 4];
+                    assert_eq!(connection.ask(path).status, if number % 4 == 3 { 404 } else { 200 });
+                }
+            });
+        }
+    });
+    for _ in 0..size(100, 1000) {
+        assert_eq!(get(served.port, "/api/status").status, 200);
+    }
+}
+
+#[test]
+fn heads_that_are_too_large_are_refused() {
+    let served = Served::new();
+    let port = served.port;
+    let host = format!("Host: 127.0.0.1:{port}\r\n");
+    for request in [
+        format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(100_000)),
+        format!("GET /{} HTTP/1.1\r\n{host}\r\n", "x".repeat(100_000)),
+        format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: y\r\n".repeat(1000)),
+    ] {
+        let mut connection = Connection::open(port);
+        // The server may close before all of it is sent.
+        let _ = std::io::Write::write_all(connection.stream.get_mut(), request.as_bytes());
+        let status = connection.head().map(|reply| reply.status);
+        assert!(status.is_none_or(|status| (400..500).contains(&status)), "{status:?}");
+    }
+    assert_eq!(get(port, "/api/status").status, 200);
+}
+
+#[test]
+fn a_body_that_nobody_wants_does_no_harm() {
+    let served = Served::new();
+    let port = served.port;
+    let request =
+        format!("POST /api/work HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 99999999\r\n\r\n");
+    assert_eq!(raw(port, &request).unwrap().status, 405);
+    assert_eq!(get(port, "/api/status").status, 200);
+}
+
+#[test]
+fn who_never_finishes_its_request_is_let_go_while_others_are_served() {
+    let served = Served::new();
+    let mut slow: Vec<_> = (0..size(50, 500)).map(|_| Connection::open(served.port)).collect();
+    for (number, connection) in slow.iter_mut().enumerate() {
+        let begun = ["", "G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: 127"][number % 4];
+        connection.send(begun.as_bytes());
+    }
+    assert_eq!(get(served.port, "/api/status").status, 200);
+    for connection in &mut slow {
+        // It may be told that it was too late, before the end.
+        let mut rest = Vec::new();
+        let _ = connection.stream.read_to_end(&mut rest);
+        let text = String::from_utf8_lossy(&rest);
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 408"), "{text}");
+    }
+    assert_eq!(get(served.port, "/api/status").status, 200);
+}
