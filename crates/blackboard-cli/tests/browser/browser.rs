@@ -8,14 +8,18 @@ use serde_json::{Value, json};
 
 use crate::webdriver::Driver;
 
-/// Shorter than what the page reads again by itself: what shows in this time was told by the stream.
-const SOON: Duration = Duration::from_secs(12);
+/// Long enough that only something that hangs takes longer, however slow the machine is.
+const HANGS: Duration = Duration::from_mins(1);
+
+/// Shorter than the time after which the page reads again by itself: what shows earlier was told by the stream.
+const TOLD: Duration = Duration::from_secs(12);
 
 /// Browsers are large: one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 pub struct Browser {
     driver: Driver,
+    patience: Duration,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -26,10 +30,15 @@ pub const VIEWS: [&str; 8] =
 impl Browser {
     pub fn start() -> Browser {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let browser = Browser { driver: Driver::start(), _turn: turn };
+        let browser = Browser { driver: Driver::start(), patience: HANGS, _turn: turn };
         browser.driver.post("/timeouts", &json!({ "script": 100_000 }));
         browser.resize(1400, 900);
         browser
+    }
+
+    /// From now on only what the stream tells is waited for.
+    pub fn only_what_is_told(&mut self) {
+        self.patience = TOLD;
     }
 
     /// Opens an address, and waits until the page is in touch with the board.
@@ -70,7 +79,7 @@ impl Browser {
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 return value;
             }
-            if start.elapsed() > SOON {
+            if start.elapsed() > self.patience {
                 let text = self.script("return document.body.innerText.slice(0, 4000)");
                 let said = text.as_str().unwrap_or_default();
                 panic!(
@@ -93,7 +102,8 @@ impl Browser {
         self.until(&format!("{selector} says {text:?}"), &script);
     }
 
-    /// Scrolls a list of events a screen at a time until an event is there, and returns which ones it saw, in order.
+    /// Scrolls a list of events a screen at a time until an event is there, and returns which ones it saw, in
+    /// order.
     #[track_caller]
     pub fn until_all_scrolled(&self, list: &str, to: usize) -> Vec<i64> {
         let up = self

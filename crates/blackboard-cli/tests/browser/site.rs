@@ -96,7 +96,8 @@ impl Site {
         Board::open(&self.scratch.database()).unwrap()
     }
 
-    /// Changes the board behind the program's back, as nobody should: what the program would not store is then there.
+    /// Changes the board behind the program's back, as nobody should: what the program would not store is
+    /// then there.
     #[track_caller]
     pub fn tamper(&self, sql: &str, parameters: impl rusqlite::Params) {
         let connection = Connection::open(self.scratch.database()).unwrap();

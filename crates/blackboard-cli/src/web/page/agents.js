@@ -7,11 +7,22 @@ function createTree() {
   tree.rows = new Rows(element, {
     key: (node) => node.agent.session_id,
     create() {
-      const row = make("div.node", { role: "treeitem" },
-        make("span.node-head", {}, make("span.twist", { "aria-hidden": "true" }),
-          make("span.dot", { "aria-hidden": "true" }), make("span.node-name")),
-        make("span"), make("span.node-work"), make("span.node-project"),
-        make("span.node-items"), make("time"));
+      const row = make(
+        "div.node",
+        { role: "treeitem" },
+        make(
+          "span.node-head",
+          {},
+          make("span.twist", { "aria-hidden": "true" }),
+          make("span.dot", { "aria-hidden": "true" }),
+          make("span.node-name"),
+        ),
+        make("span"),
+        make("span.node-work"),
+        make("span.node-project"),
+        make("span.node-items"),
+        make("time"),
+      );
       row.addEventListener("click", (event) => {
         activate(row.item.agent.session_id);
         if (event.target.classList.contains("twist") && row.item.children) toggle(row.item);
@@ -41,13 +52,16 @@ function createTree() {
     },
   });
   element.addEventListener("keydown", treeKey);
-  element.addEventListener("focus", () => tree.active === null && tree.visible.length && activate(tree.visible[0].agent.session_id));
+  element.addEventListener(
+    "focus",
+    () => tree.active === null && tree.visible.length && activate(tree.visible[0].agent.session_id),
+  );
   byId("agents-find").addEventListener("input", showTree);
   byId("agents-ended").addEventListener("change", () => agentsResource.restart());
 }
 
-// Every session below its parent, the parent's place being its own start. Where the parent is not known, or sessions
-// name each other as parents, the session stands at the top.
+// Every session below its parent, the parent's place being its own start. Where the parent is not known, or
+// sessions name each other as parents, the session stands at the top.
 function nodesOf(agents) {
   const known = new Map(agents.map((agent) => [agent.session_id, agent]));
   const children = new Map();
@@ -60,11 +74,12 @@ function nodesOf(agents) {
     } else tops.push(agent);
   }
   const nodes = [];
-  const visit = (siblings, level) => siblings.forEach((agent, index) => {
-    const below = children.get(agent.session_id);
-    nodes.push({ agent, level, place: index + 1, places: siblings.length, children: below });
-    if (below && !tree.closed.has(agent.session_id)) visit(below, level + 1);
-  });
+  const visit = (siblings, level) =>
+    siblings.forEach((agent, index) => {
+      const below = children.get(agent.session_id);
+      nodes.push({ agent, level, place: index + 1, places: siblings.length, children: below });
+      if (below && !tree.closed.has(agent.session_id)) visit(below, level + 1);
+    });
   visit(tops, 1);
   return nodes;
 }
@@ -85,12 +100,15 @@ function showTree() {
   const agents = ended ? model.agents : model.agents.filter((agent) => agent.status !== "completed");
   const fit = new Set();
   for (const agent of agents) {
-    if (!fits(words, agent.agent_name, agent.project, agent.current_work, agent.session_id, agent.status)) continue;
+    if (!fits(words, agent.agent_name, agent.project, agent.current_work, agent.session_id, agent.status))
+      continue;
     // Whoever fits is shown with those it works for.
-    for (let next = agent; next && !fit.has(next); next = model.agentById.get(next.parent_id)) fit.add(next);
+    for (let next = agent; next && !fit.has(next); next = model.agentById.get(next.parent_id))
+      fit.add(next);
   }
   tree.visible = nodesOf(agents.filter((agent) => fit.has(agent)));
-  if (tree.active && !tree.visible.some((node) => node.agent.session_id === tree.active)) tree.active = null;
+  if (tree.active && !tree.visible.some((node) => node.agent.session_id === tree.active))
+    tree.active = null;
   tree.rows.show(tree.visible);
   setAttribute(byId("agents-tree"), "aria-activedescendant", tree.active && `agent-${tree.active}`);
   say(byId("tree-count"), words.length ? `${fit.size} of ${agents.length}` : agents.length || "");

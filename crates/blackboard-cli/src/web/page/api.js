@@ -2,7 +2,8 @@
 
 // Numbers that JavaScript can't hold are kept as they were written, where the browser can do that.
 function exactNumbers(key, value, context) {
-  const changed = typeof value === "number" && context && context.source && context.source !== String(value);
+  const changed =
+    typeof value === "number" && context && context.source && context.source !== String(value);
   return changed && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
 }
 
@@ -17,7 +18,11 @@ class Refused extends Error {
 
 // What the server answers, and the revision at which it read that.
 async function ask(path, { signal, values } = {}) {
-  const response = await fetch(path, { signal, cache: "no-store", headers: { Accept: "application/json" } });
+  const response = await fetch(path, {
+    signal,
+    cache: "no-store",
+    headers: { Accept: "application/json" },
+  });
   const text = await response.text();
   if (!response.ok) {
     let answer = {};
@@ -39,6 +44,8 @@ async function ask(path, { signal, values } = {}) {
 }
 
 function query(path, parameters) {
-  const wanted = Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const wanted = Object.entries(parameters).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
   return wanted.length ? `${path}?${new URLSearchParams(wanted)}` : path;
 }

@@ -20,7 +20,11 @@ function refreshConnection() {
   if (state === "reconnecting" && lost > STALE_AFTER) state = "stale";
   setAttribute(element, "data-state", state);
   const since = new Date(connection.since);
-  const words = { stale: `stale since ${clock(since)}`, reconnecting: "reconnecting…", connecting: "connecting…" };
+  const words = {
+    stale: `stale since ${clock(since)}`,
+    reconnecting: "reconnecting…",
+    connecting: "connecting…",
+  };
   say(element, words[state] || state);
   setAttribute(
     element,

@@ -24,10 +24,27 @@ function openAgent(session) {
           ["Process", agent.pid && `${agent.pid}${agent.process ? `, ${agent.process}` : ""}`],
           ["Session", make("code", {}, shown(agent.session_id))],
         ]),
-        part("Holds work", listOf((agent.work_items || []).map((item) => itemLink(item.item_id, item.title)))),
-        part("Holds locks and files", listOf((agent.leases || []).map((lease) =>
-          make("span", {}, make("span.quiet", {}, `${shown(lease.scope)} `), make("code", {}, shown(lease.pattern || lease.key)))))),
-        part("Delegates", listOf((agent.delegates || []).map((each) => agentLink(each.session_id, each.agent_name)))),
+        part(
+          "Holds work",
+          listOf((agent.work_items || []).map((item) => itemLink(item.item_id, item.title))),
+        ),
+        part(
+          "Holds locks and files",
+          listOf(
+            (agent.leases || []).map((lease) =>
+              make(
+                "span",
+                {},
+                make("span.quiet", {}, `${shown(lease.scope)} `),
+                make("code", {}, shown(lease.pattern || lease.key)),
+              ),
+            ),
+          ),
+        ),
+        part(
+          "Delegates",
+          listOf((agent.delegates || []).map((each) => agentLink(each.session_id, each.agent_name))),
+        ),
         agent.metadata && part("Metadata", valueOf(agent.metadata)),
       ];
     },
@@ -52,8 +69,10 @@ function openItem(id) {
           ["Priority", priority],
           ["Id", make("code", {}, shown(item.item_id))],
           ["Project", item.project_id],
-          [item.status === "completed" ? "Done by" : "Claimed by",
-            item.claimed_by ? agentLink(item.claimed_by, item.claimed_by_name) : item.claimed_by_name],
+          [
+            item.status === "completed" ? "Done by" : "Claimed by",
+            item.claimed_by ? agentLink(item.claimed_by, item.claimed_by_name) : item.claimed_by_name,
+          ],
           ["Claimed", item.claimed_at && timeOf(item.claimed_at)],
           ["Fence", item.fence],
           ["Completed", item.completed_at && timeOf(item.completed_at)],
@@ -74,7 +93,8 @@ function openEntry({ scope, key }) {
   openDrawer({
     kind: "Entry",
     title: key,
-    concerns: (event) => (event.target_type === "entry" && event.target_id === key) || event.target_type === "scope",
+    concerns: (event) =>
+      (event.target_type === "entry" && event.target_id === key) || event.target_type === "scope",
     read: () => askFor(query("/api/entries/history", { scope, key }), true),
     build(answer) {
       if (answer.gone || !answer.items.length) return gone();
@@ -91,23 +111,43 @@ function openEntry({ scope, key }) {
         ]),
         newest.what === "written" && part("Value", valueOf(newest.value)),
         newest.metadata && part("Metadata", valueOf(newest.metadata)),
-        part("History", make("ol.versions", {}, ...answer.items.map(versionOf)),
-          answer.compacted && make("p.quiet", {}, "What was before is not kept any more.")),
+        part(
+          "History",
+          make("ol.versions", {}, ...answer.items.map(versionOf)),
+          answer.compacted && make("p.quiet", {}, "What was before is not kept any more."),
+        ),
       ];
     },
   });
 }
 
 function versionOf(version, index) {
-  const head = make("summary", { "data-target": `version ${version.revision}` },
-    make("span.version", {}, `v${version.version}`), make("span", {}, shown(version.what)),
-    make("span.quiet", {}, cut(shown(version.source_agent || "nobody"), 100)), timeOf(version.timestamp));
+  const head = make(
+    "summary",
+    { "data-target": `version ${version.revision}` },
+    make("span.version", {}, `v${version.version}`),
+    make("span", {}, shown(version.what)),
+    make("span.quiet", {}, cut(shown(version.source_agent || "nobody"), 100)),
+    timeOf(version.timestamp),
+  );
   if (version.what !== "written") return make("li", {}, make("div.version-line", {}, ...head.childNodes));
   const open = drawer.opened.has(version.revision);
-  return make("li", {}, make("details", { open, ontoggle: (event) => {
-    if (event.target.open) drawer.opened.add(version.revision);
-    else drawer.opened.delete(version.revision);
-  } }, head, valueOf(version.value)));
+  return make(
+    "li",
+    {},
+    make(
+      "details",
+      {
+        open,
+        ontoggle: (event) => {
+          if (event.target.open) drawer.opened.add(version.revision);
+          else drawer.opened.delete(version.revision);
+        },
+      },
+      head,
+      valueOf(version.value),
+    ),
+  );
 }
 
 drawer.opened = new Set();
@@ -124,7 +164,10 @@ function openEvent(event) {
         ["Event", make(`span.event-type.kind-${kindOf(event)}`, {}, shown(event.event_type))],
         ["When", timeOf(event.timestamp)],
         ["Exactly", event.timestamp],
-        ["Who", agentLink(event.actor_id, event.actor_name || model.agentById.get(event.actor_id)?.agent_name)],
+        [
+          "Who",
+          agentLink(event.actor_id, event.actor_name || model.agentById.get(event.actor_id)?.agent_name),
+        ],
         ["What", targetOf(event)],
       ]),
       event.metadata && part("Metadata", valueOf(event.metadata)),
@@ -133,11 +176,14 @@ function openEvent(event) {
 }
 
 function targetOf(event) {
-  if (event.target_type === "agent") return agentLink(event.target_id, model.agentById.get(event.target_id)?.agent_name);
+  if (event.target_type === "agent")
+    return agentLink(event.target_id, model.agentById.get(event.target_id)?.agent_name);
   if (event.target_type === "work_item") return itemLink(event.target_id);
   const scope = event.metadata && event.metadata.scope;
   if (event.target_type === "entry" && scope && scope !== "locks" && scope !== "files") {
-    return linkTo(event.target_id, `entry ${event.target_id}`, () => openEntry({ scope, key: event.target_id }));
+    return linkTo(event.target_id, `entry ${event.target_id}`, () =>
+      openEntry({ scope, key: event.target_id }),
+    );
   }
   return event.target_id;
 }

@@ -1,5 +1,5 @@
-// Everything about one thing, in a drawer beside the board. It is read again when an event concerns it, and remembers
-// where the reader came from.
+// Everything about one thing, in a drawer beside the board. It is read again when an event concerns it, and
+// remembers where the reader came from.
 
 const drawer = { stack: [] };
 
@@ -56,7 +56,8 @@ function fillDrawer(page, content) {
   const body = byId("drawer-body");
   const focused = body.contains(document.activeElement) && document.activeElement.dataset.target;
   body.replaceChildren(...content.filter(Boolean));
-  if (focused) [...body.querySelectorAll("[data-target]")].find((each) => each.dataset.target === focused)?.focus();
+  if (focused)
+    [...body.querySelectorAll("[data-target]")].find((each) => each.dataset.target === focused)?.focus();
 }
 
 // Reads a thing that may be gone: then the drawer says so.
@@ -64,7 +65,8 @@ async function askFor(path, values) {
   try {
     return await ask(path, { values });
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) return { answer: { gone: true }, revision: revisionShown };
+    if (error instanceof Refused && error.status === 404)
+      return { answer: { gone: true }, revision: revisionShown };
     throw error;
   }
 }
@@ -101,10 +103,15 @@ function valueOf(value) {
 }
 
 function linkTo(label, target, open) {
-  return make("button.link", { type: "button", "data-target": target, onclick: open }, cut(shown(label), LONGEST_IN_ROW));
+  return make(
+    "button.link",
+    { type: "button", "data-target": target, onclick: open },
+    cut(shown(label), LONGEST_IN_ROW),
+  );
 }
 
-const agentLink = (session, name) => session && linkTo(name || session, `agent ${session}`, () => openAgent(session));
+const agentLink = (session, name) =>
+  session && linkTo(name || session, `agent ${session}`, () => openAgent(session));
 const itemLink = (id, title) => id && linkTo(title || titleOf(id), `item ${id}`, () => openItem(id));
 
 function listOf(links) {
@@ -114,7 +121,17 @@ function listOf(links) {
 function historyOf(events) {
   if (!events || !events.length) return null;
   const newest = [...events].sort((a, b) => b.id - a.id).slice(0, 200);
-  return make("ol.history", {}, ...newest.map((event) => make("li", {},
-    timeOf(event.timestamp), make(`span.event-type.kind-${kindOf(event)}`, {}, shown(event.event_type)),
-    make("span.history-text", {}, shown(event.summary)))));
+  return make(
+    "ol.history",
+    {},
+    ...newest.map((event) =>
+      make(
+        "li",
+        {},
+        timeOf(event.timestamp),
+        make(`span.event-type.kind-${kindOf(event)}`, {}, shown(event.event_type)),
+        make("span.history-text", {}, shown(event.summary)),
+      ),
+    ),
+  );
 }

@@ -62,7 +62,11 @@ function sayRow(element, text, title) {
   const whole = shown(text);
   say(element, whole === "" ? "--" : cut(whole, LONGEST_IN_ROW));
   element.classList.toggle("none", whole === "");
-  setAttribute(element, "title", whole === "" ? null : cut(title === undefined ? whole : title, 4 * LONGEST_IN_ROW));
+  setAttribute(
+    element,
+    "title",
+    whole === "" ? null : cut(title === undefined ? whole : title, 4 * LONGEST_IN_ROW),
+  );
 }
 
 const STATUSES = new Set(["active", "idle", "stale", "completed", "available", "claimed", "blocked"]);

@@ -31,25 +31,38 @@ entriesResource.ages = true;
 entriesResource.neededBy("entries");
 
 function createEntries() {
-  entries.table = tableRows(byId("entries-table"), [
-    openColumn((row) => (row.key === undefined ? row.scope : row.key), (row) => row.key !== undefined && openEntry(row), (cell, row) => {
-      cell.parentNode.classList.toggle("group", row.key === undefined);
-      setAttribute(cell.firstChild, "tabindex", row.key === undefined ? "-1" : null);
-    }),
+  entries.table = tableRows(
+    byId("entries-table"),
+    [
+      openColumn(
+        (row) => (row.key === undefined ? row.scope : row.key),
+        (row) => row.key !== undefined && openEntry(row),
+        (cell, row) => {
+          cell.parentNode.classList.toggle("group", row.key === undefined);
+          setAttribute(cell.firstChild, "tabindex", row.key === undefined ? "-1" : null);
+        },
+      ),
+      {
+        create: (cell) => cell.classList.add("code"),
+        update: (cell, row) =>
+          sayRow(cell, row.key === undefined ? counted(row.count, "entry", "entries") : oneLine(row.value)),
+      },
+      {
+        create: (cell) => cell.classList.add("number"),
+        update: (cell, row) => say(cell, row.version === undefined ? "" : `v${row.version}`),
+      },
+      { update: (cell, row) => (row.key === undefined ? say(cell, "") : sayRow(cell, row.updated_by)) },
+      {
+        create: (cell) => cell.append(make("time")),
+        update: (cell, row) =>
+          row.key === undefined ? setTime(cell.firstChild, null) : setTime(cell.firstChild, row.updated_at),
+      },
+    ],
     {
-      create: (cell) => cell.classList.add("code"),
-      update: (cell, row) => sayRow(cell, row.key === undefined ? counted(row.count, "entry", "entries") : oneLine(row.value)),
+      key: (row) => (row.key === undefined ? `scope ${row.scope}` : `entry ${row.scope}\n${row.key}`),
+      open: (row) => row.key !== undefined && openEntry(row),
     },
-    { create: (cell) => cell.classList.add("number"), update: (cell, row) => say(cell, row.version === undefined ? "" : `v${row.version}`) },
-    { update: (cell, row) => (row.key === undefined ? say(cell, "") : sayRow(cell, row.updated_by)) },
-    {
-      create: (cell) => cell.append(make("time")),
-      update: (cell, row) => (row.key === undefined ? setTime(cell.firstChild, null) : setTime(cell.firstChild, row.updated_at)),
-    },
-  ], {
-    key: (row) => (row.key === undefined ? `scope ${row.scope}` : `entry ${row.scope}\n${row.key}`),
-    open: (row) => row.key !== undefined && openEntry(row),
-  });
+  );
   byId("entries-find").addEventListener("input", showEntries);
   byId("entries-scope").addEventListener("change", showEntries);
   byId("entries-more").addEventListener("click", () => {
@@ -83,7 +96,11 @@ function showEntries() {
   let count = 0;
   for (const entry of entries.all) {
     if (wantedScope !== "" && entry.scope !== wantedScope) continue;
-    if (words.length && !fits(words, entry.key, oneLine(entry.value), (entry.tags || []).join(" "), entry.updated_by)) continue;
+    if (
+      words.length &&
+      !fits(words, entry.key, oneLine(entry.value), (entry.tags || []).join(" "), entry.updated_by)
+    )
+      continue;
     if (!groups.has(entry.scope)) groups.set(entry.scope, []);
     groups.get(entry.scope).push(entry);
     count += 1;
@@ -94,6 +111,9 @@ function showEntries() {
     for (const entry of found) rows.push(entry);
   }
   entries.table.show(rows);
-  say(byId("entries-count"), count === entries.all.length ? count || "" : `${count} of ${entries.all.length}`);
+  say(
+    byId("entries-count"),
+    count === entries.all.length ? count || "" : `${count} of ${entries.all.length}`,
+  );
   byId("entries-foot").hidden = !entries.next;
 }

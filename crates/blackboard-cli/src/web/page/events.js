@@ -4,8 +4,30 @@ const RECENT = 1000;
 
 // Every kind of event, by what it is about. The names are those of the log.
 const KINDS = [
-  { kind: "agents", types: ["agent_registered", "agent_deregistered", "agent_stale", "agent_recovered", "agent_updated", "stale_locks_released"] },
-  { kind: "work", types: ["work_created", "work_claimed", "work_released", "work_completed", "work_blocked", "work_unblocked", "work_reset", "work_deleted"] },
+  {
+    kind: "agents",
+    types: [
+      "agent_registered",
+      "agent_deregistered",
+      "agent_stale",
+      "agent_recovered",
+      "agent_updated",
+      "stale_locks_released",
+    ],
+  },
+  {
+    kind: "work",
+    types: [
+      "work_created",
+      "work_claimed",
+      "work_released",
+      "work_completed",
+      "work_blocked",
+      "work_unblocked",
+      "work_reset",
+      "work_deleted",
+    ],
+  },
   { kind: "progress", types: ["heartbeat_received"] },
   { kind: "entries", types: ["entry_written", "entry_deleted", "entry_expired", "entries_cleared"] },
   { kind: "projects", types: ["project_registered", "project_updated", "project_removed"] },
@@ -29,7 +51,8 @@ const recentResource = new Resource({
 });
 recentResource.neededBy("overview", "timeline");
 
-// Events as they come, the oldest first. Some may be known already: a connection that is resumed repeats its last commit.
+// Events as they come, the oldest first. Some may be known already: a connection that is resumed repeats its
+// last commit.
 function addEvents(events) {
   const newest = recentEvents.length ? recentEvents[0].id : 0;
   const fresh = events.filter((event) => event.id > newest).reverse();

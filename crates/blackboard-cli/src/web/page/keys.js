@@ -1,7 +1,12 @@
 // Keys that work anywhere on the page, and the dialog that tells of them.
 
 const SHORTCUTS = [
-  { keys: VIEWS.map((view, index) => String(index + 1)), label: "1 – 8", says: "Go to a view", run: (key) => openView(VIEWS[key - 1]) },
+  {
+    keys: VIEWS.map((view, index) => String(index + 1)),
+    label: "1 – 8",
+    says: "Go to a view",
+    run: (key) => openView(VIEWS[key - 1]),
+  },
   { keys: ["["], label: "[", says: "The view before", run: () => stepView(-1) },
   { keys: ["]"], label: "]", says: "The next view", run: () => stepView(1) },
   { keys: ["/"], label: "/", says: "Find in this view", run: focusFind },
@@ -31,11 +36,14 @@ function goLive() {
   followTimeline();
 }
 
-const isTyping = (target) => target instanceof Element && target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
+const isTyping = (target) =>
+  target instanceof Element &&
+  target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");
 
 function createKeys() {
   const rows = [...SHORTCUTS.map(({ label, says }) => [label, says]), ...KEYS_ELSEWHERE];
-  for (const [keys, says] of rows) byId("help-keys").append(make("dt", {}, make("kbd", {}, keys)), make("dd", {}, says));
+  for (const [keys, says] of rows)
+    byId("help-keys").append(make("dt", {}, make("kbd", {}, keys)), make("dd", {}, says));
   byId("help-open").addEventListener("click", () => byId("help").showModal());
   byId("help-close").addEventListener("click", () => byId("help").close());
   byId("help").addEventListener("click", (event) => event.target === byId("help") && byId("help").close());
@@ -43,7 +51,8 @@ function createKeys() {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (byId("drawer").open && event.key === "Backspace") drawerBack();
     if (isTyping(event.target)) {
-      if (event.key === "Escape" && event.target.type === "search" && event.target.value === "") event.target.blur();
+      if (event.key === "Escape" && event.target.type === "search" && event.target.value === "")
+        event.target.blur();
       return;
     }
     if (document.querySelector("dialog[open]")) return;

@@ -1,5 +1,5 @@
-// Who worked on what: a lane for each session, drawn as SVG. Places are shares of the time shown, so that nothing has to
-// be measured and the chart fits any width.
+// Who worked on what: a lane for each session, drawn as SVG. Places are shares of the time shown, so that
+// nothing has to be measured and the chart fits any width.
 
 const lanes = { rows: null, from: 0, to: 0, hours: 6, all: [] };
 
@@ -19,9 +19,16 @@ function createLanes() {
   lanes.rows = new Rows(byId("lanes"), {
     key: (track) => `${track.lane.session_id} ${track.index}`,
     create() {
-      const name = make("button.link", { type: "button", onclick: () => openAgent(row.item.lane.session_id) });
-      const row = make("div.lane", { role: "listitem" }, make("span.lane-name", {}, name),
-        draw("svg.lane-chart", { role: "img", height: "24" }));
+      const name = make("button.link", {
+        type: "button",
+        onclick: () => openAgent(row.item.lane.session_id),
+      });
+      const row = make(
+        "div.lane",
+        { role: "listitem" },
+        make("span.lane-name", {}, name),
+        draw("svg.lane-chart", { role: "img", height: "24" }),
+      );
       return row;
     },
     update(row, track) {
@@ -43,7 +50,8 @@ function createLanes() {
   });
 }
 
-const share = (time) => (100 * (Math.min(Math.max(time, lanes.from), lanes.to) - lanes.from)) / (lanes.to - lanes.from);
+const share = (time) =>
+  (100 * (Math.min(Math.max(time, lanes.from), lanes.to) - lanes.from)) / (lanes.to - lanes.from);
 const percent = (number) => `${number.toFixed(3)}%`;
 
 const ENDS = { completed: "completed", released: "released", stale: "holder died", blocked: "blocked" };
@@ -54,7 +62,9 @@ function tracksOf(lane) {
   const spans = [...lane.spans].sort((a, b) => (a.from < b.from ? -1 : 1));
   for (const each of spans) {
     const free = tracks.find((track) => track.until !== null && track.until <= each.from);
-    const track = free || (tracks.length < MOST_TRACKS ? { lane, index: tracks.length, spans: [] } : tracks[MOST_TRACKS - 1]);
+    const track =
+      free ||
+      (tracks.length < MOST_TRACKS ? { lane, index: tracks.length, spans: [] } : tracks[MOST_TRACKS - 1]);
     if (!tracks.includes(track)) tracks.push(track);
     track.spans.push(each);
     track.until = each.to ?? null;
@@ -73,16 +83,26 @@ function drawTrack(chart, { spans }) {
   const bars = spans.map((span_) => {
     const from = Date.parse(span_.from);
     const to = span_.to ? Date.parse(span_.to) : lanes.to;
-    const end = span_.to === null || span_.to === undefined ? "now" : ENDS[span_.ended] ? span_.ended : "released";
+    const end =
+      span_.to === null || span_.to === undefined ? "now" : ENDS[span_.ended] ? span_.ended : "released";
     const title = cut(shown(span_.title || span_.item_id), 200);
     const when = `${clock(new Date(from))}–${span_.to ? clock(new Date(to)) : "now"}, ${span(to - from)}`;
     words.push(`${title}, ${when}, ${ENDS[end] || "goes on"}`);
     const width = Math.max(share(to) - share(from), 0.3);
     const x = Math.min(share(from), 100 - width);
-    return draw("svg.span", { x: percent(x), y: "2", width: percent(width), height: "20", onclick: () => openItem(span_.item_id) },
+    return draw(
+      "svg.span",
+      {
+        x: percent(x),
+        y: "2",
+        width: percent(width),
+        height: "20",
+        onclick: () => openItem(span_.item_id),
+      },
       draw("title", {}, `${title}\n${shown(span_.item_id)}\n${when}\n${ENDS[end] || "goes on"}`),
       draw(`rect.bar.bar-${end}`, { width: "100%", height: "20", rx: "4" }),
-      draw("text.bar-label", { x: "6", y: "14" }, title));
+      draw("text.bar-label", { x: "6", y: "14" }, title),
+    );
   });
   chart.replaceChildren(...marks, ...bars);
   setAttribute(chart, "aria-label", words.length ? cut(words.join("; "), 2000) : "nothing in this time");
@@ -94,16 +114,25 @@ function ticks() {
   const step = steps.find((each) => (lanes.to - lanes.from) / each <= most) || DAY;
   const offset = new Date(lanes.from).getTimezoneOffset() * MINUTE;
   const found = [];
-  for (let tick = Math.ceil((lanes.from - offset) / step) * step + offset; tick < lanes.to; tick += step) found.push(tick);
+  for (let tick = Math.ceil((lanes.from - offset) / step) * step + offset; tick < lanes.to; tick += step)
+    found.push(tick);
   return found;
 }
 
 function showLanes() {
   lanes.to = Date.now();
   lanes.from = lanes.to - lanes.hours * HOUR;
-  const labels = ticks().map((tick) => draw("text.tick-label", { x: percent(share(tick)), y: "14" },
-    `${pad(new Date(tick).getHours())}:${pad(new Date(tick).getMinutes())}`));
-  byId("lanes-axis").replaceChildren(make("span.lane-name"), draw("svg.lane-chart", { height: "20" }, ...labels));
+  const labels = ticks().map((tick) =>
+    draw(
+      "text.tick-label",
+      { x: percent(share(tick)), y: "14" },
+      `${pad(new Date(tick).getHours())}:${pad(new Date(tick).getMinutes())}`,
+    ),
+  );
+  byId("lanes-axis").replaceChildren(
+    make("span.lane-name"),
+    draw("svg.lane-chart", { height: "20" }, ...labels),
+  );
   lanes.rows.show(lanes.all.flatMap(tracksOf));
   say(byId("lanes-count"), lanes.all.length ? counted(lanes.all.length, "agent", "agents") : "");
 }

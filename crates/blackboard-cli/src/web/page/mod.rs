@@ -1,8 +1,8 @@
 //! The page: one document with its style and its script inside, put together from the files beside this one.
 //!
-//! Text of the board becomes text nodes and nothing else (`element.js`); the policy that the server sends allows the one
-//! style and the one script that carry the nonce of the answer, and nothing from elsewhere. There is no build step: the
-//! scripts are joined in this order inside of one function.
+//! Text of the board becomes text nodes and nothing else (`element.js`); the policy that the server sends
+//! allows the one style and the one script that carry the nonce of the answer, and nothing from elsewhere.
+//! There is no build step: the scripts are joined in this order inside of one function.
 //!
 //! | File | What it is about |
 //! |---|---|
@@ -25,9 +25,9 @@ macro_rules! scripts {
 }
 
 scripts! {
-    "element.js" "time.js" "rows.js" "api.js" "views.js" "resource.js" "stream.js" "connection.js" "model.js" "events.js"
-    "cards.js" "overview.js" "agents.js" "work.js" "entries.js" "locks.js" "timeline.js" "lanes.js" "projects.js"
-    "drawer.js" "details.js" "keys.js" "start.js"
+    "element.js" "time.js" "rows.js" "api.js" "views.js" "resource.js" "stream.js" "connection.js"
+    "model.js" "events.js" "cards.js" "overview.js" "agents.js" "work.js" "entries.js" "locks.js"
+    "timeline.js" "lanes.js" "projects.js" "drawer.js" "details.js" "keys.js" "start.js"
 }
 
 /// The whole document, for one answer: its policy names the same nonce.

@@ -2,7 +2,10 @@
 
 const model = { agents: [], work: [], completed: [], agentById: new Map(), itemById: new Map() };
 
-const isAbout = (...types) => (event) => types.includes(event.target_type);
+const isAbout =
+  (...types) =>
+  (event) =>
+    types.includes(event.target_type);
 
 const agentsResource = new Resource({
   path: () => query("/api/agents", { all: byId("agents-ended").checked ? 1 : "" }),
@@ -65,8 +68,11 @@ function fillSelect(select, values, labelOf) {
   const present = [...select.options].map((option) => option.value);
   if (wanted.length === present.length && wanted.every((value, index) => value === present[index])) return;
   const chosen = select.value;
-  select.replaceChildren(...wanted.map((value) => make("option", { value }, value === "" ? "all" : labelOf(value))));
+  select.replaceChildren(
+    ...wanted.map((value) => make("option", { value }, value === "" ? "all" : labelOf(value))),
+  );
   // What was chosen stays chosen, also when it is gone from the board.
-  if (chosen !== "" && !values.includes(chosen)) select.append(make("option", { value: chosen }, labelOf(chosen)));
+  if (chosen !== "" && !values.includes(chosen))
+    select.append(make("option", { value: chosen }, labelOf(chosen)));
   select.value = chosen;
 }

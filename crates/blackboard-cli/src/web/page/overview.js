@@ -7,33 +7,52 @@ let workTable;
 let eventsTable;
 
 function createOverview() {
-  agentsTable = tableRows(byId("agents-table"), [
-    openColumn((agent) => agent.agent_name, (agent) => openAgent(agent.session_id), (cell, agent) => {
-      cell.classList.toggle("delegate", Boolean(agent.parent_id));
-    }),
-    textColumn((agent) => agent.project),
-    textColumn((agent) => agent.current_work),
-    {
-      create: (cell) => cell.append(make("span.dot", { "aria-hidden": "true" }), make("span")),
-      update(cell, agent) {
-        setDot(cell.firstChild, agent);
-        setStatus(cell.lastChild, agent.status, agent.overdue);
+  agentsTable = tableRows(
+    byId("agents-table"),
+    [
+      openColumn(
+        (agent) => agent.agent_name,
+        (agent) => openAgent(agent.session_id),
+        (cell, agent) => {
+          cell.classList.toggle("delegate", Boolean(agent.parent_id));
+        },
+      ),
+      textColumn((agent) => agent.project),
+      textColumn((agent) => agent.current_work),
+      {
+        create: (cell) => cell.append(make("span.dot", { "aria-hidden": "true" }), make("span")),
+        update(cell, agent) {
+          setDot(cell.firstChild, agent);
+          setStatus(cell.lastChild, agent.status, agent.overdue);
+        },
       },
-    },
-    numberColumn((agent) => agent.claimed_items),
-    timeColumn((agent) => agent.last_seen_at),
-  ], { key: (agent) => agent.session_id, open: (agent) => openAgent(agent.session_id) });
+      numberColumn((agent) => agent.claimed_items),
+      timeColumn((agent) => agent.last_seen_at),
+    ],
+    { key: (agent) => agent.session_id, open: (agent) => openAgent(agent.session_id) },
+  );
 
-  workTable = tableRows(byId("work-table"), [
-    { create: (cell) => cell.append(make("span")), update: (cell, item) => setPriority(cell.firstChild, item.priority) },
-    openColumn((item) => item.title, (item) => openItem(item.item_id), (cell, item) => {
-      setAttribute(cell.firstChild, "title", cut(`${shown(item.title)}\n${shown(item.item_id)}`, 1000));
-    }),
-    textColumn((item) => item.project_id),
-    statusColumn((item) => item.status),
-    textColumn((item) => item.claimed_by_name),
-    timeColumn((item) => item.created_at),
-  ], { key: (item) => item.item_id, open: (item) => openItem(item.item_id) });
+  workTable = tableRows(
+    byId("work-table"),
+    [
+      {
+        create: (cell) => cell.append(make("span")),
+        update: (cell, item) => setPriority(cell.firstChild, item.priority),
+      },
+      openColumn(
+        (item) => item.title,
+        (item) => openItem(item.item_id),
+        (cell, item) => {
+          setAttribute(cell.firstChild, "title", cut(`${shown(item.title)}\n${shown(item.item_id)}`, 1000));
+        },
+      ),
+      textColumn((item) => item.project_id),
+      statusColumn((item) => item.status),
+      textColumn((item) => item.claimed_by_name),
+      timeColumn((item) => item.created_at),
+    ],
+    { key: (item) => item.item_id, open: (item) => openItem(item.item_id) },
+  );
 
   eventsTable = eventRows(byId("events-table"), false);
 }

@@ -1,14 +1,18 @@
 // Registered projects.
 
 function createProjects() {
-  const table = tableRows(byId("projects-table"), [
-    textColumn((project) => project.display_name),
-    codeColumn((project) => project.project_id),
-    numberColumn((project) => project.active_agents),
-    codeColumn((project) => project.local_path),
-    textColumn((project) => project.remote_repo),
-    timeColumn((project) => project.registered_at),
-  ], { key: (project) => project.project_id });
+  const table = tableRows(
+    byId("projects-table"),
+    [
+      textColumn((project) => project.display_name),
+      codeColumn((project) => project.project_id),
+      numberColumn((project) => project.active_agents),
+      codeColumn((project) => project.local_path),
+      textColumn((project) => project.remote_repo),
+      timeColumn((project) => project.registered_at),
+    ],
+    { key: (project) => project.project_id },
+  );
   new Resource({
     path: "/api/projects",
     concerns: isAbout("project", "agent"),

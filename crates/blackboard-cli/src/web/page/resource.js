@@ -1,7 +1,9 @@
-// What the page shows of the board: each resource is read when a view needs it, and again when an event concerns it.
+// What the page shows of the board: each resource is read when a view needs it, and again when an event
+// concerns it.
 //
-// A resource knows the revision it was read at. An event below that changes nothing; one above makes the resource
-// outdated, and it is read again soon: at once when it is quiet, seldom when reading takes long or much happens.
+// A resource knows the revision it was read at. An event below that changes nothing; one above makes the
+// resource outdated, and it is read again soon: at once when it is quiet, seldom when reading takes long or
+// much happens.
 
 const SOONEST = 40;
 const SHORTEST_PAUSE = 150;
@@ -125,7 +127,8 @@ function readEverything() {
 
 // Signs of life have no events, so what shows them is read now and then.
 function readAged() {
-  for (const resource of resources) if (resource.ages && resource.needed && !failing.has(resource)) resource.schedule();
+  for (const resource of resources)
+    if (resource.ages && resource.needed && !failing.has(resource)) resource.schedule();
 }
 
 let revisionShown = 0;

@@ -1,7 +1,7 @@
 // Rows that are only there while somebody can see them: lists of any length cost what fits on the screen.
 //
-// The rows of a list are equally high (`--row-height` says how high). `create` makes the element of a row, `update`
-// fills it with an item; elements are used again for other items as the list scrolls.
+// The rows of a list are equally high (`--row-height` says how high). `create` makes the element of a row,
+// `update` fills it with an item; elements are used again for other items as the list scrolls.
 
 const SPARE_ROWS = 6;
 
@@ -108,7 +108,8 @@ class Rows {
     this.arrange(order);
   }
 
-  // Rows stand in the document as they are read. Of their buttons one is a stop of the Tab key, the arrows do the rest.
+  // Rows stand in the document as they are read. Of their buttons one is a stop of the Tab key, the arrows do
+  // the rest.
   arrange(order) {
     const focused = document.activeElement;
     let place = this.body.firstChild;
@@ -116,8 +117,11 @@ class Rows {
       if (element === place) place = place.nextSibling;
       else this.body.insertBefore(element, place);
     }
-    if (focused !== document.activeElement && this.body.contains(focused)) focused.focus({ preventScroll: true });
-    const current = this.used.has(this.current) ? this.used.get(this.current) : order.find((row) => row.row >= this.firstVisible());
+    if (focused !== document.activeElement && this.body.contains(focused))
+      focused.focus({ preventScroll: true });
+    const current = this.used.has(this.current)
+      ? this.used.get(this.current)
+      : order.find((row) => row.row >= this.firstVisible());
     for (const element of order) {
       const button = element.querySelector("button");
       if (button) button.tabIndex = element === current && button.hidden === false ? 0 : -1;
@@ -134,7 +138,14 @@ class Rows {
     const row = [...this.used.values()].find((element) => element.contains(event.target));
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.height) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const steps = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -Infinity,
+      End: Infinity,
+    };
     if (!(event.key in steps)) return;
     event.preventDefault();
     this.focusRow(Math.min(Math.max(row.row + steps[event.key], 0), this.items.length - 1));
@@ -157,7 +168,8 @@ class Rows {
   }
 }
 
-// A table of rows, each opened by a click or by Enter. `columns` has a function for each column that fills its cell.
+// A table of rows, each opened by a click or by Enter. `columns` has a function for each column that fills
+// its cell.
 function tableRows(table, columns, { key, open, scroller }) {
   const labels = [...table.querySelectorAll("th")].map((head) => head.textContent);
   return new Rows(table.tBodies[0], {
@@ -205,10 +217,15 @@ const statusColumn = (read, overdue) => ({
 // The first column of a row that opens something: a button, so that the keyboard gets there too.
 const openColumn = (read, open, decorate) => ({
   create(cell) {
-    cell.append(make("button.link", { type: "button", onclick: (event) => {
-      event.stopPropagation();
-      open(event.currentTarget.closest("tr").item);
-    } }));
+    cell.append(
+      make("button.link", {
+        type: "button",
+        onclick: (event) => {
+          event.stopPropagation();
+          open(event.currentTarget.closest("tr").item);
+        },
+      }),
+    );
   },
   update(cell, item) {
     sayRow(cell.firstChild, read(item));

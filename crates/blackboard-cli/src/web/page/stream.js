@@ -1,14 +1,22 @@
 // The one connection on which the server tells what happens, and how the page gets it back after it was lost.
 //
-// The stream starts at the revision that the first answer was read at, so nothing falls between. Events are collected and
-// applied once for each frame that the browser draws. A tab that nobody has looked at for a while gives its connection
-// back, because browsers allow only a few of them to one server.
+// The stream starts at the revision that the first answer was read at, so nothing falls between. Events are
+// collected and applied once for each frame that the browser draws. A tab that nobody has looked at for a
+// while gives its connection back, because browsers allow only a few of them to one server.
 
 const SILENCE = 40 * SECOND;
 const LONGEST_PAUSE = 5 * SECOND;
 const HIDDEN_FOR = 60 * SECOND;
 
-const stream = { after: null, attempt: 0, abort: null, lastSign: 0, waiting: null, queue: [], scheduled: false };
+const stream = {
+  after: null,
+  attempt: 0,
+  abort: null,
+  lastSign: 0,
+  waiting: null,
+  queue: [],
+  scheduled: false,
+};
 
 async function keepConnected() {
   if (stream.abort) return;

@@ -55,5 +55,6 @@ function setTime(element, iso) {
 }
 
 function refreshTimes() {
-  for (const element of document.querySelectorAll("time[datetime]")) say(element, ago(element.getAttribute("datetime")));
+  for (const element of document.querySelectorAll("time[datetime]"))
+    say(element, ago(element.getAttribute("datetime")));
 }

@@ -1,13 +1,22 @@
 // The log: filters, and a slider that goes back to any place in it.
 //
-// The rows are a window onto the log. It grows at both ends as the reader scrolls there, and what is far away is dropped,
-// so that a log of any length costs the same. While the window follows, new events come in at its top.
+// The rows are a window onto the log. It grows at both ends as the reader scrolls there, and what is far away
+// is dropped, so that a log of any length costs the same. While the window follows, new events come in at its
+// top.
 
 const PAGE = 200;
 const WINDOW = 2000;
 
 const timeline = {
-  rows: [], table: null, kinds: new Set(), agent: "", following: true, older: null, loading: false, generation: 0, loaded: false,
+  rows: [],
+  table: null,
+  kinds: new Set(),
+  agent: "",
+  following: true,
+  older: null,
+  loading: false,
+  generation: 0,
+  loaded: false,
   sliding: false,
 };
 
@@ -15,11 +24,19 @@ function createTimeline() {
   const scroller = byId("timeline-rows");
   timeline.table = eventRows(byId("timeline-table"), true, scroller);
   for (const { kind } of KINDS) {
-    const chip = make(`button.chip.kind-${kind}`, { type: "button", "aria-pressed": "false", onclick() {
-      if (!timeline.kinds.delete(kind)) timeline.kinds.add(kind);
-      setAttribute(chip, "aria-pressed", timeline.kinds.has(kind));
-      reloadTimeline();
-    } }, kind);
+    const chip = make(
+      `button.chip.kind-${kind}`,
+      {
+        type: "button",
+        "aria-pressed": "false",
+        onclick() {
+          if (!timeline.kinds.delete(kind)) timeline.kinds.add(kind);
+          setAttribute(chip, "aria-pressed", timeline.kinds.has(kind));
+          reloadTimeline();
+        },
+      },
+      kind,
+    );
     byId("timeline-kinds").append(chip);
   }
   byId("timeline-agent").addEventListener("change", (event) => {
@@ -44,7 +61,9 @@ function createTimeline() {
 }
 
 const timelineFilter = () => ({
-  types: KINDS.filter(({ kind }) => timeline.kinds.has(kind)).flatMap(({ types }) => types).join(","),
+  types: KINDS.filter(({ kind }) => timeline.kinds.has(kind))
+    .flatMap(({ types }) => types)
+    .join(","),
   agent: timeline.agent,
 });
 
@@ -58,7 +77,9 @@ async function readLog(place) {
   const generation = timeline.generation;
   timeline.loading = true;
   try {
-    const { answer, revision, next } = await ask(query("/api/events", { limit: PAGE, ...place, ...timelineFilter() }));
+    const { answer, revision, next } = await ask(
+      query("/api/events", { limit: PAGE, ...place, ...timelineFilter() }),
+    );
     if (generation !== timeline.generation) return null;
     noteRevision(revision);
     return { events: answer, revision, next };
@@ -76,7 +97,8 @@ function timelineReset() {
 
 // The oldest event that is kept, by halving: before it there is nothing.
 async function findOldest() {
-  const isThere = async (revision) => (await ask(`/api/events?limit=1&before=${revision + 1}`)).answer.length > 0;
+  const isThere = async (revision) =>
+    (await ask(`/api/events?limit=1&before=${revision + 1}`)).answer.length > 0;
   try {
     let [nothing, something] = [0, Math.max(revisionShown, 1)];
     if (await isThere(1)) something = 1;
@@ -147,8 +169,8 @@ async function readOlder() {
   showTimeline();
 }
 
-// The server answers with the newest that fit. So that nothing is left out below them, the part of the log that is asked for
-// has to be small enough to fit into one answer; where few events fit it may be long.
+// The server answers with the newest that fit. So that nothing is left out below them, the part of the log
+// that is asked for has to be small enough to fit into one answer; where few events fit it may be long.
 async function readNewer() {
   let from = timeline.rows.length ? timeline.rows[0].id : revisionShown;
   let length = PAGE;
@@ -213,26 +235,38 @@ function timelineScrolled() {
 function showTimeline() {
   timeline.table.show(timeline.rows);
   byId("timeline-slider").max = Math.max(revisionShown, 1);
-  say(byId("timeline-count"), timeline.kinds.size || timeline.agent ? "filtered" : `${revisionShown.toLocaleString("en")} in all`);
+  say(
+    byId("timeline-count"),
+    timeline.kinds.size || timeline.agent ? "filtered" : `${revisionShown.toLocaleString("en")} in all`,
+  );
   refreshPlace();
 }
 
 function refreshPlace() {
   const top = timeline.rows[Math.min(timeline.table.firstVisible(), timeline.rows.length - 1)];
-  setAttribute(byId("timeline-live"), "aria-pressed", timeline.following && timeline.table.scroller.scrollTop < 4);
+  setAttribute(
+    byId("timeline-live"),
+    "aria-pressed",
+    timeline.following && timeline.table.scroller.scrollTop < 4,
+  );
   if (timeline.sliding) return;
-  byId("timeline-slider").value = timeline.following && timeline.table.scroller.scrollTop < 4 ? revisionShown : top ? top.id : 1;
+  byId("timeline-slider").value =
+    timeline.following && timeline.table.scroller.scrollTop < 4 ? revisionShown : top ? top.id : 1;
   showPlace(top ? top.id : revisionShown, top);
 }
 
 function showPlace(revision, event) {
   const date = event && new Date(event.timestamp);
-  const place = date ? `${date.toDateString() === new Date().toDateString() ? "" : `${day(date)} `}${clock(date)}` : "…";
+  const place = date
+    ? `${date.toDateString() === new Date().toDateString() ? "" : `${day(date)} `}${clock(date)}`
+    : "…";
   say(byId("timeline-place"), `r${revision} · ${place}`);
   setAttribute(byId("timeline-slider"), "aria-valuetext", `revision ${revision}, ${place}`);
 }
 
 function showTimelineAgents() {
   const names = new Map(model.agents.map((agent) => [agent.session_id, agent.agent_name]));
-  fillSelect(byId("timeline-agent"), [...names.keys()], (session) => cut(shown(names.get(session) || session), 60));
+  fillSelect(byId("timeline-agent"), [...names.keys()], (session) =>
+    cut(shown(names.get(session) || session), 60),
+  );
 }

@@ -1,4 +1,5 @@
-// Work as a board: a column for each status, a card for each item, with what it waits for and what waits for it.
+// Work as a board: a column for each status, a card for each item, with what it waits for and what waits for
+// it.
 
 const COLUMNS = [
   { status: "available", title: "Available" },
@@ -13,13 +14,29 @@ function createBoard() {
   for (const { status, title } of COLUMNS) {
     const count = make("span.count");
     const list = make("div.card-list", { role: "list", "aria-label": `${title} work items` });
-    const heading = make("h2", { id: `column-${status}` }, make(`span.dot.dot-${status}`, { "aria-hidden": "true" }), title);
-    const column = make(`section.panel.column`, { "aria-labelledby": `column-${status}`, "data-status": status },
+    const heading = make(
+      "h2",
+      { id: `column-${status}` },
+      make(`span.dot.dot-${status}`, { "aria-hidden": "true" }),
+      title,
+    );
+    const column = make(
+      `section.panel.column`,
+      { "aria-labelledby": `column-${status}`, "data-status": status },
       make("header.panel-head", {}, heading, count),
-      make("div.rows.rows-column", { tabindex: "0", role: "region", "aria-labelledby": `column-${status}` }, list),
-      make("p.empty", { hidden: true }, "Nothing here."));
+      make(
+        "div.rows.rows-column",
+        { tabindex: "0", role: "region", "aria-labelledby": `column-${status}` },
+        list,
+      ),
+      make("p.empty", { hidden: true }, "Nothing here."),
+    );
     byId("work-board").append(column);
-    const rows = new Rows(list, { key: (item) => item.item_id, create: createItemCard, update: updateItemCard });
+    const rows = new Rows(list, {
+      key: (item) => item.item_id,
+      create: createItemCard,
+      update: updateItemCard,
+    });
     board.columns.push({ status, rows, count });
   }
   byId("work-find").addEventListener("input", showBoard);
@@ -28,10 +45,13 @@ function createBoard() {
 
 function createItemCard() {
   const cell = make("div.slot", { role: "listitem" });
-  const card = make("button.item", { type: "button", onclick: () => openItem(cell.item.item_id) },
+  const card = make(
+    "button.item",
+    { type: "button", onclick: () => openItem(cell.item.item_id) },
     make("span.item-head", {}, make("span"), make("span.item-id"), make("time")),
     make("span.item-title"),
-    make("span.item-foot", {}, make("span.item-holder"), make("span.item-waits"), make("span.item-holds")));
+    make("span.item-foot", {}, make("span.item-holder"), make("span.item-waits"), make("span.item-holds")),
+  );
   for (const type of ["focus", "pointerenter"]) card.addEventListener(type, () => relate(cell.item));
   for (const type of ["blur", "pointerleave"]) card.addEventListener(type, () => relate(null));
   cell.append(card);
@@ -47,7 +67,14 @@ function updateItemCard(cell, item) {
   sayRow(id, item.item_id);
   setTime(time, item.completed_at || item.claimed_at || item.created_at);
   say(title, cut(shown(item.title), LONGEST_IN_ROW));
-  say(holder, item.claimed_by_name ? cut(shown(item.claimed_by_name), 100) : item.project_id ? cut(shown(item.project_id), 100) : "");
+  say(
+    holder,
+    item.claimed_by_name
+      ? cut(shown(item.claimed_by_name), 100)
+      : item.project_id
+        ? cut(shown(item.project_id), 100)
+        : "",
+  );
   const blocker = item.status === "completed" ? null : item.blocked_by;
   say(waits, blocker ? `waits for ${cut(shown(titleOf(blocker)), 100)}` : "");
   const waiting = board.waiting.get(item.item_id);
@@ -60,19 +87,24 @@ const titleOf = (id) => (model.itemById.has(id) ? model.itemById.get(id).title :
 let relatedTo = null;
 
 function isRelated(item) {
-  return relatedTo !== null && (relatedTo.blocked_by === item.item_id || item.blocked_by === relatedTo.item_id);
+  return (
+    relatedTo !== null && (relatedTo.blocked_by === item.item_id || item.blocked_by === relatedTo.item_id)
+  );
 }
 
 // Shows which cards on the board wait for this one, and which it waits for.
 function relate(item) {
   relatedTo = item;
   for (const { rows } of board.columns) {
-    for (const cell of rows.used.values()) cell.firstChild.classList.toggle("related", isRelated(cell.item));
+    for (const cell of rows.used.values())
+      cell.firstChild.classList.toggle("related", isRelated(cell.item));
   }
 }
 
 function showBoard() {
-  const projects = [...new Set([...model.work, ...model.completed].map((item) => item.project_id).filter(Boolean))].sort();
+  const projects = [
+    ...new Set([...model.work, ...model.completed].map((item) => item.project_id).filter(Boolean)),
+  ].sort();
   fillSelect(byId("work-project"), projects, (project) => cut(shown(project), 60));
   const project = byId("work-project").value;
   const words = wordsOf(byId("work-find"));
