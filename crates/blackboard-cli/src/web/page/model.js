@@ -43,16 +43,19 @@ const completedResource = new Resource({
 });
 completedResource.neededBy("work");
 
+// Only what is looked at is drawn, and only once it was read; a view that is opened draws itself.
 function agentsChanged() {
-  showAgentsTable();
-  showTree();
-  showTimelineAgents();
+  if (agentsResource.readAt < 0) return;
+  if (currentView() === "overview") showAgentsTable();
+  if (currentView() === "agents") showTree();
+  if (currentView() === "timeline") showTimelineAgents();
 }
 
 function workChanged() {
+  if (workResource.readAt < 0 && completedResource.readAt < 0) return;
   model.itemById = new Map([...model.completed, ...model.work].map((item) => [item.item_id, item]));
-  showWorkTable();
-  showBoard();
+  if (currentView() === "overview") showWorkTable();
+  if (currentView() === "work") showBoard();
 }
 
 const fits = (words, ...texts) => {

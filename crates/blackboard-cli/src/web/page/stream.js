@@ -1,12 +1,13 @@
 // The one connection on which the server tells what happens, and how the page gets it back after it was lost.
 //
 // The stream starts at the revision that the first answer was read at, so nothing falls between. Events are
-// collected and applied once for each frame that the browser draws. A tab that nobody has looked at for a
+// collected and applied together, at most ten times a second. A tab that nobody has looked at for a
 // while gives its connection back, because browsers allow only a few of them to one server.
 
 const SILENCE = 40 * SECOND;
 const LONGEST_PAUSE = 5 * SECOND;
 const HIDDEN_FOR = 60 * SECOND;
+const BETWEEN_BATCHES = 100;
 
 const stream = {
   after: null,
@@ -16,6 +17,7 @@ const stream = {
   waiting: null,
   queue: [],
   scheduled: false,
+  applied: 0,
 };
 
 async function keepConnected() {
@@ -96,12 +98,17 @@ function receive(message) {
   stream.after = Math.max(stream.after, Number.isFinite(stream.next) ? stream.next : event.id);
   if (stream.scheduled) return;
   stream.scheduled = true;
-  if (document.hidden) setTimeout(applyEvents, SECOND);
+  // The first of many is shown at once, the others some at a time.
+  const pause = document.hidden
+    ? SECOND
+    : Math.max(0, stream.applied + BETWEEN_BATCHES - performance.now());
+  if (document.hidden || pause > 0) setTimeout(applyEvents, pause);
   else requestAnimationFrame(applyEvents);
 }
 
 function applyEvents() {
   stream.scheduled = false;
+  stream.applied = performance.now();
   const events = stream.queue;
   stream.queue = [];
   if (!events.length) return;

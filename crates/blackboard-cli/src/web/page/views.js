@@ -29,7 +29,9 @@ function showView(name) {
     byId(`view-${view}`).hidden = !selected;
     if (selected) revealTab(tab);
   }
-  if (name === "overview") showEventsTable();
+  agentsChanged();
+  workChanged();
+  if (name === "overview" && recentEvents.length) showEventsTable();
   if (name === "timeline") openTimeline();
   readNeeded();
 }
