@@ -8,9 +8,9 @@ use crate::{Result, instructions, packages};
 /// Runs one kind of measurement.
 pub fn run(arguments: &[String]) -> Result {
     match arguments.split_first() {
-        Some((kind, rest)) if ["ledger", "entries"].contains(&kind.as_str()) => suite(kind, rest),
+        Some((kind, rest)) if ["ledger", "entries", "web"].contains(&kind.as_str()) => suite(kind, rest),
         Some((kind, rest)) if kind == "instructions" => instructions::run(rest),
-        _ => Err("usage: cargo xtask bench ledger | entries | instructions".into()),
+        _ => Err("usage: cargo xtask bench ledger | entries | web | instructions".into()),
     }
 }
 

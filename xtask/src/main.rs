@@ -31,6 +31,7 @@ usage: cargo xtask <task>
   torture [NAME]         the tests with real processes at their full size
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
   bench entries          the same for entries and their followers; also needs redis-server, to compare
+  bench web              the same for the dashboard's server
   bench instructions     count the instructions of the hot commands: --check, --write, --profile
   cli-docs               write docs/cli.md from the help texts";
 

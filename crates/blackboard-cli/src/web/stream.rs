@@ -139,6 +139,9 @@ impl Place {
                 Following::InLog => {
                     let (feed, position) = (Arc::clone(&self.feed), self.position);
                     let (bytes, last) = blocking(move || feed.read_log(position)).await.ok().flatten()?;
+                    if self.feed.place().0 != self.generation {
+                        return None;
+                    }
                     self.position = last;
                     return Some((bytes, self));
                 }

@@ -120,6 +120,8 @@ pub fn with_headers(port: u16, path: &str, headers: &str) -> Reply {
 
 /// The stream of events, message by message.
 pub struct Events {
+    /// The revision that it goes on from.
+    pub start: i64,
     connection: Connection,
     /// What has come and was not taken yet.
     text: String,
@@ -151,7 +153,7 @@ impl Events {
         assert_eq!(head.header("content-type"), Some("text/event-stream"));
         assert_eq!(head.header("cache-control"), Some("no-cache"));
         assert_eq!(head.header("x-accel-buffering"), Some("no"));
-        let mut events = Events { connection, text: String::new() };
+        let mut events = Events { start: head.revision(), connection, text: String::new() };
         assert_eq!(events.block().as_deref(), Some("retry: 2000"));
         Ok(events)
     }

@@ -92,6 +92,40 @@ fn a_commit_of_many_events_is_gone_on_from_in_its_middle() {
 }
 
 #[test]
+fn a_client_that_is_too_slow_is_cut_off_and_goes_on_where_it_was() {
+    const COMMITS: i64 = 10;
+    const EVENTS: i64 = 2000;
+    let served = Served::new();
+    let board = Board::open(&served.database()).unwrap();
+    create(&board, 1, "item");
+    let mut slow = Events::follow(served.port, Some(0), None).unwrap();
+    expect_ids(&mut slow, [1]);
+    // Far more than the server keeps and the system holds on the way.
+    let long = "x".repeat(400);
+    for _ in 0..COMMITS {
+        board
+            .transaction(|tx| {
+                for number in 0..EVENTS {
+                    tx.scope("team").write(&Write::new(&format!("{long}:{number}"), Value::null()))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+    let last = 1 + COMMITS * EVENTS;
+    while Events::follow(served.port, None, None).unwrap().start < last {
+        std::thread::yield_now();
+    }
+    let mut seen = 1;
+    while let Some(message) = slow.next() {
+        assert_eq!(message.id, seen + 1);
+        seen = message.id;
+    }
+    assert!(seen < last, "it was cut off before the end");
+    expect_ids(&mut Events::follow(served.port, Some(0), Some(seen)).unwrap(), seen + 1..=last);
+}
+
+#[test]
 fn a_snapshot_and_the_stream_from_its_revision_miss_nothing() {
     let served = Served::new();
     let board = Board::open(&served.database()).unwrap();

@@ -1,4 +1,4 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `cargo xtask bench entries`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `web`.
 //!
 //! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
 //! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
@@ -21,6 +21,7 @@ mod ledger;
 mod programs;
 mod report;
 mod statistics;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -68,7 +69,9 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "stream-reader" => entries::followers::read_stream(rest),
         Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
         Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries".into()),
+        Some((first, rest)) if first == "holder" => web::hold(rest),
+        Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
+        _ => Err("usage: bench ledger | entries | web".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
