@@ -21,11 +21,13 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
         assert_eq!(selected, format!("tab-{view}"));
     };
 
-    // The first stop leads past the tabs.
+    // The first stop leads past the tabs, to the view that is shown.
+    browser.open(&format!("{}?#agents", site.address()));
     browser.press(&["Tab"]);
     assert_eq!(browser.script("return document.activeElement.className"), "skip");
     browser.press(&["Enter"]);
     browser.until("the board has the focus", "return document.activeElement.id === 'main'");
+    shown("agents");
 
     for (index, view) in VIEWS.iter().enumerate() {
         browser.press(&[&(index + 1).to_string()]);

@@ -139,3 +139,32 @@ fn filters_choose_kinds_of_events_also_of_those_that_come() {
     browser.until_says("#timeline-table tbody td", "Work item \"Unseen\" created");
     assert_eq!(browser.console(), Vec::<String>::new());
 }
+
+#[test]
+fn what_comes_while_one_reads_leaves_no_gap() {
+    let site = Site::new();
+    long_log(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    top_row(&browser, ITEMS + 2);
+    let more = 600;
+    let last = ITEMS + 2 + more;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let board = site.library();
+            for index in 0..more {
+                board.work().create(&Create::new(&format!("more-{index}"), "More")).unwrap();
+            }
+        });
+        // Down while events come in at the top, and pages at the bottom.
+        let seen = browser.until_all_scrolled("timeline-rows", 1200);
+        assert!(seen.contains(&1200), "{seen:?}");
+    });
+    browser.until_says("#revision", &last.to_string());
+    let mut seen = browser.until_all_scrolled("timeline-rows", last);
+    seen.sort_unstable();
+    let (first, end) = (seen[0], i64::try_from(last).unwrap());
+    assert!(first <= 1200, "the way up begins at {first}");
+    assert_eq!(seen, (first..=end).collect::<Vec<_>>());
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

@@ -37,7 +37,7 @@ class Resource {
   }
 
   get needed() {
-    return this.views.has(currentView());
+    return this.views.has(currentView()) && !document.hidden;
   }
 
   // The question itself changed: what is under way does not count any more.
@@ -125,10 +125,11 @@ function readEverything() {
   for (const resource of resources) resource.restart();
 }
 
-// Signs of life have no events, so what shows them is read now and then.
+// Signs of life have no events, so what shows them is read now and then; so is what could not be read.
 function readAged() {
-  for (const resource of resources)
-    if (resource.ages && resource.needed && !failing.has(resource)) resource.schedule();
+  for (const resource of resources) {
+    if (resource.needed && (resource.ages || failing.has(resource))) resource.schedule();
+  }
 }
 
 let revisionShown = 0;

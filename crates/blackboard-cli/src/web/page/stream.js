@@ -143,6 +143,7 @@ document.addEventListener("visibilitychange", () => {
   }
   clearTimeout(stream.waiting);
   if (!stream.abort) keepConnected();
+  readNeeded();
   refreshTimes();
 });
 

@@ -130,13 +130,25 @@ async function followTimeline() {
   timeline.following = true;
   const page = await readLog({ before: MOST });
   if (!page) return;
-  // What came while the answer was on its way.
-  const since = recentEvents.filter((event) => event.id > page.revision && fitsTimeline(event));
   timeline.loaded = true;
-  timeline.rows = [...since, ...page.events];
+  timeline.rows = [...cameSince(page.revision), ...page.events];
   timeline.older = page.next;
   byId("timeline-rows").scrollTop = 0;
   showTimeline();
+  await readUntilSomething();
+}
+
+// What came while an answer was on its way.
+function cameSince(revision) {
+  return recentEvents.filter((event) => event.id > revision && fitsTimeline(event));
+}
+
+// The server looks only so far back for what fits; it may have to be asked again.
+async function readUntilSomething() {
+  const { generation } = timeline;
+  while (generation === timeline.generation && !timeline.rows.length && timeline.older !== null) {
+    if (!(await readOlder())) return;
+  }
 }
 
 // No board has had as many events.
@@ -152,12 +164,15 @@ async function goTo(revision) {
   timeline.rows = page.events;
   timeline.older = page.next;
   byId("timeline-rows").scrollTop = 0;
-  return showTimeline();
+  showTimeline();
+  return readUntilSomething();
 }
 
 async function readOlder() {
-  const page = await readLog({ before: timeline.older });
-  if (!page) return;
+  const from = timeline.older;
+  const page = await readLog({ before: from });
+  // What came in at the top may have pushed out what this page follows.
+  if (!page || timeline.older !== from) return false;
   timeline.older = page.next;
   timeline.rows = timeline.rows.concat(page.events);
   const dropped = Math.max(timeline.rows.length - WINDOW, 0);
@@ -167,6 +182,7 @@ async function readOlder() {
     shiftTimeline(-dropped);
   }
   showTimeline();
+  return true;
 }
 
 // The server answers with the newest that fit. So that nothing is left out below them, the part of the log
@@ -175,7 +191,8 @@ async function readNewer() {
   let from = timeline.rows.length ? timeline.rows[0].id : revisionShown;
   let length = PAGE;
   let events = [];
-  while (!events.length && from < revisionShown) {
+  let readAt = revisionShown;
+  while (!events.length && from < readAt) {
     const page = await readLog({ after: from, before: from + length + 1 });
     if (!page) return;
     if (page.next !== null && length > PAGE) {
@@ -183,10 +200,14 @@ async function readNewer() {
       continue;
     }
     events = page.events;
+    readAt = page.revision;
     from += length;
     length *= 4;
   }
-  if (from >= revisionShown) timeline.following = true;
+  if (from >= readAt) {
+    timeline.following = true;
+    events = cameSince(Math.max(readAt, events.length ? events[0].id : 0)).concat(events);
+  }
   timeline.rows = events.concat(timeline.rows);
   if (timeline.rows.length > WINDOW) {
     timeline.rows = timeline.rows.slice(0, WINDOW);
@@ -205,7 +226,7 @@ function shiftTimeline(rows) {
 
 function timelineArrived(events) {
   byId("timeline-slider").max = Math.max(revisionShown, 1);
-  if (!timeline.loaded || timeline.loading || !timeline.following) {
+  if (!timeline.loaded || !timeline.following) {
     if (currentView() === "timeline") refreshPlace();
     return;
   }
@@ -213,6 +234,12 @@ function timelineArrived(events) {
   const fresh = events.filter((event) => event.id > newest && fitsTimeline(event));
   if (!fresh.length) return;
   const scrolled = timeline.table.scroller.scrollTop > timeline.table.height / 2;
+  if (scrolled && timeline.rows.length + fresh.length > WINDOW) {
+    // What is being read must not be pushed out.
+    timeline.following = false;
+    refreshPlace();
+    return;
+  }
   timeline.rows = fresh.concat(timeline.rows);
   if (timeline.rows.length > WINDOW) {
     timeline.rows = timeline.rows.slice(0, WINDOW);

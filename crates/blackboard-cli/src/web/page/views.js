@@ -55,6 +55,10 @@ function createViews() {
     openView(view);
     byId(`tab-${view}`).focus();
   });
+  // The address is for views; the link past them only moves the focus.
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("main").focus();
+  });
   addEventListener("popstate", () => showView(viewOfAddress()));
-  addEventListener("hashchange", () => location.hash !== "#main" && showView(viewOfAddress()));
 }
