@@ -75,7 +75,7 @@ fn items(answer: &Value) -> &[Value] {
 #[test]
 fn the_overview_shows_what_the_commands_say() {
     let site = Site::new();
-    furnish(&site);
+    let team = furnish(&site);
     let browser = Browser::start();
     browser.open(&site.address());
 
@@ -98,29 +98,22 @@ fn the_overview_shows_what_the_commands_say() {
         browser.until(&format!("{label} is {value}"), &script);
     }
 
-    // The page has the newest first, the command the oldest.
-    let agents = site.json(&["agent", "list"]);
-    let mut expected: Vec<_> = items(&agents).iter().collect();
-    expected.sort_by_key(|agent| std::cmp::Reverse(agent["started_at"].as_str().unwrap().to_owned()));
     let shown = browser.until(
         "all agents are there",
         "const rows = [...document.querySelectorAll('#agents-table tbody tr')];
          return rows.length === 3 && rows.map(row => [...row.cells].slice(0, 5).map(cell => cell.textContent))",
     );
-    let expected: Vec<[String; 5]> = expected
-        .iter()
-        .map(|agent| {
-            let show = site.json(&["agent", "show", agent["session_id"].as_str().unwrap()]);
-            let held = show["work_items"].as_array().unwrap().len().to_string();
-            [
-                text(&agent["agent_name"]),
-                text(&agent["project"]),
-                text(&agent["current_work"]),
-                text(&agent["status"]),
-                held,
-            ]
+    // The one that started last comes first, a delegate below the one it works for.
+    assert_eq!(items(&site.json(&["agent", "list"])).len(), 3);
+    let expected: Vec<_> = [&team.sage, &team.ivy, &team.delegate]
+        .map(|session| {
+            let agent = site.json(&["agent", "show", session]);
+            let held = agent["work_items"].as_array().unwrap().len().to_string();
+            let [name, project, work, status] =
+                ["agent_name", "project", "current_work", "status"].map(|fact| text(&agent[fact]));
+            [name, project, work, status, held]
         })
-        .collect();
+        .to_vec();
     assert_eq!(shown, serde_json::to_value(expected).unwrap());
 
     let work = site.json(&["work", "list"]);

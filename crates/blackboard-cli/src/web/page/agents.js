@@ -62,7 +62,7 @@ function createTree() {
 
 // Every session below its parent, the parent's place being its own start. Where the parent is not known, or
 // sessions name each other as parents, the session stands at the top.
-function nodesOf(agents) {
+function nodesOf(agents, closed) {
   const known = new Map(agents.map((agent) => [agent.session_id, agent]));
   const children = new Map();
   const tops = [];
@@ -78,7 +78,7 @@ function nodesOf(agents) {
     siblings.forEach((agent, index) => {
       const below = children.get(agent.session_id);
       nodes.push({ agent, level, place: index + 1, places: siblings.length, children: below });
-      if (below && !tree.closed.has(agent.session_id)) visit(below, level + 1);
+      if (below && !closed.has(agent.session_id)) visit(below, level + 1);
     });
   visit(tops, 1);
   return nodes;
@@ -106,7 +106,10 @@ function showTree() {
     for (let next = agent; next && !fit.has(next); next = model.agentById.get(next.parent_id))
       fit.add(next);
   }
-  tree.visible = nodesOf(agents.filter((agent) => fit.has(agent)));
+  tree.visible = nodesOf(
+    agents.filter((agent) => fit.has(agent)),
+    tree.closed,
+  );
   if (tree.active && !tree.visible.some((node) => node.agent.session_id === tree.active))
     tree.active = null;
   tree.rows.show(tree.visible);

@@ -7,29 +7,28 @@ let workTable;
 let eventsTable;
 
 function createOverview() {
+  const openNode = ({ agent }) => openAgent(agent.session_id);
   agentsTable = tableRows(
     byId("agents-table"),
     [
       openColumn(
-        (agent) => agent.agent_name,
-        (agent) => openAgent(agent.session_id),
-        (cell, agent) => {
-          cell.classList.toggle("delegate", Boolean(agent.parent_id));
-        },
+        ({ agent }) => agent.agent_name,
+        openNode,
+        (cell, { level }) => setAttribute(cell, "data-level", Math.min(level, 4)),
       ),
-      textColumn((agent) => agent.project),
-      textColumn((agent) => agent.current_work),
+      textColumn(({ agent }) => agent.project),
+      textColumn(({ agent }) => agent.current_work),
       {
         create: (cell) => cell.append(make("span.dot", { "aria-hidden": "true" }), make("span")),
-        update(cell, agent) {
+        update(cell, { agent }) {
           setDot(cell.firstChild, agent);
           setStatus(cell.lastChild, agent.status, agent.overdue);
         },
       },
-      numberColumn((agent) => agent.claimed_items),
-      timeColumn((agent) => agent.last_seen_at),
+      numberColumn(({ agent }) => agent.claimed_items),
+      timeColumn(({ agent }) => agent.last_seen_at),
     ],
-    { key: (agent) => agent.session_id, open: (agent) => openAgent(agent.session_id) },
+    { key: ({ agent }) => agent.session_id, open: openNode },
   );
 
   workTable = tableRows(
@@ -76,7 +75,8 @@ function eventRows(table, withRevision, scroller) {
 function showAgentsTable() {
   // The tree asks for ended sessions too; this table is about who is here.
   const here = model.agents.filter((agent) => agent.status !== "completed");
-  agentsTable.show(here);
+  // A delegate stands below the one it works for.
+  agentsTable.show(nodesOf(here, new Set()));
   const overdue = here.filter((agent) => agent.overdue).length;
   say(byId("agents-count"), overdue ? `${here.length}, ${overdue} overdue` : here.length || "");
 }
