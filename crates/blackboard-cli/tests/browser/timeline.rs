@@ -22,7 +22,8 @@ fn long_log(site: &Site) -> String {
     session
 }
 
-fn top_row(browser: &Browser, revision: usize) {
+/// Waits until this event is the first one that can be seen.
+pub fn top_row(browser: &Browser, revision: usize) {
     // Of the rows that can be seen, the first one; a row may be above the edge by less than its height.
     let script = format!(
         "const scroller = document.getElementById('timeline-rows');
@@ -34,7 +35,8 @@ fn top_row(browser: &Browser, revision: usize) {
     browser.until(&format!("revision {revision} is on top"), &script);
 }
 
-fn slide(browser: &Browser, revision: usize) {
+/// Moves the slider to a place in the log.
+pub fn slide(browser: &Browser, revision: usize) {
     browser.script(&format!(
         "const slider = document.getElementById('timeline-slider'); slider.value = {revision}; \
          slider.dispatchEvent(new Event('input'))"
