@@ -1,12 +1,12 @@
 //! The one thread that follows the board, and what it has read last.
 //!
-//! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once, however
-//! many they are. What it read last is kept for those who are a little behind. Whoever is further behind reads from the log
-//! itself ([`Feed::read_log`]).
+//! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once,
+//! however many they are. What it read last is kept for those who are a little behind. Whoever is further behind
+//! reads from the log itself ([`Feed::read_log`]).
 //!
-//! The board may not exist yet, may be unreadable for a while, and may be taken away or replaced: then the feed says so, and
-//! looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one mean nothing on
-//! the other.
+//! The board may not exist yet, may be unreadable for a while, and may be taken away or replaced: then the feed says
+//! so, and looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one
+//! mean nothing on the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,9 +1,10 @@
 //! Server-sent events: what happens on the board, as it happens.
 //!
-//! `GET /api/events/stream?after=REVISION`, or with the header `Last-Event-ID`, goes on behind that revision; without either
-//! it begins now. First comes `retry: 2000`, then a message an event without an `event:` line, whose `id` is the event's
-//! revision and whose `data` is the event. Every 15 seconds in which nothing happens there is a comment. What retention has
-//! removed can't be told any more: that is answered with 410 and the code `compacted`, and the page begins anew.
+//! `GET /api/events/stream?after=REVISION`, or with the header `Last-Event-ID`, goes on behind that revision; without
+//! either it begins now. First comes `retry: 2000`, then a message an event without an `event:` line, whose `id` is
+//! the event's revision and whose `data` is the event. Every 15 seconds in which nothing happens there is a comment.
+//! What retention has removed can't be told any more: that is answered with 410 and the code `compacted`, and the
+//! page begins anew.
 //!
 //! `board=`, with the header `Blackboard-Board` of what the page has read, refuses to go on with another board (410,
 //! `other_board`): revisions of one mean nothing on another.

@@ -1,4 +1,5 @@
-//! A board that is not there yet, is taken away, is replaced, or can't be read: said so, and shown again when it is back.
+//! A board that is not there yet, is taken away, is replaced, or can't be read: said so, and shown again when it is
+//! back.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
