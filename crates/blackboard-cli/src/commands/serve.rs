@@ -11,9 +11,9 @@ use crate::web::{self, Listening, Options};
 /// Show the board in a browser
 ///
 /// Serves a page on this machine alone that shows agents, work, entries, locks and what happens, live. It only shows: it
-/// opens the board to read, and neither marks the dead nor removes what has expired. There is one server a board. Without
-/// --background it runs until Ctrl+C. Pages of other sites get no answer; for another machine, tunnel the port with ssh.
-/// docs/dashboard.md has the API.
+/// opens the board to read, and neither marks the dead nor removes what has expired. There is one server a board. It runs
+/// until Ctrl+C, unless it is started with --background. Pages of other sites get no answer; for another machine, tunnel
+/// the port with ssh. docs/dashboard.md has the API.
 ///
 /// Examples:
 ///   blackboard serve

@@ -1,8 +1,9 @@
 //! The server as a process of its own: which one runs, starting and stopping it.
 //!
-//! Beside the board lies a small file (`local.db-serve`) that says which process shows it and where. The process holds a lock
-//! on that file as long as it lives, so that there is one server a board, and the file of one that was killed means
-//! nothing. Nobody is asked to end but the process that the file means: a PID that was used again is another process.
+//! Beside the board lies a small file (`local.db-serve`) that says which process shows it and where. The process
+//! holds a lock on that file as long as it lives, so that there is one server a board, and the file of one that was
+//! killed means nothing. Nobody is asked to end but the process that the file means: a PID that was used again is
+//! another process.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
@@ -86,7 +87,8 @@ impl Claim {
     pub fn take(board: &Path) -> Result<Claim> {
         let path = place(board);
         for _ in 0..TRIES {
-            // A board that does not exist, in a directory that does not, has no place for it; nothing is created by looking.
+            // A board that does not exist, in a directory that does not, has no place for it; nothing is created by
+            // looking.
             let Ok(mut file) = opened(&path, true) else { return Ok(Claim { held: None }) };
             match file.try_lock() {
                 Ok(()) if is_at(&file, &path) => return Ok(Claim { held: Some((file, path)) }),

@@ -1,15 +1,16 @@
 //! The one thread that follows the board, and what it has read last.
 //!
-//! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once, however
-//! many they are. What it read last is kept for those who are a little behind. Whoever is further behind reads from the log
-//! itself ([`Feed::read_log`]).
+//! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once,
+//! however many they are. What it read last is kept for those who are a little behind. Whoever is further behind
+//! reads from the log itself ([`Feed::read_log`]).
 //!
-//! The board may not exist yet, may be unreadable for a while, and may be taken away or replaced: then the feed says so, and
-//! looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one mean nothing on
-//! the other.
+//! The board may not exist yet, may be unreadable for a while, and may be taken away or replaced: then the feed says
+//! so, and looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one
+//! mean nothing on the other.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -43,6 +44,9 @@ const KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// A new board is followed from its beginning if it has no more events than this.
 const FEW: i64 = 1000;
 
+/// The word for a board that does not exist, or can't be read.
+const NO_BOARD: &str = "none";
+
 /// What is known of a board, and what happened on it last.
 pub struct Feed {
     opener: Opener,
@@ -58,6 +62,8 @@ struct State {
     view: View,
     /// Counts the boards that were opened.
     generation: u64,
+    /// Which file the board is in, whatever its name; also after the server was started again.
+    identity: String,
     kept: VecDeque<Commit>,
     kept_bytes: usize,
     /// How far the log was read.
@@ -135,6 +141,7 @@ impl Feed {
         let state = State {
             view: View::Missing,
             generation: 0,
+            identity: String::new(),
             kept: VecDeque::new(),
             kept_bytes: 0,
             end: Revision::ZERO,
@@ -188,6 +195,11 @@ impl Feed {
         };
         let (error, hint) = problem.map_or((None, None), |(error, hint)| (Some(error), hint));
         Condition { state, error, hint }
+    }
+
+    /// A word for the board that is shown: another file at the same place has another one. `none` if there is none.
+    pub fn identity(&self) -> String {
+        self.state().identity.clone()
     }
 
     /// Where the board is.
@@ -279,6 +291,7 @@ impl Feed {
                     state.generation += 1;
                 }
                 state.view = View::Open(board.clone());
+                state.identity = identity_of(self.opener.file());
                 state.end = start;
                 drop(state);
                 self.tell();
@@ -348,6 +361,7 @@ impl Feed {
         let was_open = matches!(state.view, View::Open(_));
         let first = state.generation == 0;
         state.view = view;
+        NO_BOARD.clone_into(&mut state.identity);
         if was_open || first {
             state.generation += 1;
             state.forget();
@@ -405,6 +419,19 @@ impl Problem {
         let fault = Fault::new(*code, message);
         hint.iter().fold(fault, Fault::hint).into()
     }
+}
+
+/// A word for a file: where it is on its disk, and when it was born.
+fn identity_of(file: &Path) -> String {
+    let Ok(metadata) = std::fs::symlink_metadata(file) else { return NO_BOARD.to_owned() };
+    let mut hasher = DefaultHasher::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (metadata.dev(), metadata.ino()).hash(&mut hasher);
+    }
+    metadata.created().ok().hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 /// The names of agents, each looked up once for a batch.

@@ -1,8 +1,8 @@
 //! Who may ask, and the headers of every answer.
 //!
-//! A browser lets every page of the world send requests to this machine. None of them gets an answer: a request is answered
-//! if it names this server as its host, which no name of somebody else's that was made to point here does, and if no page of
-//! another origin sent it. Following a link to the page itself is no such request.
+//! A browser lets every page of the world send requests to this machine. None of them gets an answer: a request is
+//! answered if it names this server as its host, which no name of somebody else's that was made to point here does,
+//! and if no page of another origin sent it. Following a link to the page itself is no such request.
 
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,

@@ -18,6 +18,9 @@ use crate::output;
 /// The board's revision when the answer was read.
 pub const REVISION: HeaderName = HeaderName::from_static("blackboard-revision");
 
+/// Which board it was read from: another file at the same place is another one.
+pub const BOARD: HeaderName = HeaderName::from_static("blackboard-board");
+
 /// Where a bare list goes on.
 pub const NEXT: HeaderName = HeaderName::from_static("blackboard-next");
 

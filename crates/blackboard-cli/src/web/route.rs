@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use blackboard::{Board, Code, Fault, Result};
+use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -84,6 +85,8 @@ async fn route(request: Parts, feed: Arc<Feed>) -> Reply {
         return Stream::open(&request, feed).await.unwrap_or_else(|error| reply::failure(&error));
     }
     let Some((answer, id)) = find(path) else { return reply::not_found() };
+    // Before the answer: whoever follows what it has read is told if it was another board.
+    let identity = feed.identity();
     let answered = decoded(id).map(|id| {
         tokio::task::spawn_blocking(move || {
             let board = feed.board()?;
@@ -96,7 +99,11 @@ async fn route(request: Parts, feed: Arc<Feed>) -> Reply {
         }),
         Err(error) => Err(error),
     };
-    outcome.unwrap_or_else(|error| reply::failure(&error))
+    let mut reply = outcome.unwrap_or_else(|error| reply::failure(&error));
+    if let Ok(identity) = HeaderValue::from_str(&identity) {
+        reply.headers_mut().insert(reply::BOARD, identity);
+    }
+    reply
 }
 
 /// What answers a path, and the id at its end.

@@ -1,9 +1,13 @@
 //! Server-sent events: what happens on the board, as it happens.
 //!
-//! `GET /api/events/stream?after=REVISION`, or with the header `Last-Event-ID`, goes on behind that revision; without either
-//! it begins now. First comes `retry: 2000`, then a message an event without an `event:` line, whose `id` is the event's
-//! revision and whose `data` is the event. Every 15 seconds in which nothing happens there is a comment. What retention has
-//! removed can't be told any more: that is answered with 410 and the code `compacted`, and the page begins anew.
+//! `GET /api/events/stream?after=REVISION`, or with the header `Last-Event-ID`, goes on behind that revision; without
+//! either it begins now. First comes `retry: 2000`, then a message an event without an `event:` line, whose `id` is
+//! the event's revision and whose `data` is the event. Every 15 seconds in which nothing happens there is a comment.
+//! What retention has removed can't be told any more: that is answered with 410 and the code `compacted`, and the
+//! page begins anew.
+//!
+//! `board=`, with the header `Blackboard-Board` of what the page has read, refuses to go on with another board (410,
+//! `other_board`): revisions of one mean nothing on another.
 //!
 //! A client that is too slow for what happens is cut off, and goes on by its `Last-Event-ID` when it comes back.
 
@@ -14,16 +18,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use blackboard::{Code, Fault, Result, Revision};
-use hyper::Response;
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
+use hyper::{Response, StatusCode};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::feed::{Feed, Following};
 use super::query::{Query, revision};
-use super::reply::{Body, REVISION, Reply};
+use super::reply::{Body, REVISION, Reply, refused};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -58,7 +62,7 @@ struct Place {
 impl Stream {
     /// The answer to a request for the stream.
     pub async fn open(request: &Parts, feed: Arc<Feed>) -> Result<Reply> {
-        let query = Query::parse(request.uri.query().unwrap_or(""), &["after"])?;
+        let query = Query::parse(request.uri.query().unwrap_or(""), &["after", "board"])?;
         // What a browser has seen since is newer than what its page asked for at first.
         let seen = match request.headers.get(LAST_EVENT_ID).map(HeaderValue::to_str) {
             Some(Ok(text)) if !text.is_empty() => Some(revision(text)?),
@@ -69,6 +73,14 @@ impl Stream {
         blocking(move || looked_at.board()).await?;
         let changes = feed.changes();
         let (generation, end) = feed.place();
+        if query.text("board").is_some_and(|board| board != feed.identity()) {
+            return Ok(refused(
+                StatusCode::GONE,
+                "other_board",
+                "this is another board than the one that was read",
+                "read everything anew, and go on from there",
+            ));
+        }
         let position = seen.unwrap_or(end);
         let place = Place { feed, changes, generation, position, caught_up: false };
         let place = place.checked().await?;

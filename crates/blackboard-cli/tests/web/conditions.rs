@@ -1,4 +1,5 @@
-//! A board that is not there yet, is taken away, is replaced, or can't be read: said so, and shown again when it is back.
+//! A board that is not there yet, is taken away, is replaced, or can't be read: said so, and shown again when it is
+//! back.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use blackboard::Board;
 use blackboard::work::Create;
 use rusqlite::Connection as Sql;
 
-use crate::client::{Events, LONG, get};
+use crate::client::{Events, LONG, get, raw};
 use crate::scratch::Scratch;
 use crate::served::Served;
 
@@ -45,6 +46,13 @@ fn a_board_that_does_not_exist_is_empty_and_is_not_created() {
 fn a_board_that_is_replaced_is_shown_and_its_followers_begin_anew() {
     let served = Served::furnished();
     let mut events = Events::follow(served.port, None, None).unwrap();
+    let board = get(served.port, "/api/work").header("blackboard-board").unwrap().to_owned();
+    let followed = |board: &str| {
+        let path = format!("/api/events/stream?after=1&board={board}");
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port);
+        raw(served.port, &request).unwrap().status
+    };
+    assert_eq!(followed(&board), 200);
     let other = Scratch::new();
     other.run(["work", "create", "other", "--title", "Other"]).success();
     Sql::open(other.database())
@@ -60,6 +68,8 @@ fn a_board_that_is_replaced_is_shown_and_its_followers_begin_anew() {
     assert!(events.next().is_none(), "revisions of one board mean nothing on another");
     until(&served, "open");
     assert_eq!(served.json("/api/work")[0]["item_id"], "other");
+    assert_eq!(followed(&board), 410, "also where the other board has come further");
+    assert_eq!(followed(get(served.port, "/api/work").header("blackboard-board").unwrap()), 200);
     let ahead = Events::follow(served.port, Some(10), None).err().unwrap();
     assert_eq!(ahead.status, 410);
 }

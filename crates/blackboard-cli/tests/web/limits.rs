@@ -1,15 +1,16 @@
 //! Too much of everything: refused or served, and never the end of the server.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
-use crate::client::{Connection, get, raw};
+use crate::client::{Connection, Events, get, raw};
 use crate::scale::size;
+use crate::scratch::Scratch;
 use crate::served::Served;
 
 #[test]
 fn ten_thousand_requests_are_all_answered() {
     let served = Served::furnished();
-    let (connections, requests) = (10, size(100, 1000));
+    let (connections, requests) = (10, 1000);
     std::thread::scope(|scope| {
         for _ in 0..connections {
             scope.spawn(|| {
@@ -38,7 +39,7 @@ fn heads_that_are_too_large_are_refused() {
     ] {
         let mut connection = Connection::open(port);
         // The server may close before all of it is sent.
-        let _ = std::io::Write::write_all(connection.stream.get_mut(), request.as_bytes());
+        let _ = connection.stream.get_mut().write_all(request.as_bytes());
         let status = connection.head().map(|reply| reply.status);
         assert!(status.is_none_or(|status| (400..500).contains(&status)), "{status:?}");
     }
@@ -72,4 +73,23 @@ fn who_never_finishes_its_request_is_let_go_while_others_are_served() {
         assert!(text.is_empty() || text.starts_with("HTTP/1.1 408"), "{text}");
     }
     assert_eq!(get(served.port, "/api/status").status, 200);
+}
+
+#[test]
+fn more_connections_than_there_is_room_for_are_let_go_and_the_others_go_on() {
+    let scratch = Scratch::new();
+    let command = scratch.shell("ulimit -n 100; exec blackboard serve --json --port 0");
+    let served = Served::by(scratch, command);
+    let mut events = Events::follow(served.port, Some(0), None).unwrap();
+    let crowd: Vec<_> = (0..150).map(|_| Connection::open(served.port)).collect();
+    served.scratch.run(["work", "create", "a", "--title", "A"]).success();
+    assert_eq!(events.next().unwrap().id, 1, "who was there goes on");
+    drop(crowd);
+    let request = format!("GET /api/work HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port);
+    let answered = |_| {
+        let mut connection = Connection::open(served.port);
+        let sent = connection.stream.get_mut().write_all(request.as_bytes());
+        sent.is_ok() && connection.head().is_some_and(|reply| reply.status == 200)
+    };
+    assert!((0..10_000).any(answered), "there is room again once they have left");
 }

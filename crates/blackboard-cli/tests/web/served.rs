@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -25,8 +25,18 @@ impl Served {
 
     /// A server of this board, on this port or any.
     pub fn of(scratch: Scratch, port: u16) -> Served {
-        let (server, port) = start(&scratch, port);
-        Served { scratch, port, server }
+        let command = scratch.command(["serve", "--json", "--port", &port.to_string()]);
+        Served::by(scratch, command)
+    }
+
+    /// A server that was started like this.
+    pub fn by(scratch: Scratch, mut command: Command) -> Served {
+        let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(said["ok"], true, "{said}");
+        Served { scratch, port: u16::try_from(said["port"].as_u64().unwrap()).unwrap(), server }
     }
 
     /// The server on a board on which there is something of everything.
@@ -105,14 +115,4 @@ fn end(server: &mut Child) -> std::process::ExitStatus {
     let pid = Pid::from_raw(i32::try_from(server.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     server.wait().unwrap()
-}
-
-fn start(scratch: &Scratch, port: u16) -> (Child, u16) {
-    let mut command = scratch.command(["serve", "--json", "--port", &port.to_string()]);
-    let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    assert_eq!(said["ok"], true, "{said}");
-    (server, u16::try_from(said["port"].as_u64().unwrap()).unwrap())
 }

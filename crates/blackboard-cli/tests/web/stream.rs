@@ -93,15 +93,15 @@ fn a_commit_of_many_events_is_gone_on_from_in_its_middle() {
 
 #[test]
 fn a_client_that_is_too_slow_is_cut_off_and_goes_on_where_it_was() {
-    const COMMITS: i64 = 10;
-    const EVENTS: i64 = 2000;
+    const COMMITS: i64 = 8;
+    const EVENTS: i64 = 1000;
     let served = Served::new();
     let board = Board::open(&served.database()).unwrap();
     create(&board, 1, "item");
     let mut slow = Events::follow(served.port, Some(0), None).unwrap();
     expect_ids(&mut slow, [1]);
     // Far more than the server keeps and the system holds on the way.
-    let long = "x".repeat(400);
+    let long = "x".repeat(1000);
     for _ in 0..COMMITS {
         board
             .transaction(|tx| {
@@ -162,11 +162,11 @@ fn a_server_that_starts_again_goes_on_where_its_clients_were() {
 
 #[test]
 fn what_was_pruned_can_not_be_gone_on_from() {
-    let served = Served::new();
-    let board = Board::open(&served.database()).unwrap();
-    create(&board, 10, "item");
-    let sql = rusqlite::Connection::open(served.database()).unwrap();
+    let scratch = Scratch::new();
+    create(&Board::open(&scratch.database()).unwrap(), 10, "item");
+    let sql = rusqlite::Connection::open(scratch.database()).unwrap();
     sql.execute("DELETE FROM events WHERE id <= 5", []).unwrap();
+    let served = Served::of(scratch, 0);
     let refused = Events::follow(served.port, Some(3), None).err().unwrap();
     assert_eq!((refused.status, refused.json()["code"].as_str()), (410, Some("compacted")));
     expect_ids(&mut Events::follow(served.port, Some(5), None).unwrap(), 6..=10);

@@ -59,8 +59,8 @@ impl Board {
         })
     }
 
-    /// The entries of every scope but those of locks and files, by scope and key. Nothing is missed or seen twice from page
-    /// to page, whatever others write.
+    /// The entries of every scope but those of locks and files, by scope and key. Nothing is missed or seen twice
+    /// from page to page, whatever others write.
     ///
     /// ```
     /// # use blackboard::{Board, entry::{EveryScope, Value, Write}};

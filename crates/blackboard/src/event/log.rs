@@ -52,8 +52,8 @@ pub struct LogPage {
 }
 
 impl Events<'_> {
-    /// The last lines, the newest first. Going on before the [`next`](LogPage::next) of a page misses nothing and shows
-    /// nothing twice, whatever happens meanwhile.
+    /// The last lines, the newest first. Going on before the [`next`](LogPage::next) of a page misses nothing and
+    /// shows nothing twice, whatever happens meanwhile.
     ///
     /// ```
     /// # use blackboard::{Board, event::Lines, work::Create};

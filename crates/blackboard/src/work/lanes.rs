@@ -174,8 +174,8 @@ impl Drawing {
         }
     }
 
-    /// Ends the span of an item. One that began before the time that is told of belongs to whoever ended it, if that is
-    /// known.
+    /// Ends the span of an item. One that began before the time that is told of belongs to whoever ended it, if that
+    /// is known.
     fn end(&mut self, item: &str, session: Option<&str>, at: Timestamp, ended: SpanEnd) {
         let waited = self.waiting.remove(item).is_some();
         let begun = match (self.open.remove(item), session) {

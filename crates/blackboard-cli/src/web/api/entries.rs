@@ -21,8 +21,8 @@ const MOST_VERSIONS: usize = 200;
 /// What separates scope and key where a page ended: neither has it.
 const SEPARATOR: char = '\n';
 
-/// `{ok, count, items, next?, revision, timestamp}`, by scope and key; without `scope` of every scope but those of locks and
-/// files. `scope`, `prefix`, `limit`, `after`
+/// `{ok, count, items, next?, revision, timestamp}`, by scope and key; without `scope` of every scope but those of
+/// locks and files. `scope`, `prefix`, `limit`, `after`
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "prefix", "limit", "after"])?;
     let prefix = query.text("prefix").map(str::to_owned);

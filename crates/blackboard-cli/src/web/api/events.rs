@@ -44,9 +44,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A bare array: the last 200 events of the last 24 hours, the newest first.
-/// `since` (`15m`, `24h`, `7d`, an ISO time), `limit` (up to 1000), `before` and `after` (revisions; without `since` they reach
-/// back as far as the log does), `types` (with commas), `agent` (a session: what it did, and what is about it)
+/// A bare array: the last 200 events of the last 24 hours, the newest first. `since` (`15m`, `24h`, `7d`, an ISO
+/// time), `limit` (up to 1000), `before` and `after` (revisions; without `since` they reach back as far as the log
+/// does), `types` (with commas), `agent` (a session: what it did, and what is about it)
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["since", "limit", "before", "after", "types", "agent"])?;
     let (before, after) = (query.revision("before")?, query.revision("after")?);

@@ -93,8 +93,8 @@ struct LanesEnd {
     revision: Revision,
 }
 
-/// `{ok, count, items: [{session_id, agent_name, project, spans: [{item_id, title, from, to, ended}]}], since, revision,
-/// timestamp}`: who worked on what in the last hours. `hours`
+/// `{ok, count, items: [{session_id, agent_name, project, spans: [{item_id, title, from, to, ended}]}], since,
+/// revision, timestamp}`: who worked on what in the last hours. `hours`
 pub fn lanes(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["hours"])?;
     let hours = match query.text("hours") {
