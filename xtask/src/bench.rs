@@ -8,9 +8,11 @@ use crate::{Result, instructions, packages};
 /// Runs one kind of measurement.
 pub fn run(arguments: &[String]) -> Result {
     match arguments.split_first() {
-        Some((kind, rest)) if ["ledger", "entries", "hooks"].contains(&kind.as_str()) => suite(kind, rest),
+        Some((kind, rest)) if ["ledger", "entries", "hooks", "web"].contains(&kind.as_str()) => {
+            suite(kind, rest)
+        }
         Some((kind, rest)) if kind == "instructions" => instructions::run(rest),
-        _ => Err("usage: cargo xtask bench ledger | entries | hooks | instructions".into()),
+        _ => Err("usage: cargo xtask bench ledger | entries | hooks | web | instructions".into()),
     }
 }
 

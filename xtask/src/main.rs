@@ -33,6 +33,7 @@ usage: cargo xtask <task>
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
   bench entries          the same for entries and their followers; also needs redis-server, to compare
   bench hooks            the same for what agents call: hooks and the MCP server
+  bench web              the same for the dashboard's server
   bench instructions     count the instructions of the hot commands: --check, --write, --profile
   e2e-agents             real agents with stand-in models: --only NAME,…, --keep, --write
   cli-docs               write docs/cli.md from the help texts";

@@ -4,9 +4,10 @@ use std::process::Command;
 
 use crate::Result;
 
-/// Installs Debian packages whose program of the same name is not there, and says so.
+/// Installs Debian packages whose program is not there, and says so.
 pub fn install_missing(programs: &[&str]) -> Result {
-    let missing: Vec<_> = programs.iter().copied().filter(|program| !is_there(program)).collect();
+    let missing: Vec<_> =
+        programs.iter().filter(|program| !is_there(program)).map(|program| package_of(program)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -23,7 +24,16 @@ pub fn install_missing(programs: &[&str]) -> Result {
     run(&[&["install", "-y", "-qq", "--no-install-recommends"], &missing[..]].concat())
 }
 
-fn is_there(program: &str) -> bool {
+/// The package that has a program. Most are called as it is.
+fn package_of(program: &str) -> &str {
+    match program {
+        "chromedriver" => "chromium-driver",
+        other => other,
+    }
+}
+
+/// Whether a program is on the path.
+pub fn is_there(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()))
 }

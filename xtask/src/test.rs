@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::{Result, instructions};
+use crate::{Result, instructions, packages};
 
 /// Runs every step, and stops at the first that fails.
 pub fn run(arguments: &[String]) -> Result {
@@ -35,6 +35,8 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
     report.step("build", cargo(&["build", "--workspace", "--all-features"]))?;
     provide_strace(report)?;
     provide_inspector(thorough, report);
+    provide_chromium(report)?;
+    provide_axe(thorough, report);
     report.step("tests", cargo(&["test", "--workspace", "--all-features"]))?;
     dependencies(thorough, report)?;
     if !thorough {
@@ -86,6 +88,50 @@ fn provide_inspector(thorough: bool, report: &mut Report) {
         report.skip("inspector", "npm could not install it");
     }
 }
+
+/// The browser in which the page of the dashboard is tested. Without it those tests fail.
+fn provide_chromium(report: &mut Report) -> Result {
+    let programs = ["chromium", "chromedriver"];
+    if !cfg!(target_os = "linux") || programs.iter().all(|program| packages::is_there(program)) {
+        return Ok(());
+    }
+    if !(exists("apt-get") && is_root()) {
+        report.skip(
+            "chromium",
+            "not installed: install chromium and chromedriver, or the tests of the page fail",
+        );
+        return Ok(());
+    }
+    report.timed("chromium", || packages::install_missing(&programs))
+}
+
+/// What judges whether everybody can use the page. Without it that test says that it is skipped.
+fn provide_axe(thorough: bool, report: &mut Report) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/axe");
+    if directory.join("node_modules/axe-core/axe.min.js").exists() {
+        return;
+    }
+    if node_version().is_none() {
+        return report.skip("axe-core", "node is not installed");
+    }
+    if !thorough {
+        return report.skip("axe-core", "only in CI or with --all");
+    }
+    println!("axe-core is missing: installing version {AXE} with npm into target/axe");
+    let mut install = Command::new("npm");
+    install
+        .args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+        .arg(&directory);
+    install.arg(format!("axe-core@{AXE}"));
+    let installed =
+        std::fs::create_dir_all(&directory).is_ok() && install.status().is_ok_and(|status| status.success());
+    if !installed {
+        report.skip("axe-core", "npm could not install it");
+    }
+}
+
+/// The version of axe-core that judges.
+const AXE: &str = "4.14.0";
 
 /// The first numbers of node's version, as in `v22.23.3`.
 fn node_version() -> Option<(u32, u32)> {

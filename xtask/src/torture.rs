@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// What there is to endure: its name here, the module of its tests, and what it is.
+/// What there is to endure: its name here, the module of its tests, and what it is. Those of `web::` are tests of the
+/// dashboard's server, all others of many processes.
 const TORMENTS: &[(&str, &str, &str)] = &[
     ("crash-claims", "crash_claims::", "200 processes claim 50 times each, 30 % of them are killed"),
     ("crash-entries", "crash_entries::", "100 processes write 50 times each, 30 % of them are killed"),
@@ -25,7 +26,13 @@ const TORMENTS: &[(&str, &str, &str)] = &[
     ("queue", "queue::", "members of the writer queue are killed every 5 ms"),
     ("followers", "followers::", "killed, stuck for a minute, 200 at once, and woken 10,000 times"),
     ("sweep-race", "sweep_race::", "10,000 rounds of sweep against heartbeat"),
+    ("web-crowd", "web::crowd::", "1,000 browsers for a minute, 20 writes a second"),
+    ("web-limits", "web::limits::", "10,000 requests, and 500 that never end"),
 ];
+
+/// The tests of many processes, and of the dashboard's server.
+const PROCESSES: &str = "process";
+const WEB: &str = "web";
 
 /// Larger than what brings any test to its full size.
 const SCALE: &str = "1000";
@@ -41,8 +48,10 @@ pub fn run(arguments: &[String]) -> Result {
     if torments.is_empty() {
         return Err(usage().into());
     }
-    if !tests().arg("--no-run").status()?.success() {
-        return Err("the tests could not be built".into());
+    for target in [PROCESSES, WEB] {
+        if !tests(target).arg("--no-run").status()?.success() {
+            return Err("the tests could not be built".into());
+        }
     }
     let mut outcomes = Vec::new();
     for (name, module, about) in torments {
@@ -70,7 +79,11 @@ struct Outcome {
 /// Runs the tests of one module, shows what they say, and keeps their figures and what they skipped.
 fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     let start = Instant::now();
-    let mut tests = tests();
+    let (target, module) = match module.strip_prefix("web::") {
+        Some(module) => (WEB, module),
+        None => (PROCESSES, module),
+    };
+    let mut tests = tests(target);
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
     let mut figures = Vec::new();
@@ -88,9 +101,9 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     Ok(Outcome { name, passed, time: start.elapsed(), figures })
 }
 
-fn tests() -> Command {
+fn tests(target: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--quiet", "--release", "--package", "blackboard-cli", "--test", "process"]);
+    cargo.args(["test", "--quiet", "--release", "--package", "blackboard-cli", "--test", target]);
     cargo
 }
 

@@ -347,3 +347,17 @@ fn takes_entries(board: &Board) {
     assert!(ended.leases.iter().any(|lease| lease.scope == "new" && lease.key == "b"));
     assert!(scope.list(&Query::default()).unwrap().is_empty());
 }
+
+#[test]
+fn an_old_board_that_is_opened_to_read_stays_as_old_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("local.db");
+    let old = fs::read(fixture(1)).unwrap();
+    fs::write(&path, &old).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let refused = Sqlite::open_to_read(&path, clock, &SqliteOptions::default()).err().unwrap();
+    assert_eq!(refused.code(), Code::ReadOnly);
+    assert!(refused.hint().unwrap().contains("blackboard status"));
+    assert!(fs::read(&path).unwrap() == old);
+}

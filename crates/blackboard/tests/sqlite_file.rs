@@ -393,3 +393,41 @@ fn many_create_one_board_at_once() {
     assert_eq!(Board::open(&scratch.path).unwrap().export().unwrap().agents.len(), 16);
     assert!(!scratch.names().iter().any(|name| name.contains("-new")), "{:?}", scratch.names());
 }
+
+fn open_to_read(scratch: &Scratch) -> Option<Board> {
+    let clock = Arc::new(SystemClock);
+    let store = Sqlite::open_to_read(&scratch.path, clock.clone(), &SqliteOptions::default()).unwrap()?;
+    Some(Board::on(Arc::new(store), clock))
+}
+
+#[test]
+fn who_opens_a_board_to_read_reads_it_and_changes_nothing() {
+    let scratch = Scratch::with_board().moved();
+    let before = fs::read(&scratch.path).unwrap();
+    let board = open_to_read(&scratch).unwrap();
+    assert_eq!(board.work().status("x").unwrap().item.title, "X");
+    let refused = board.work().create(&Create::new("y", "Y")).unwrap_err();
+    assert_eq!(refused.code(), Code::ReadOnly);
+    assert!(board.sweep_in_passing(None).stale_agents.is_empty());
+    board.settle();
+    drop(board);
+    assert!(fs::read(&scratch.path).unwrap() == before);
+}
+
+#[test]
+fn who_opens_a_board_to_read_creates_none() {
+    let scratch = Scratch::new();
+    assert!(open_to_read(&scratch).is_none());
+    assert_eq!(fs::read_dir(scratch.directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn who_only_reads_is_woken_by_what_others_write() {
+    let scratch = Scratch::with_board();
+    let board = open_to_read(&scratch).unwrap();
+    let seen = board.revision().unwrap();
+    let writer = Board::open(&scratch.path).unwrap();
+    let writing = std::thread::spawn(move || writer.work().create(&Create::new("y", "Y")).map(drop));
+    assert!(board.wait(seen, std::time::Duration::from_mins(1)).unwrap() > seen);
+    writing.join().unwrap().unwrap();
+}

@@ -7,7 +7,7 @@ mod agent;
 pub mod arguments;
 mod command;
 mod completions;
-mod entry;
+pub mod entry;
 mod export;
 mod file;
 mod guard;
@@ -18,6 +18,7 @@ mod mcp;
 mod observe;
 mod project;
 mod run;
+mod serve;
 mod setup;
 mod status;
 mod sweep;
@@ -45,6 +46,7 @@ pub const COMMANDS: &[Command] = &[
     command::<observe::Observe>("observe", Group::Everyday),
     command::<run::Run>("run", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
+    command::<serve::Serve>("serve", Group::Everyday),
     command::<entry::write::Write>("write", Group::Entries),
     command::<entry::read::Read>("read", Group::Entries),
     command::<entry::delete::Delete>("delete", Group::Entries),

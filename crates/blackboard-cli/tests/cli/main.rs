@@ -25,6 +25,7 @@ mod project;
 mod query;
 mod read;
 mod run;
+mod serve;
 mod setup;
 mod snapshot;
 mod status;

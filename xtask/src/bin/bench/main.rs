@@ -1,4 +1,4 @@
-//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries` and `hooks`.
+//! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks` and `web`.
 //!
 //! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
 //! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
@@ -22,6 +22,7 @@ mod ledger;
 mod programs;
 mod report;
 mod statistics;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -70,7 +71,9 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "ledger" => measure("ledger", ledger::MEASUREMENTS, rest),
         Some((first, rest)) if first == "entries" => measure("entries", entries::MEASUREMENTS, rest),
         Some((first, rest)) if first == "hooks" => measure("hooks", hooks::MEASUREMENTS, rest),
-        _ => Err("usage: bench ledger | entries | hooks".into()),
+        Some((first, rest)) if first == "holder" => web::hold(rest),
+        Some((first, rest)) if first == "web" => measure("web", web::MEASUREMENTS, rest),
+        _ => Err("usage: bench ledger | entries | hooks | web".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -133,6 +133,7 @@ fn own_codes(command: &str) -> &'static [Code] {
         "guard install" => &[Code::AlreadyExists],
         "guard check" => &[Code::AgentNotFound, Code::AmbiguousSession, Code::Held],
         "setup" | "setup remove" => &[Code::InvalidValue],
+        "serve" => &[Code::NotRunning, Code::AlreadyRunning, Code::PortTaken],
         _ => &[],
     }
 }
@@ -161,7 +162,11 @@ pub const READING: &[&str] = &[
     "lock list",
     "file list",
     "file check",
+    "serve",
 ];
+
+/// The commands that go on when they succeed, so that they have no call below.
+const ENDLESS: &[&str] = &["serve"];
 
 /// A call of each command that would succeed on the stage, so that only what is added to it goes wrong.
 pub const CALLS: &[(&str, &[&str])] = &[
@@ -349,6 +354,8 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("guard check", Code::AmbiguousSession, &["--session", TWINS_PREFIX]),
     ("guard check", Code::Held, &["--session", "oak"]),
     ("init", Code::Busy, &["--db", "new.db"]),
+    ("serve", Code::NotRunning, &["--stop"]),
+    ("serve", Code::AlreadyRunning, &["--port", "0"]),
 ];
 
 /// The arguments with which a command ends with a code.
@@ -364,7 +371,10 @@ pub fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> 
     if let Some((_, _, arguments)) = known.filter(|_| !command.starts_with("guard ") || has_git()) {
         return Some(with(arguments));
     }
-    let valid = with(CALLS.iter().find(|(path, _)| *path == command)?.1);
+    let valid = match command {
+        "serve" => with(&["--port", &stage.taken_port()]),
+        _ => with(CALLS.iter().find(|(path, _)| *path == command)?.1),
+    };
     let on = |database: PathBuf| {
         let database = ["--db".to_owned(), database.to_str().unwrap().to_owned()];
         Some(with_options(valid.clone(), database))
@@ -378,6 +388,7 @@ pub fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> 
         Code::UnsafePermissions => on(stage.readable_by_all()),
         Code::ReadOnly => on(stage.locked_away()),
         Code::InvalidValue => on(PathBuf::from("ftp://board")),
+        Code::PortTaken if command == "serve" => on(PathBuf::from("not-there.db")),
         Code::Busy if !READING.contains(&command) => Some(valid),
         Code::AgentNotFound if takes_a_session(command) => Some(on_behalf_of("nobody", valid)),
         Code::AmbiguousSession if takes_a_session(command) => Some(on_behalf_of(TWINS_PREFIX, valid)),
@@ -408,7 +419,8 @@ fn secret() -> String {
 fn every_command_that_opens_a_board_has_a_call() {
     let called: BTreeSet<&str> = CALLS.iter().map(|(command, _)| *command).collect();
     for command in commands() {
-        let opens = !BOARDLESS.contains(&command.as_str()) && !command.starts_with("guard ");
+        let ends = !ENDLESS.contains(&command.as_str());
+        let opens = ends && !BOARDLESS.contains(&command.as_str()) && !command.starts_with("guard ");
         assert_eq!(called.contains(command.as_str()), opens, "{command}");
     }
     for (command, ..) in PROVOCATIONS {

@@ -1,6 +1,7 @@
 //! A board on which every refusal can be had.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -29,6 +30,10 @@ const TRANSACTIONS: [(&str, &str); 5] = [
 pub struct Stage {
     pub scratch: Scratch,
     damaged: OnceLock<PathBuf>,
+    /// A port that nobody else can have.
+    taken: TcpListener,
+    /// The file of a dashboard that is just starting.
+    _dashboard: File,
 }
 
 impl Stage {
@@ -74,7 +79,14 @@ impl Stage {
         // As if the beginning of the log had been pruned.
         database.execute("DELETE FROM events WHERE id = 1", []).unwrap();
         write_transactions(&scratch);
-        Stage { scratch, damaged: OnceLock::new() }
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dashboard = File::create(scratch.path().join(".pai/blackboard/local.db-serve")).unwrap();
+        dashboard.lock().unwrap();
+        Stage { scratch, damaged: OnceLock::new(), taken, _dashboard: dashboard }
+    }
+
+    pub fn taken_port(&self) -> String {
+        self.taken.local_addr().unwrap().port().to_string()
     }
 
     /// Starts the program, without the privileges with which no file is locked away.

@@ -8,6 +8,7 @@ mod attendance;
 mod brief;
 mod claims;
 mod commits;
+mod dashboard;
 mod dependencies;
 mod edits;
 mod entries;

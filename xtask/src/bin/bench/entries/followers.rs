@@ -18,13 +18,13 @@ use crate::{Result, Scale};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A process that prints a line for everything that it hears of.
-struct Follower {
+pub struct Follower {
     process: Child,
 }
 
 impl Follower {
     /// Starts it; what it prints goes into the channel with the moment at which it came out of the pipe.
-    fn start(
+    pub fn start(
         mut command: Command,
         number: usize,
         heard: Sender<(usize, Instant, String)>,
@@ -87,7 +87,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
 }
 
 /// Microseconds from each write until its line.
-fn delays(
+pub fn delays(
     writes: usize,
     tell: &mut dyn FnMut(usize) -> Result,
     heard: &Receiver<(usize, Instant, String)>,
@@ -105,7 +105,7 @@ fn delays(
 }
 
 /// Writes until every follower has heard one, so that all of them listen; then waits for the rest.
-fn until_heard(
+pub fn until_heard(
     tell: &mut dyn FnMut(usize) -> Result,
     heard: &Receiver<(usize, Instant, String)>,
     followers: usize,
@@ -201,7 +201,8 @@ fn processor_time(follower: &Follower) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds.ok_or("the kernel does not say how long a process ran")?))
 }
 
-fn follow(scale: &Scale, scratch: &Scratch) -> Command {
+/// The command that follows the board.
+pub fn follow(scale: &Scale, scratch: &Scratch) -> Command {
     let mut command = scale.blackboard(&scratch.path());
     command.args(["observe", "--follow", "--key", "task:*", "--json"]);
     command

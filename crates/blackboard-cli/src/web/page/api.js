@@ -1,0 +1,51 @@
+// Questions to the server.
+
+// Numbers that JavaScript can't hold are kept as they were written, where the browser can do that.
+function exactNumbers(key, value, context) {
+  const changed =
+    typeof value === "number" && context && context.source && context.source !== String(value);
+  return changed && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
+}
+
+class Refused extends Error {
+  constructor(status, answer) {
+    super(answer.error || `the server answered ${status}`);
+    this.status = status;
+    this.code = answer.code;
+    this.hint = answer.hint;
+  }
+}
+
+// What the server answers, and the revision at which it read that.
+async function ask(path, { signal, values } = {}) {
+  const response = await fetch(path, {
+    signal,
+    cache: "no-store",
+    headers: { Accept: "application/json" },
+  });
+  const text = await response.text();
+  if (!response.ok) {
+    let answer = {};
+    try {
+      answer = JSON.parse(text);
+    } catch {
+      // Not ours; the status says enough.
+    }
+    throw new Refused(response.status, answer);
+  }
+  const answer = values ? JSON.parse(text, exactNumbers) : JSON.parse(text);
+  const next = response.headers.get("Blackboard-Next");
+  return {
+    answer,
+    revision: Number(response.headers.get("Blackboard-Revision") ?? answer.revision ?? 0),
+    // Where a bare list goes on, if there is more of it.
+    next: next === null ? null : decodeURIComponent(next),
+  };
+}
+
+function query(path, parameters) {
+  const wanted = Object.entries(parameters).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
+  return wanted.length ? `${path}?${new URLSearchParams(wanted)}` : path;
+}

@@ -1,0 +1,23 @@
+// Puts the page together, and starts to follow the board.
+
+const AGED_AFTER = 15 * SECOND;
+
+createCards();
+createOverview();
+createTree();
+createBoard();
+createEntries();
+createLocks();
+createTimeline();
+createLanes();
+createProjects();
+createDrawer();
+createViews();
+createKeys();
+showView(viewOfAddress());
+keepConnected();
+setInterval(() => {
+  refreshTimes();
+  refreshConnection();
+}, SECOND);
+setInterval(readAged, AGED_AFTER);

@@ -1,0 +1,72 @@
+//! A board with much on it, on which much happens, is shown as any other.
+
+use blackboard::agent::Register;
+use blackboard::work::Create;
+
+use crate::browser::Browser;
+use crate::site::Site;
+use crate::timeline::{slide, top_row};
+
+const AGENTS: usize = 500;
+const ITEMS: usize = 5000;
+const EVENTS: u32 = 100_000;
+
+#[test]
+fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
+    let site = Site::new();
+    let board = site.library();
+    for index in 0..AGENTS {
+        let request =
+            Register { pid: Some(std::process::id()), ..Register::named(&format!("Agent {index}")) };
+        board.agents().register(&request).unwrap();
+    }
+    for index in 0..ITEMS {
+        board.work().create(&Create::new(&format!("item-{index}"), &format!("Item {index}"))).unwrap();
+    }
+    // The rest of a long log, which commands would take minutes to write.
+    site.tamper(
+        "INSERT INTO events (id, timestamp, event_type, summary, commit_id)
+         WITH RECURSIVE numbers(id) AS
+           (SELECT max(id) + 1 FROM events UNION ALL SELECT id + 1 FROM numbers WHERE id < ?1)
+         SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'heartbeat_received', 'Step ' || id, id FROM numbers",
+        [EVENTS],
+    );
+    let board = site.library();
+    let browser = Browser::start();
+    browser.open(&site.address());
+    browser.until_says("#agents-count", &AGENTS.to_string());
+    browser.until_says("#work-count", &ITEMS.to_string());
+    // The last of them can be reached.
+    for (table, last) in [("agents-table", "Agent 0"), ("work-table", "Item 0")] {
+        browser.script(&format!(
+            "const scroller = document.getElementById('{table}').closest('.rows'); scroller.scrollTop = scroller.scrollHeight"
+        ));
+        browser.until_says(&format!("#{table} tbody td"), last);
+    }
+    browser.view("work");
+    browser.until_says(".column[data-status=available] .count", &ITEMS.to_string());
+    browser.view("agents");
+    browser.until_says("#tree-count", &AGENTS.to_string());
+    let elements = browser.script("return document.querySelectorAll('*').length").as_u64().unwrap();
+    assert!(elements < 5000, "{elements} elements are in the document");
+
+    // While much happens, the page follows; what it shows at last is what is so.
+    browser.view("overview");
+    for index in 0..2000 {
+        board.work().create(&Create::new(&format!("more-{index}"), &format!("More {index}"))).unwrap();
+    }
+    browser.until_says("#work-count", &(ITEMS + 2000).to_string());
+    browser.until_says("#revision", &(EVENTS + 2000).to_string());
+    browser.until_says("#events-table tbody td", "Work item \"More 1999\" created");
+    browser.view("timeline");
+    browser.until_says("#timeline-table tbody td", "Work item \"More 1999\" created");
+    // Any place of the log is as near as any other, and what fits is found wherever it is.
+    for revision in [50_000, 7, 99_000] {
+        slide(&browser, revision);
+        top_row(&browser, revision);
+    }
+    browser.click("#timeline-live");
+    browser.click(".chip.kind-agents");
+    browser.until_says("#timeline-table tbody td", &format!("Agent \"Agent {}\" registered", AGENTS - 1));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

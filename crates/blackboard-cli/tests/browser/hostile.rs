@@ -1,0 +1,143 @@
+//! Text of agents is hostile: it stays text, and what it looks like stays in its place.
+
+use serde_json::Value;
+
+use crate::browser::{Browser, VIEWS};
+use crate::site::Site;
+
+/// What would run, break out, turn around or push aside.
+const HOSTILE: [&str; 8] = [
+    "<img src=x onerror=\"window.hacked=1\">",
+    "<script>window.hacked=1</script>",
+    "\"><svg onload=window.hacked=1>'\"`",
+    "</style></script><h1>Not a heading</h1>",
+    "javascript:window.hacked=1",
+    "{nonce} {style} {script} ${window.hacked=1} {{7-7}}",
+    "\u{202e}gnirts desrever\u{202c} \u{2066}isolated \u{200f}right to left",
+    "a\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301} \u{0}\u{7}\u{1b}[31m\u{85}\u{2028}lines\nand\ttabs",
+];
+
+fn long_word() -> String {
+    "W".repeat(10_000)
+}
+
+/// Fills the board with it. What the program would not store is put there behind its back.
+fn furnish(site: &Site) {
+    let texts: Vec<String> = HOSTILE.iter().map(|text| (*text).to_owned()).chain([long_word()]).collect();
+    let mut parent: Option<String> = None;
+    for (index, text) in texts.iter().enumerate() {
+        let hint = format!("hostile-{index}");
+        let mut register = vec!["--name", "Placeholder", "--session-hint", &hint];
+        if let Some(parent) = &parent {
+            register.extend(["--parent", parent]);
+        }
+        let session = site.agent(&register);
+        let project = format!("project-{index}");
+        site.json(&["project", "register", "--id", &project, "--name", "Placeholder"]);
+        let id = format!("item-{index}");
+        site.json(&["work", "create", "--id", &id, "--title", "Placeholder", "--project", &project]);
+        if index % 3 == 1 {
+            site.json(&["work", "claim", &id, "--session", &session]);
+        } else if index % 3 == 2 {
+            let before = format!("item-{}", index - 1);
+            site.json(&["work", "block", &id, "--blocked-by", &before]);
+        }
+        let value = Value::from(text.as_str()).to_string();
+        let key = format!("key-{index}");
+        site.json(&["write", &key, &value, "--session", &session]);
+        let object = serde_json::json!({ text.as_str(): [text, { "deep": text }] }).to_string();
+        site.json(&["write", &key, &object, "--session", &session, "--scope", "objects"]);
+        let lock = format!("lock-{index}");
+        site.json(&["lock", "acquire", &lock, "--session", &session]);
+        let file = format!("src/{index}");
+        site.json(&["file", "reserve", &file, "--session", &session]);
+        let stored = text.replace('\0', "");
+        site.tamper(
+            "UPDATE agents SET agent_name = ?1, current_work = ?1, project = ?1, progress = ?1 WHERE session_id = ?2",
+            [&stored, &session],
+        );
+        site.tamper(
+            "UPDATE projects SET display_name = ?1, local_path = ?1, remote_repo = ?1 WHERE project_id = ?2",
+            [&stored, &project],
+        );
+        site.tamper(
+            "UPDATE work_items SET title = ?1, description = ?1, source_ref = ?1 WHERE item_id = ?2",
+            [&stored, &id],
+        );
+        site.tamper(
+            "UPDATE events SET summary = ?1 WHERE target_id IN (?2, ?3, ?4)",
+            [&stored, &session, &id, &key],
+        );
+        if index == 0 {
+            parent = Some(session);
+        }
+    }
+    // Keys, ids, names of locks and patterns are stored as they come, as long as they are short enough.
+    let session = site.agent(&["--name", "Writer"]);
+    for text in &HOSTILE[..6] {
+        site.json(&["write", text, "1", "--session", &session]);
+        site.json(&["lock", "acquire", text, "--session", &session]);
+        site.json(&["work", "create", "--id", text, "--title", &format!("Title {text}")]);
+        if !text.contains('{') {
+            site.json(&["file", "reserve", text, "--session", &session]);
+        }
+    }
+}
+
+#[test]
+fn hostile_text_runs_nothing_and_breaks_nothing() {
+    let site = Site::new();
+    furnish(&site);
+    let browser = Browser::start();
+    for (width, height) in [(1400, 900), (390, 800)] {
+        browser.resize(width, height);
+        browser.open(&site.address());
+        for view in VIEWS {
+            browser.view(view);
+            // Something hostile is to be seen before it can be harmless.
+            browser.until(
+                "the view has read the board",
+                &format!(
+                    "return document.querySelectorAll('#view-{view} tbody tr, #view-{view} .item, #view-{view} .node, \
+                     #view-{view} .lane').length > 2"
+                ),
+            );
+            browser.assert_fits(&format!("{view} at {width}"));
+            browser.picture(&format!("hostile-{view}-{width}"));
+            if view == "timeline" || view == "projects" {
+                continue;
+            }
+            // Everything about each of the first few.
+            for index in 0..4 {
+                let opened = browser.script(&format!(
+                    "const rows = [...document.querySelectorAll('#view-{view} td:first-child .link, #view-{view} td .link, \
+                     #view-{view} .item, #view-{view} .node, #view-{view} .lane .link')].filter(row => row.offsetParent);
+                     if (!rows[{index}]) return false;
+                     rows[{index}].click();
+                     return document.getElementById('drawer').open"
+                ));
+                if opened != true {
+                    continue;
+                }
+                browser.until("the drawer is filled", "return document.querySelector('#drawer-body dl')");
+                browser.assert_fits(&format!("the drawer of {view} at {width}"));
+                browser.press(&["Escape"]);
+                browser.until("the drawer is closed", "return !document.getElementById('drawer').open");
+            }
+        }
+        assert_eq!(browser.script("return window.hacked ?? null"), Value::Null, "a script of the board ran");
+        assert_eq!(browser.console(), Vec::<String>::new());
+        assert_eq!(browser.script("return document.querySelectorAll('h1').length"), 1);
+        assert_eq!(
+            browser.script("return document.querySelectorAll('img, main script, main style').length"),
+            0
+        );
+    }
+    // It is all there as text, and what turns text around is named.
+    browser.resize(1400, 900);
+    browser.view("agents");
+    browser.until_says(".node-name", HOSTILE[0]);
+    browser.until_says(".node-name", "\\u{202e}gnirts");
+    browser.view("locks");
+    browser.until_says("#locks-table td", HOSTILE[2]);
+}

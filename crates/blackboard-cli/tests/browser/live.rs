@@ -1,0 +1,150 @@
+//! The page follows the board: what happens shows by itself, also after the server was away.
+
+use crate::browser::Browser;
+use crate::sections::furnish;
+use crate::site::Site;
+
+#[test]
+fn what_a_command_does_shows_without_a_reload() {
+    let site = Site::new();
+    let team = furnish(&site);
+    let mut browser = Browser::start();
+    browser.open(&site.address());
+    browser.only_what_is_told();
+    // A reload would forget this.
+    browser.script("window.notReloaded = true");
+    let card = |label: &str, value: &str| {
+        let script = format!(
+            "return [...document.querySelectorAll('.card')].some(card => card.textContent === '{label}{value}')"
+        );
+        browser.until(&format!("{label} is {value}"), &script);
+    };
+
+    site.agent(&["--name", "Rowan", "--work", "Reviewing"]);
+    browser.until_says("#agents-table tbody td", "Rowan");
+    browser.until_says("#events-table tbody td", "Agent \"Rowan\" registered");
+    card("Active Agents", "4");
+
+    site.json(&["work", "create", "--id", "fresh", "--title", "A fresh task", "--priority", "P1"]);
+    browser.until_says("#work-table tbody td", "A fresh task");
+    card("Available Items", "2");
+
+    browser.view("agents");
+    site.json(&[
+        "agent",
+        "heartbeat",
+        "--session",
+        &team.sage,
+        "--work",
+        "Looking around",
+        "--progress",
+        "Started",
+    ]);
+    browser.until_says(".node-work", "Looking around");
+
+    browser.view("work");
+    site.json(&["work", "claim", "fresh", "--session", &team.sage]);
+    browser.until_says(".column[data-status=claimed] .item-title", "A fresh task");
+    site.json(&["work", "complete", "fresh", "--session", &team.sage]);
+    browser.until_says(".column[data-status=completed] .item-title", "A fresh task");
+
+    browser.view("entries");
+    site.json(&["write", "note", "\"first\"", "--session", &team.sage]);
+    browser.until_says("#entries-table tbody td", "\"first\"");
+    browser.script(
+        "[...document.querySelectorAll('#entries-table button')].find(b => b.textContent === 'note').click()",
+    );
+    browser.until_says("#drawer-body .value", "first");
+    site.json(&["write", "note", "\"second\"", "--session", &team.sage]);
+    browser.until_says("#drawer-body .value", "second");
+    browser.press(&["Escape"]);
+
+    browser.view("locks");
+    site.json(&["lock", "acquire", "migrations", "--session", &team.sage]);
+    browser.until_says("#locks-table tbody td", "migrations");
+    site.json(&["lock", "release", "migrations", "--session", &team.sage]);
+    browser.until(
+        "the lock is gone",
+        "return ![...document.querySelectorAll('#locks-table tbody td')].some(cell => cell.textContent === 'migrations')",
+    );
+
+    browser.view("timeline");
+    site.json(&["project", "register", "--id", "late", "--name", "Late project"]);
+    browser.until_says("#timeline-table tbody td", "Project \"Late project\" registered");
+    browser.view("projects");
+    browser.until_says("#projects-table tbody td", "Late project");
+
+    browser.view("lanes");
+    site.json(&["work", "claim", "routes", "--session", &team.sage]);
+    browser.until_says(".lane svg", "Write the routes");
+
+    assert_eq!(browser.script("return window.notReloaded"), true);
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_restarts_is_caught_up_with() {
+    let mut site = Site::new();
+    let team = furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    browser.until_says("#timeline-table tbody td", "reserved files");
+    browser.script("window.notReloaded = true");
+    let state = |state: &str| {
+        let script = format!("return document.getElementById('connection').dataset.state === '{state}'");
+        browser.until(&format!("the connection is {state}"), &script);
+    };
+
+    site.kill();
+    state("reconnecting");
+    state("stale");
+    browser.until_says("#connection", "stale since");
+    browser.picture("stale");
+    // Nobody serves the board, and its agents go on.
+    for index in 0..30 {
+        let progress = format!("step {index}");
+        site.json(&["agent", "heartbeat", "--session", &team.ivy, "--progress", &progress]);
+    }
+    site.json(&["work", "claim", "routes", "--session", &team.ivy]);
+    site.start();
+    state("live");
+    browser.until_says("#timeline-table tbody td", "claimed \"Write the routes\"");
+    browser.until_says("#timeline-table tbody td", "step 29");
+    // Everything is there once, and nothing is missing.
+    let ids = browser
+        .script("return [...document.querySelectorAll('#timeline-table tbody tr')].map(row => row.item.id)");
+    let ids: Vec<i64> = serde_json::from_value(ids).unwrap();
+    assert!(ids.len() > 15, "{ids:?}");
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1] + 1), "a gap, or something twice: {ids:?}");
+
+    browser.view("work");
+    browser.until_says(".column[data-status=claimed] .item-title", "Write the routes");
+    // And it goes on.
+    site.json(&["work", "release", "routes", "--session", &team.ivy]);
+    browser.until_says(".column[data-status=available] .item-title", "Write the routes");
+    assert_eq!(browser.script("return window.notReloaded"), true);
+}
+
+#[test]
+fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
+    let mut site = Site::new();
+    furnish(&site);
+    let browser = Browser::start();
+    browser.open(&site.address());
+    browser.until_says("#agents-table tbody td", "Ivy");
+    site.kill();
+    site.remove_board();
+    site.agent(&["--name", "Newcomer"]);
+    site.start();
+    browser.until_says("#agents-table tbody td", "Newcomer");
+    browser.until(
+        "the old ones are gone",
+        "return !document.querySelector('#agents-table').textContent.includes('Ivy')",
+    );
+    browser.until_says("#events-table tbody td", "Agent \"Newcomer\" registered");
+    browser.until(
+        "what happened on the other board is gone",
+        "return !document.querySelector('#events-table').textContent.includes('Ivy')",
+    );
+    browser.until_says("#revision", "1");
+}

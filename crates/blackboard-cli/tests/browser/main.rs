@@ -1,0 +1,27 @@
+//! The page of the dashboard in a real Chromium, served by the real program from a board of its own.
+//!
+//! Chromium is driven by `chromedriver` through its own protocol, WebDriver. Both come from Debian's packages
+//! `chromium` and `chromium-driver`; `cargo xtask test` installs them where they are missing, and axe-core
+//! from npm, which judges whether everybody can use the page. What takes time is waited for until it is so;
+//! nothing here measures time.
+//!
+//! With `BLACKBOARD_TEST_PICTURES=DIRECTORY` the tests leave pictures of what they saw there, for people to
+//! look at.
+
+#![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+
+mod access;
+mod browser;
+mod crowded;
+mod hostile;
+mod keyboard;
+mod live;
+#[expect(dead_code, reason = "the tests of single commands use more of it")]
+#[path = "../cli/scratch.rs"]
+mod scratch;
+mod sections;
+mod site;
+mod timeline;
+mod webdriver;

@@ -1,0 +1,328 @@
+//! Every section shows what the commands say.
+
+use serde_json::Value;
+
+use crate::browser::Browser;
+use crate::site::Site;
+
+/// A board with some of everything: who is on it.
+pub struct Team {
+    pub ivy: String,
+    pub delegate: String,
+    pub sage: String,
+}
+
+/// Puts some of everything on a board.
+pub fn furnish(site: &Site) -> Team {
+    site.json(&["project", "register", "--id", "shop", "--name", "Web shop", "--path", "/srv/shop"]);
+    let ivy = site.agent(&["--name", "Ivy", "--project", "shop", "--work", "Planning"]);
+    let delegate = site.agent(&["--parent", &ivy, "--work", "Running the tests"]);
+    let sage = site.agent(&["--name", "Sage"]);
+    for (id, title, priority) in [("schema", "Design the schema", "P1"), ("routes", "Write the routes", "P2")]
+    {
+        site.json(&[
+            "work",
+            "create",
+            "--id",
+            id,
+            "--title",
+            title,
+            "--priority",
+            priority,
+            "--project",
+            "shop",
+        ]);
+    }
+    site.json(&[
+        "work",
+        "create",
+        "--id",
+        "docs",
+        "--title",
+        "Document the routes",
+        "--blocked-by",
+        "routes",
+    ]);
+    site.json(&["work", "create", "--id", "gh:acme/shop#7", "--title", "Fix the login", "--priority", "P3"]);
+    site.json(&["work", "claim", "schema", "--session", &ivy]);
+    site.json(&["work", "claim", "gh:acme/shop#7", "--session", &sage]);
+    site.json(&["work", "complete", "gh:acme/shop#7", "--session", &sage]);
+    site.json(&["agent", "heartbeat", "--session", &ivy, "--progress", "Half of the tables are there"]);
+    site.json(&["write", "decision:db", r#"{"engine":"sqlite","rows":9007199254740993}"#, "--session", &ivy]);
+    site.json(&[
+        "write",
+        "decision:db",
+        r#"{"engine":"sqlite","rows":12}"#,
+        "--tag",
+        "db",
+        "--session",
+        &sage,
+    ]);
+    site.json(&["write", "plan", "\"ship it\"", "--scope", "swarm", "--session", &sage]);
+    site.json(&["lock", "acquire", "deploy", "--session", &ivy, "--note", "shipping"]);
+    site.json(&["file", "reserve", "src/**", "--session", &sage]);
+    Team { ivy, delegate, sage }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or("--").to_owned()
+}
+
+fn items(answer: &Value) -> &[Value] {
+    answer["items"].as_array().unwrap()
+}
+
+#[test]
+fn the_overview_shows_what_the_commands_say() {
+    let site = Site::new();
+    let team = furnish(&site);
+    let browser = Browser::start();
+    browser.open(&site.address());
+
+    let status = site.json(&["status"]);
+    let number = |group: &str, name: &str| status[group][name].to_string();
+    let cards = [
+        ("Active Agents", number("agents", "active")),
+        ("Stale Agents", number("agents", "stale")),
+        ("Claimed Items", number("work_items", "claimed")),
+        ("Available Items", number("work_items", "available")),
+        ("Blocked Items", number("work_items", "blocked")),
+        ("Completed Items", number("work_items", "completed_today")),
+        ("Projects", number("projects", "registered")),
+        ("Events, 24 h", status["events_24h"].to_string()),
+    ];
+    for (label, value) in cards {
+        let script = format!(
+            "return [...document.querySelectorAll('.card')].some(card => card.textContent === '{label}{value}')"
+        );
+        browser.until(&format!("{label} is {value}"), &script);
+    }
+
+    let shown = browser.until(
+        "all agents are there",
+        "const rows = [...document.querySelectorAll('#agents-table tbody tr')];
+         return rows.length === 3 && rows.map(row => [...row.cells].slice(0, 5).map(cell => cell.textContent))",
+    );
+    // The one that started last comes first, a delegate below the one it works for.
+    assert_eq!(items(&site.json(&["agent", "list"])).len(), 3);
+    let expected: Vec<_> = [&team.sage, &team.ivy, &team.delegate]
+        .map(|session| {
+            let agent = site.json(&["agent", "show", session]);
+            let held = agent["work_items"].as_array().unwrap().len().to_string();
+            let [name, project, work, status] =
+                ["agent_name", "project", "current_work", "status"].map(|fact| text(&agent[fact]));
+            [name, project, work, status, held]
+        })
+        .to_vec();
+    assert_eq!(shown, serde_json::to_value(expected).unwrap());
+
+    let work = site.json(&["work", "list"]);
+    let mut expected: Vec<_> = items(&work).iter().collect();
+    expected.sort_by_key(|item| std::cmp::Reverse(item["created_at"].as_str().unwrap().to_owned()));
+    expected.sort_by_key(|item| item["priority"].as_str().unwrap().to_owned());
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|item| {
+            ["priority", "title", "project_id", "status", "claimed_by_name"].map(|name| text(&item[name]))
+        })
+        .collect();
+    let shown = browser.script(
+        "return [...document.querySelectorAll('#work-table tbody tr')].map(row => \
+         [...row.cells].slice(0, 5).map(cell => cell.textContent))",
+    );
+    assert_eq!(shown, serde_json::to_value(expected).unwrap());
+
+    let observed = site.json(&["observe", "--since", "1h"]);
+    let expected: Vec<_> = items(&observed)
+        .iter()
+        .rev()
+        .map(|event| [text(&event["event_type"]), text(&event["summary"])])
+        .collect();
+    // Only what can be seen is there: the list is compared row by row as it scrolls.
+    for (index, [kind, summary]) in expected.iter().enumerate() {
+        let script = format!(
+            "const scroller = document.querySelector('#events-table').closest('.rows');
+             scroller.scrollTop = {index} * document.querySelector('#events-table tbody tr').offsetHeight;
+             const row = document.querySelector('#events-table tr[aria-rowindex=\"{}\"]');
+             return row && row.cells[1].textContent === {} && row.cells[2].textContent === {}",
+            index + 2,
+            Value::from(kind.as_str()),
+            Value::from(summary.as_str()),
+        );
+        browser.until(&format!("event {index} is {kind}: {summary}"), &script);
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+    browser.picture("overview");
+}
+
+#[test]
+fn agents_are_a_tree_with_what_the_command_says_of_each() {
+    let site = Site::new();
+    let team = furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#agents", site.address()));
+    let nodes = browser.until(
+        "three sessions are there",
+        "const nodes = [...document.querySelectorAll('#agents-tree [role=treeitem]')];
+         return nodes.length === 3 && nodes.map(node => [node.id, node.getAttribute('aria-level'), \
+         node.getAttribute('aria-expanded'), node.querySelector('.dot').className])",
+    );
+    let node = |session: &str, level: &str, expanded: Value| {
+        serde_json::json!([format!("agent-{session}"), level, expanded, "dot dot-active"])
+    };
+    let expected = [
+        node(&team.sage, "1", Value::Null),
+        node(&team.ivy, "1", Value::from("true")),
+        node(&team.delegate, "2", Value::Null),
+    ];
+    assert_eq!(nodes, Value::from(expected.to_vec()));
+
+    browser.click(&format!("#agent-{}", team.ivy));
+    let show = site.json(&["agent", "show", &team.ivy]);
+    browser.until_says("#drawer-title", "Ivy");
+    for fact in ["current_work", "progress", "project", "session_id", "status", "process"] {
+        browser.until_says("#drawer-body dd", show[fact].as_str().unwrap());
+    }
+    for held in ["Design the schema", "deploy", "Ivy (delegate)"] {
+        browser.until_says("#drawer-body li", held);
+    }
+    browser.picture("agent");
+}
+
+#[test]
+fn work_is_a_board_with_dependencies() {
+    let site = Site::new();
+    furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#work", site.address()));
+    let all = site.json(&["work", "list", "--all"]);
+    for status in ["available", "claimed", "blocked", "completed"] {
+        let mut expected: Vec<_> = items(&all)
+            .iter()
+            .filter(|item| item["status"] == status)
+            .map(|item| [text(&item["item_id"]), text(&item["title"])])
+            .collect();
+        expected.sort();
+        let script = format!(
+            "return JSON.stringify([...document.querySelectorAll('.column[data-status={status}] .item')].map(card => \
+             [card.querySelector('.item-id').textContent, card.querySelector('.item-title').textContent]).sort()) \
+             === {}",
+            Value::from(serde_json::to_string(&expected).unwrap()),
+        );
+        browser.until(&format!("{status} has {expected:?}"), &script);
+    }
+    browser.until_says(".column[data-status=blocked] .item-waits", "waits for Write the routes");
+    browser.until_says(".column[data-status=available] .item-holds", "holds up 1");
+
+    // What belongs together is marked when one is looked at.
+    browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
+    browser.until_says(".column[data-status=available] .item.related .item-title", "Write the routes");
+
+    browser.click(".column[data-status=blocked] .item");
+    browser.until_says("#drawer-title", "Document the routes");
+    let status = site.json(&["work", "status", "docs"]);
+    for event in status["history"].as_array().unwrap() {
+        browser.until_says("#drawer-body .history", event["summary"].as_str().unwrap());
+    }
+    // To the item that it waits for, and back.
+    browser.click("#drawer-body .links button");
+    browser.until_says("#drawer-title", "Write the routes");
+    browser.until_says("#drawer-body .links", "Document the routes");
+    browser.press(&["Backspace"]);
+    browser.until_says("#drawer-title", "Document the routes");
+    browser.picture("item");
+    browser.press(&["Escape"]);
+    browser.until("the drawer is closed", "return !document.getElementById('drawer').open");
+
+    // The filters.
+    browser.script(
+        "const find = document.getElementById('work-find'); find.value = 'login'; find.dispatchEvent(new Event('input'))",
+    );
+    browser.until(
+        "one item is left",
+        "const cards = [...document.querySelectorAll('.item')];
+         return cards.length === 1 && cards[0].textContent.includes('Fix the login')",
+    );
+}
+
+#[test]
+fn entries_stand_by_scope_with_versions_and_history() {
+    let site = Site::new();
+    furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#entries", site.address()));
+    let mut expected = Vec::new();
+    for scope in ["default", "swarm"] {
+        let found = site.json(&["query", "--scope", scope]);
+        expected.push([
+            scope.to_owned(),
+            format!("{} entry", items(&found).len()),
+            String::new(),
+            String::new(),
+        ]);
+        for entry in items(&found) {
+            let value = serde_json::to_string(&entry["value"]).unwrap();
+            expected.push([
+                text(&entry["key"]),
+                value,
+                format!("v{}", entry["version"]),
+                text(&entry["updated_by"]),
+            ]);
+        }
+    }
+    let script = format!(
+        "return JSON.stringify([...document.querySelectorAll('#entries-table tbody tr')].map(row => \
+         [...row.cells].slice(0, 4).map(cell => cell.textContent))) === {}",
+        Value::from(serde_json::to_string(&expected).unwrap()),
+    );
+    browser.until(&format!("the entries are {expected:?}"), &script);
+
+    browser.click("#entries-table tr:nth-child(2) button");
+    browser.until_says("#drawer-title", "decision:db");
+    browser.until_says("#drawer-body .value", "\"rows\": 12");
+    browser.until_says("#drawer-body dd", "db");
+    browser.until_says("#drawer-body .versions", "v1");
+    // A number that JavaScript can't hold is shown as it was written.
+    browser.click("#drawer-body .versions li:nth-child(2) summary");
+    browser.until_says("#drawer-body .versions details[open] .value", "9007199254740993");
+    browser.picture("entry");
+}
+
+#[test]
+fn locks_files_lanes_and_projects_show_what_the_commands_say() {
+    let site = Site::new();
+    let team = furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#locks", site.address()));
+    let lock = &site.json(&["lock", "list"])["items"][0];
+    for value in
+        [text(&lock["name"]), text(&lock["agent_name"]), text(&lock["note"]), lock["fence"].to_string()]
+    {
+        browser.until_says("#locks-table tbody td", &value);
+    }
+    let file = &site.json(&["file", "list"])["items"][0];
+    for name in ["pattern", "mode", "agent_name", "repository"] {
+        browser.until_says("#files-table tbody td", file[name].as_str().unwrap());
+    }
+
+    browser.view("projects");
+    for project in items(&site.json(&["project", "list"])) {
+        for value in [&project["display_name"], &project["project_id"]] {
+            browser.until_says("#projects-table tbody td", value.as_str().unwrap());
+        }
+    }
+
+    browser.view("lanes");
+    let lane = |name: &str, session: &str, bar: &str, title: &str| {
+        let script = format!(
+            "return [...document.querySelectorAll('.lane')].some(lane => lane.item.lane.session_id === '{session}' && \
+             lane.querySelector('button').textContent === '{name}' && lane.querySelector('.bar-{bar}') && \
+             lane.querySelector('svg').textContent.includes('{title}'))",
+        );
+        browser.until(&format!("{name} has a lane with {title}"), &script);
+    };
+    lane("Ivy", &team.ivy, "now", "Design the schema");
+    lane("Sage", &team.sage, "completed", "Fix the login");
+    browser.picture("lanes");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

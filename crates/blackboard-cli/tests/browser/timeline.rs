@@ -1,0 +1,172 @@
+//! The log: its filters, and the slider that goes back in it.
+
+use blackboard::agent::Register;
+use blackboard::work::Create;
+
+use crate::browser::Browser;
+use crate::site::Site;
+
+/// More than the page reads at once, and more than it keeps.
+const ITEMS: usize = 2600;
+
+/// A log of one project, `ITEMS` items and an agent in the middle of them.
+fn long_log(site: &Site) -> String {
+    let board = site.library();
+    let create = |index: usize| {
+        board.work().create(&Create::new(&format!("item-{index}"), &format!("Item {index}"))).unwrap();
+    };
+    (0..ITEMS / 2).for_each(create);
+    let request = Register { pid: Some(std::process::id()), ..Register::named("Ivy") };
+    let session = board.agents().register(&request).unwrap().agent.session_id;
+    (ITEMS / 2..ITEMS).for_each(create);
+    session
+}
+
+/// Waits until this event is the first one that can be seen.
+pub fn top_row(browser: &Browser, revision: usize) {
+    // Of the rows that can be seen, the first one; a row may be above the edge by less than its height.
+    let script = format!(
+        "const scroller = document.getElementById('timeline-rows');
+         const edge = scroller.getBoundingClientRect().top + document.querySelector('#timeline-table thead').offsetHeight;
+         const seen = [...document.querySelectorAll('#timeline-table tbody tr')]
+           .filter(row => row.getBoundingClientRect().bottom > edge + 2).map(row => row.item.id);
+         return Math.max(...seen) === {revision}"
+    );
+    browser.until(&format!("revision {revision} is on top"), &script);
+}
+
+/// Moves the slider to a place in the log.
+pub fn slide(browser: &Browser, revision: usize) {
+    browser.script(&format!(
+        "const slider = document.getElementById('timeline-slider'); slider.value = {revision}; \
+         slider.dispatchEvent(new Event('input'))"
+    ));
+}
+
+#[test]
+fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
+    let mut site = Site::new();
+    let session = long_log(&site);
+    let last = ITEMS + 2;
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    top_row(&browser, last);
+    let live = |pressed: bool| {
+        let script = format!(
+            "return document.getElementById('timeline-live').getAttribute('aria-pressed') === '{pressed}'"
+        );
+        browser.until(&format!("live is {pressed}"), &script);
+    };
+    live(true);
+    browser.until("the slider spans the log", &format!(
+        "const slider = document.getElementById('timeline-slider'); return slider.min === '1' && slider.max === '{last}' \
+         && slider.value === '{last}'"
+    ));
+
+    for revision in [1000, 1, 2000, 40] {
+        slide(&browser, revision);
+        top_row(&browser, revision);
+        live(false);
+        browser.until_says("#timeline-place", &format!("r{revision} "));
+    }
+    // What happens now does not move what is being read.
+    site.json(&["project", "register", "--id", "late", "--name", "Late"]);
+    browser.until_says("#revision", &(last + 1).to_string());
+    top_row(&browser, 40);
+    // By the keyboard too.
+    browser.script("document.getElementById('timeline-slider').focus()");
+    browser.press(&["ArrowRight", "ArrowRight"]);
+    top_row(&browser, 42);
+    browser.press(&["Home"]);
+    top_row(&browser, 1);
+
+    browser.click("#timeline-live");
+    top_row(&browser, last + 1);
+    live(true);
+    site.json(&["project", "register", "--id", "later", "--name", "Later"]);
+    top_row(&browser, last + 2);
+
+    // Down to the beginning by scrolling: nothing is left out, and not all of it is kept.
+    let seen = browser.until_all_scrolled("timeline-rows", 1);
+    let expected: Vec<i64> = (1..=i64::try_from(last + 2).unwrap()).rev().collect();
+    assert_eq!(seen, expected);
+    let kept = browser.script("return document.querySelectorAll('#timeline-table tbody tr').length");
+    assert!(kept.as_u64().unwrap() < 100, "{kept} rows are in the document");
+    // And up again.
+    let seen = browser.until_all_scrolled("timeline-rows", last + 2);
+    assert_eq!(seen.iter().max(), expected.iter().max());
+    assert_eq!(seen.len(), expected.len(), "some were left out on the way up");
+
+    // The one agent is found wherever it is.
+    browser.script(&format!(
+        "const agent = document.getElementById('timeline-agent'); agent.value = '{session}'; \
+         agent.dispatchEvent(new Event('change'))"
+    ));
+    browser.until(
+        "only the agent's event is left",
+        "const rows = [...document.querySelectorAll('#timeline-table tbody tr')];
+         return rows.length === 1 && rows[0].textContent.includes('Agent \"Ivy\" registered')",
+    );
+    site.kill();
+}
+
+#[test]
+fn filters_choose_kinds_of_events_also_of_those_that_come() {
+    let site = Site::new();
+    long_log(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    top_row(&browser, ITEMS + 2);
+    let kinds = |expected: &[&str]| {
+        let script = format!(
+            "const found = new Set([...document.querySelectorAll('#timeline-table .event-type')].map(e => e.textContent));
+             return JSON.stringify([...found].sort()) === {}",
+            serde_json::Value::from(serde_json::to_string(expected).unwrap()),
+        );
+        browser.until(&format!("{expected:?} are shown"), &script);
+    };
+    kinds(&["work_created"]);
+    browser.click(".chip.kind-projects");
+    kinds(&["project_registered"]);
+    browser.click(".chip.kind-agents");
+    kinds(&["agent_registered", "project_registered"]);
+    // What does not fit stays out, what fits comes in.
+    site.json(&["work", "create", "--id", "unseen", "--title", "Unseen"]);
+    site.json(&["project", "register", "--id", "seen", "--name", "Seen"]);
+    browser.until_says("#timeline-table tbody td", "Project \"Seen\" registered");
+    kinds(&["agent_registered", "project_registered"]);
+    browser.click(".chip.kind-projects");
+    browser.click(".chip.kind-agents");
+    kinds(&["project_registered", "work_created"]);
+    browser.until_says("#timeline-table tbody td", "Work item \"Unseen\" created");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn what_comes_while_one_reads_leaves_no_gap() {
+    let site = Site::new();
+    long_log(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    top_row(&browser, ITEMS + 2);
+    let more = 600;
+    let last = ITEMS + 2 + more;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let board = site.library();
+            for index in 0..more {
+                board.work().create(&Create::new(&format!("more-{index}"), "More")).unwrap();
+            }
+        });
+        // Down while events come in at the top, and pages at the bottom.
+        let seen = browser.until_all_scrolled("timeline-rows", 1200);
+        assert!(seen.contains(&1200), "{seen:?}");
+    });
+    browser.until_says("#revision", &last.to_string());
+    let mut seen = browser.until_all_scrolled("timeline-rows", last);
+    seen.sort_unstable();
+    let (first, end) = (seen[0], i64::try_from(last).unwrap());
+    assert!(first <= 1200, "the way up begins at {first}");
+    assert_eq!(seen, (first..=end).collect::<Vec<_>>());
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

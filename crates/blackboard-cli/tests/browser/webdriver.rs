@@ -1,0 +1,120 @@
+//! The WebDriver protocol, as far as these tests need it: one JSON request, one JSON answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Long enough that only something that hangs takes longer.
+const HANGS: Duration = Duration::from_mins(2);
+
+/// A running `chromedriver` with one session, which ends with it.
+pub struct Driver {
+    process: Child,
+    port: u16,
+    session: String,
+}
+
+impl Driver {
+    /// Starts a driver and a browser.
+    pub fn start() -> Driver {
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect(
+                "chromedriver can't be started: `cargo xtask test` installs it, or `apt-get install chromium chromium-driver`",
+            );
+        let port = port_said(&mut process);
+        let mut driver = Driver { process, port, session: String::new() };
+        let mut arguments =
+            vec!["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"];
+        if rustix::process::getuid().is_root() {
+            // Chromium refuses to make its sandbox as root, who needs none to do harm.
+            arguments.push("--no-sandbox");
+        }
+        let wanted = json!({
+            "goog:chromeOptions": { "args": arguments },
+            "goog:loggingPrefs": { "browser": "ALL" },
+        });
+        let answer = driver.ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
+        let id = answer["sessionId"].as_str().unwrap_or_else(|| panic!("no browser: {answer}"));
+        driver.session = format!("/session/{id}");
+        driver
+    }
+
+    /// Does something in the browser.
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        self.ask("POST", &format!("{}{path}", self.session), body)
+    }
+
+    /// Asks the browser for something.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Value {
+        self.ask("GET", &format!("{}{path}", self.session), &Value::Null)
+    }
+
+    #[track_caller]
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer =
+            self.exchange(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        assert!(answer["value"]["error"].is_null(), "{method} {path} {body}: {}", answer["value"]);
+        answer["value"].clone()
+    }
+
+    fn exchange(&self, method: &str, path: &str, body: &Value) -> std::io::Result<Value> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;
+        connection.set_read_timeout(Some(HANGS))?;
+        write!(
+            connection,
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.port,
+            body.len(),
+        )?;
+        let mut reader = BufReader::new(connection);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let line = line.trim();
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().map_err(std::io::Error::other)?;
+            }
+        }
+        let mut answer = vec![0; length];
+        reader.read_exact(&mut answer)?;
+        serde_json::from_slice(&answer).map_err(std::io::Error::other)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let _ = self.exchange("DELETE", &self.session, &Value::Null);
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The port that a driver says it listens on.
+fn port_said(process: &mut Child) -> u16 {
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        line.split_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok()
+    });
+    // What else it says is nobody's business, but it must not stand in its way.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    port.expect("chromedriver ended before it listened")
+}

@@ -1,0 +1,110 @@
+//! The server in the background: found, told of, and stopped.
+
+use std::fs;
+use std::net::TcpListener;
+
+use blackboard::Code;
+
+use crate::client::get;
+use crate::scratch::Scratch;
+use crate::served::Served;
+
+fn port_of(answer: &serde_json::Value) -> u16 {
+    u16::try_from(answer["port"].as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn it_outlives_its_command_and_ends_when_it_is_asked_to() {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.run(["serve", "--status"]).code, 3);
+    let started = scratch.json(["serve", "--background", "--port", "0"]);
+    let port = port_of(&started);
+    assert_eq!(get(port, "/api/status").status, 200);
+    let status = scratch.json(["serve", "--status"]);
+    assert_eq!((&status["running"], &status["pid"]), (&true.into(), &started["pid"]));
+    for call in [&["serve"][..], &["serve", "--background"], &["serve", "--port", "0"]] {
+        let refused = scratch.run(call.iter().chain(&["--json"])).refused(Code::AlreadyRunning);
+        assert_eq!((&refused["url"], &refused["pid"]), (&started["url"], &started["pid"]));
+    }
+    let stopped = scratch.json(["serve", "--stop"]);
+    assert_eq!(stopped["pid"], started["pid"]);
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    scratch.run(["serve", "--stop", "--json"]).refused(Code::NotRunning);
+    assert_eq!(scratch.run(["serve", "--status", "--json"]).code, 3);
+}
+
+#[test]
+fn people_are_told_where_it_is_and_how_to_stop_it() {
+    let scratch = Scratch::new();
+    let said = scratch.run(["serve", "--background", "--port", "0"]).success().stdout;
+    let pid = said.lines().find_map(|line| line.strip_prefix("PID:  ")).unwrap();
+    assert!(said.contains("URL:  http://127.0.0.1:"), "{said}");
+    assert!(said.ends_with(&format!("Stop: blackboard serve --stop (or kill {pid})\n")), "{said}");
+    let stopped = scratch.run(["serve", "--stop"]).success().stdout;
+    assert!(stopped.starts_with("Stopped the dashboard at http://127.0.0.1:"), "{stopped}");
+}
+
+#[test]
+fn one_in_the_foreground_is_found_as_well() {
+    let served = Served::new();
+    // Where there is no directory yet, there is no place to leave a word.
+    assert_eq!(served.scratch.run(["serve", "--status"]).code, 3);
+    let scratch = served.end();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    let served = Served::of(scratch, 0);
+    assert_eq!(served.says(&["serve", "--status"])["pid"], served.pid());
+    served.scratch.run(["serve", "--port", "0", "--json"]).refused(Code::AlreadyRunning);
+    assert_eq!(served.says(&["serve", "--stop"])["pid"], served.pid());
+}
+
+#[test]
+fn what_a_killed_server_left_is_in_nobodys_way() {
+    let scratch = Scratch::new();
+    let started = scratch.json(["serve", "--background", "--port", "0"]);
+    let pid =
+        rustix::process::Pid::from_raw(i32::try_from(started["pid"].as_i64().unwrap()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    while scratch.run(["serve", "--status"]).code == 0 {
+        std::thread::yield_now();
+    }
+    scratch.run(["serve", "--stop", "--json"]).refused(Code::NotRunning);
+    let again = scratch.json(["serve", "--background", "--port", "0"]);
+    assert_ne!(again["pid"], started["pid"]);
+    // A file that tells of a process which is not the server stops nobody.
+    let file = format!("{}-serve", scratch.database().display());
+    let told = fs::read_to_string(&file).unwrap();
+    scratch.json(["serve", "--stop"]);
+    let own = std::process::id().to_string();
+    fs::write(&file, told.replace(&again["pid"].to_string(), &own)).unwrap();
+    scratch.run(["serve", "--stop", "--json"]).refused(Code::NotRunning);
+    for odd in ["", "null", "{}", "[1", "\0\0"] {
+        fs::write(&file, odd).unwrap();
+        assert_eq!(scratch.run(["serve", "--status"]).code, 3, "{odd:?}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_so_with_one_that_is_free() {
+    let scratch = Scratch::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for background in [&[][..], &["--background"]] {
+        let call = ["serve", "--json", "--port", &port.to_string()].map(str::to_owned);
+        let output = scratch.run(call.iter().map(String::as_str).chain(background.iter().copied()));
+        let refused = output.refused(Code::PortTaken);
+        let hint = refused["hint"].as_str().unwrap();
+        assert!(hint.contains("--port "), "{hint}");
+        assert_eq!(refused["port"], port);
+    }
+    assert_eq!(scratch.run(["serve", "--status"]).code, 3);
+}
+
+#[test]
+fn what_is_no_board_is_refused_at_once() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join("notes.txt"), "no board ".repeat(100)).unwrap();
+    for background in [&[][..], &["--background"]] {
+        let call = ["serve", "--json", "--port", "0", "--db", "notes.txt"];
+        scratch.run(call.iter().chain(background)).refused(Code::ForeignDatabase);
+    }
+}

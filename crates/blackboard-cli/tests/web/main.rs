@@ -1,0 +1,25 @@
+//! The dashboard's server, as a browser and as an attacker see it: raw HTTP to the real program.
+//!
+//! What the API answers is held against what commands say with `--json` of the same board.
+
+#![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+
+mod background;
+mod client;
+mod conditions;
+mod crowd;
+mod limits;
+mod pages;
+mod routes;
+#[path = "../process/scale.rs"]
+#[expect(dead_code, reason = "the tests of many processes use more of it")]
+mod scale;
+#[path = "../cli/scratch.rs"]
+#[expect(dead_code, reason = "the tests of single commands use more of it")]
+mod scratch;
+mod security;
+mod served;
+mod stream;
+mod writes;

@@ -1,0 +1,94 @@
+//! Pages: cut off where it was asked for, and put together they are the whole, whatever happens meanwhile.
+
+use blackboard::Board;
+use blackboard::entry::{Value as EntryValue, Write};
+use blackboard::work::{Create, Priority};
+use serde_json::Value;
+
+use crate::scratch::Scratch;
+use crate::served::Served;
+
+/// Many items, events and entries.
+fn large() -> Served {
+    let scratch = Scratch::new();
+    let board = Board::open(&scratch.database()).unwrap();
+    for number in 0..157 {
+        let priority = Some(Priority::ALL[number % 3]);
+        board
+            .work()
+            .create(&Create { priority, ..Create::new(&format!("item #{number}"), "A task") })
+            .unwrap();
+        let scope = format!("scope-{}", number % 4);
+        board
+            .scope(&scope)
+            .write(&Write::new(&format!("key:{number}"), EntryValue::of(&number).unwrap()))
+            .unwrap();
+    }
+    drop(board);
+    Served::of(scratch, 0)
+}
+
+/// Follows the pages of a bare list.
+fn bare(served: &Served, path: &str, column: &str, each: impl Fn(usize)) -> Vec<Value> {
+    let (mut found, mut next, mut page) = (Vec::new(), None::<String>, 0);
+    loop {
+        let place = next.map_or(String::new(), |next| format!("&after={next}"));
+        let reply = served.get(&format!("{path}{place}"));
+        assert_eq!(reply.status, 200);
+        found.extend(reply.json().as_array().unwrap().iter().map(|row| row[column].clone()));
+        next = reply.header("blackboard-next").map(str::to_owned);
+        if next.is_none() {
+            return found;
+        }
+        each(page);
+        page += 1;
+    }
+}
+
+#[test]
+fn pages_of_work_and_events_are_stable_while_others_write() {
+    let served = large();
+    let all = |path: &str, column: &str| -> Vec<Value> {
+        served.json(path).as_array().unwrap().iter().map(|row| row[column].clone()).collect()
+    };
+    let (work, events) = (all("/api/work", "item_id"), all("/api/events?limit=1000", "id"));
+    assert_eq!((work.len(), events.len()), (157, 314));
+    let board = Board::open(&served.database()).unwrap();
+    let disturb = |page: usize| {
+        let id = format!("new {page}");
+        board.work().create(&Create { priority: Some(Priority::P1), ..Create::new(&id, "New") }).unwrap();
+    };
+    assert_eq!(bare(&served, "/api/work?limit=10", "item_id", disturb), work);
+    let last = events[0].as_i64().unwrap() + 1;
+    let (mut paged, mut before) = (Vec::new(), Some(last.to_string()));
+    while let Some(place) = before {
+        let reply = served.get(&format!("/api/events?limit=7&before={place}"));
+        paged.extend(reply.json().as_array().unwrap().iter().map(|event| event["id"].clone()));
+        before = reply.header("blackboard-next").map(str::to_owned);
+    }
+    assert_eq!(paged, events);
+}
+
+#[test]
+fn pages_of_entries_go_through_every_scope() {
+    let served = large();
+    let key =
+        |entry: &Value| format!("{}/{}", entry["scope"].as_str().unwrap(), entry["key"].as_str().unwrap());
+    let all = served.json("/api/entries?limit=1000");
+    let all: Vec<String> = all["items"].as_array().unwrap().iter().map(key).collect();
+    assert_eq!(all.len(), 157);
+    assert!(all.is_sorted());
+    for limit in [1, 10, 39, 40, 157] {
+        let (mut found, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = served.json(&format!("/api/entries?limit={limit}{next}"));
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit && page["count"] == items.len());
+            found.extend(items.iter().map(key));
+            let Some(after) = page.get("next") else { break };
+            let after = after.as_str().unwrap().replace('\n', "%0A");
+            next = format!("&after={after}");
+        }
+        assert_eq!(found, all, "pages of {limit}");
+    }
+}

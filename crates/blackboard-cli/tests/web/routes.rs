@@ -1,0 +1,318 @@
+//! Every route says what commands say.
+
+use serde_json::{Value, json};
+
+use crate::client::{get, raw};
+use crate::served::Served;
+
+fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
+    rows.as_array().unwrap().iter().map(|row| row[name].as_str().unwrap()).collect()
+}
+
+fn columns(rows: &Value) -> Vec<&str> {
+    rows[0].as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Those of the seed come first, in whatever order maps have them here.
+#[track_caller]
+fn has_columns(rows: &Value, seed: &[&str]) {
+    let columns = columns(rows);
+    for name in seed {
+        assert!(columns.contains(name), "{name} is missing in {columns:?}");
+    }
+}
+
+/// What rows have in common with those of a command, in the columns that both have.
+#[track_caller]
+fn agree(row: &Value, said: &Value) {
+    let mut compared = 0;
+    for (name, value) in row.as_object().unwrap() {
+        if let Some(expected) = said.get(name) {
+            assert_eq!(value, expected, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 5, "{row} has little in common with {said}");
+}
+
+#[test]
+fn the_status_counts_what_the_board_has() {
+    let served = Served::furnished();
+    let status = served.json("/api/status");
+    let expected = json!({
+        "agents": [{"status": "active", "count": 2}, {"status": "completed", "count": 1}],
+        "work": [
+            {"status": "available", "count": 3}, {"status": "blocked", "count": 1},
+            {"status": "claimed", "count": 1}, {"status": "completed", "count": 1},
+        ],
+        "projects": {"count": 1},
+        "events_24h": {"count": status["revision"]},
+        "revision": served.says(&["status"])["revision"],
+    });
+    assert_eq!(status, expected);
+}
+
+#[test]
+fn agents_are_those_of_agent_list_the_newest_first() {
+    let served = Served::furnished();
+    let agents = served.json("/api/agents");
+    assert_eq!(column(&agents, "agent_name"), ["Helper", "Ivy"]);
+    has_columns(
+        &agents,
+        &[
+            "session_id",
+            "agent_name",
+            "pid",
+            "parent_id",
+            "project",
+            "current_work",
+            "status",
+            "started_at",
+            "last_seen_at",
+            "claimed_items",
+            "parent_name",
+        ],
+    );
+    let said = served.says(&["agent", "list"]);
+    agree(&agents[1], &said["items"][0]);
+    agree(&agents[0], &said["items"][1]);
+    assert_eq!((&agents[0]["parent_name"], &agents[1]["claimed_items"]), (&json!("Ivy"), &json!(1)));
+    assert_eq!(agents[0]["overdue"], false);
+    assert_eq!(column(&served.json("/api/agents?all=1"), "agent_name"), ["Gone", "Helper", "Ivy"]);
+}
+
+#[test]
+fn one_agent_is_as_agent_show_says() {
+    let served = Served::furnished();
+    let mut said = served.says(&["agent", "show", "ivy"]);
+    let session = said["session_id"].as_str().unwrap().to_owned();
+    for id in [session.as_str(), "ivy", &session[..8]] {
+        let mut shown = served.json(&format!("/api/agents/{id}"));
+        for answer in [&mut said, &mut shown] {
+            answer.as_object_mut().unwrap().remove("timestamp");
+        }
+        assert_eq!(shown, said);
+    }
+    assert_eq!(served.get("/api/agents/nobody").json()["code"], "agent_not_found");
+}
+
+#[test]
+fn work_is_that_of_work_list_by_priority_and_the_newest_first() {
+    let served = Served::furnished();
+    let work = served.json("/api/work");
+    assert_eq!(column(&work, "item_id"), ["first", "waits", "mine", "gh:o/r#7", "later"]);
+    has_columns(
+        &work,
+        &[
+            "item_id",
+            "title",
+            "project_id",
+            "source",
+            "source_ref",
+            "status",
+            "priority",
+            "claimed_at",
+            "completed_at",
+            "blocked_by",
+            "created_at",
+            "claimed_by_name",
+        ],
+    );
+    let said = served.says(&["work", "list"]);
+    for row in work.as_array().unwrap() {
+        let items = said["items"].as_array().unwrap();
+        agree(row, items.iter().find(|item| item["item_id"] == row["item_id"]).unwrap());
+    }
+    for (query, expected) in [
+        ("all=1", &["first", "done", "waits", "mine", "gh:o/r#7", "later"][..]),
+        ("status=blocked,completed", &["done", "waits"]),
+        ("project=pai", &["first"]),
+        ("project=none", &[]),
+    ] {
+        assert_eq!(column(&served.json(&format!("/api/work?{query}")), "item_id"), expected, "{query}");
+    }
+}
+
+#[test]
+fn one_item_is_as_work_status_says_whatever_its_id() {
+    let served = Served::furnished();
+    for (id, path) in [("mine", "mine"), ("gh:o/r#7", "gh%3Ao%2Fr%237"), ("gh:o/r#7", "gh:o%2fr%237")] {
+        let mut said = served.says(&["work", "status", id]);
+        let mut shown = served.json(&format!("/api/work/{path}"));
+        for answer in [&mut said, &mut shown] {
+            answer.as_object_mut().unwrap().remove("timestamp");
+        }
+        assert_eq!(shown, said);
+    }
+    assert_eq!(served.get("/api/work/none").json()["code"], "work_not_found");
+}
+
+#[test]
+fn events_are_those_of_the_log_the_newest_first() {
+    let served = Served::furnished();
+    let events = served.json("/api/events");
+    has_columns(
+        &events,
+        &["id", "timestamp", "event_type", "actor_id", "target_id", "target_type", "summary"],
+    );
+    let said = served.says(&["observe", "--after", "0"]);
+    let said: Vec<_> = said["items"].as_array().unwrap().iter().rev().collect();
+    assert_eq!(events.as_array().unwrap().len(), said.len());
+    for (event, said) in events.as_array().unwrap().iter().zip(said) {
+        agree(event, said);
+    }
+    let all = events.as_array().unwrap().len();
+    for (since, count) in [("1h", all), ("2020-01-01T00:00:00Z", all), ("2099-01-01T00:00:00Z", 0)] {
+        let found = served.json(&format!("/api/events?since={since}"));
+        assert_eq!(found.as_array().unwrap().len(), count, "{since}");
+    }
+    let claimed = served.json("/api/events?types=work_claimed,work_completed");
+    assert_eq!(column(&claimed, "event_type"), ["work_completed", "work_claimed", "work_claimed"]);
+    let ivy = served.says(&["agent", "show", "ivy"])["session_id"].as_str().unwrap().to_owned();
+    let hers = served.json(&format!("/api/events?agent={ivy}&types=agent_registered"));
+    assert_eq!(hers.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn projects_locks_and_files_are_those_of_their_lists() {
+    let served = Served::furnished();
+    let projects = served.json("/api/projects");
+    assert_eq!(projects["items"], served.says(&["project", "list"])["items"]);
+    let held = served.json("/api/locks");
+    assert_eq!(held["locks"], served.says(&["lock", "list"])["items"]);
+    assert_eq!(held["files"], served.says(&["file", "list"])["items"]);
+    assert_eq!((held["locks"][0]["name"].as_str(), held["ok"].as_bool()), (Some("deploy"), Some(true)));
+}
+
+#[test]
+fn entries_are_those_of_their_scopes() {
+    let served = Served::furnished();
+    let entries = served.json("/api/entries");
+    assert_eq!(column(&entries["items"], "key"), ["fact", "task:1"]);
+    assert_eq!(entries["items"][0], served.says(&["read", "fact"]));
+    let team = served.json("/api/entries?scope=team-1");
+    assert_eq!(team["items"], served.says(&["list", "--long", "--scope", "team-1"])["items"]);
+    assert_eq!(column(&served.json("/api/entries?prefix=fa")["items"], "key"), ["fact"]);
+    let history = served.json("/api/entries/history?key=fact");
+    assert_eq!(history["items"], served.says(&["history", "fact"])["items"]);
+    assert_eq!(history["count"], 2);
+    let scopes = served.json("/api/scopes");
+    assert_eq!(
+        scopes["items"],
+        json!([{"scope": "default", "entries": 1}, {"scope": "team-1", "entries": 1}])
+    );
+    assert_eq!(served.get("/api/entries/history?key=none").json()["code"], "entry_not_found");
+}
+
+#[test]
+fn lanes_tell_who_worked_on_what() {
+    let served = Served::furnished();
+    let lanes = served.json("/api/lanes?hours=1");
+    let spans = &lanes["items"][0]["spans"];
+    assert_eq!((lanes["count"].as_u64(), lanes["items"][0]["agent_name"].as_str()), (Some(1), Some("Ivy")));
+    assert_eq!(column(spans, "item_id"), ["mine", "done"]);
+    assert_eq!(
+        (&spans[0]["to"], &spans[0]["ended"], &spans[1]["ended"]),
+        (&Value::Null, &Value::Null, &json!("completed"))
+    );
+}
+
+#[test]
+fn every_answer_has_the_revision_at_which_it_was_read() {
+    let served = Served::furnished();
+    let revision = served.says(&["status"])["revision"].as_i64().unwrap();
+    for path in [
+        "status",
+        "board",
+        "agents",
+        "agents/ivy",
+        "work",
+        "work/mine",
+        "lanes",
+        "events",
+        "projects",
+        "entries",
+        "entries/history?key=fact",
+        "scopes",
+        "locks",
+    ] {
+        let reply = served.get(&format!("/api/{path}"));
+        assert_eq!((reply.status, reply.revision()), (200, revision), "{path}");
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{path}");
+        let body = reply.json();
+        if body.get("ok").is_some() && !path.contains('/') {
+            assert_eq!(body["revision"], revision, "{path}");
+        }
+    }
+}
+
+#[test]
+fn head_says_what_get_would_without_its_body() {
+    let served = Served::furnished();
+    let port = served.port;
+    for path in ["/", "/api/status", "/api/work", "/api/events/stream", "/nothing"] {
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+        let mut connection = crate::client::Connection::open(port);
+        connection.send(request.as_bytes());
+        let head = connection.reply(false).unwrap();
+        assert!(connection.is_closed(), "{path} has a body");
+        if path == "/api/events/stream" {
+            assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+            continue;
+        }
+        let got = get(port, path);
+        assert_eq!((head.status, head.header("content-type")), (got.status, got.header("content-type")));
+        assert_eq!(head.header("content-length"), got.header("content-length"), "{path}");
+    }
+}
+
+#[test]
+fn the_page_is_one_document_with_a_nonce_of_its_own() {
+    let served = Served::new();
+    let (first, second) = (served.get("/"), served.get("/"));
+    let policy = first.header("content-security-policy").unwrap().to_owned();
+    assert_ne!(policy, second.header("content-security-policy").unwrap());
+    let nonce = policy.split("script-src 'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+    let text = String::from_utf8(first.body).unwrap();
+    assert!(text.contains(&format!("<script nonce=\"{nonce}\"")) && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(
+        first.headers.iter().find(|(name, _)| name == "content-type").unwrap().1,
+        "text/html; charset=utf-8"
+    );
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_so() {
+    let served = Served::furnished();
+    for (path, status, code) in [
+        ("/nothing", 404, "not_found"),
+        ("/api", 404, "not_found"),
+        ("/api/work/a/b", 404, "not_found"),
+        ("/api/work/%zz", 400, "usage"),
+        ("/api/work?limit=0", 400, "usage"),
+        ("/api/work?limit=x", 400, "usage"),
+        ("/api/work?limits=3", 400, "usage"),
+        ("/api/work?status=odd", 400, "invalid_value"),
+        ("/api/work?after=odd", 400, "invalid_value"),
+        ("/api/agents?after=odd", 400, "usage"),
+        ("/api/events?since=never", 400, "invalid_value"),
+        ("/api/events?before=-1", 400, "usage"),
+        ("/api/lanes?hours=0", 400, "usage"),
+        ("/api/entries?after=odd", 400, "usage"),
+        ("/api/entries/history", 400, "usage"),
+        ("/api/events/stream?after=x", 400, "usage"),
+        ("/api/events/stream?after=1000000", 410, "cursor_ahead"),
+    ] {
+        let reply = served.get(path);
+        let answer = reply.json();
+        assert_eq!((reply.status, answer["code"].as_str()), (status, Some(code)), "{path}: {answer}");
+        assert_eq!(answer["ok"], false);
+    }
+    let port = served.port;
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
+        let request =
+            format!("{method} /api/work HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n");
+        let reply = raw(port, &request).unwrap();
+        assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD")), "{method}");
+    }
+}

@@ -1,0 +1,118 @@
+//! A board and the server that shows it.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::client::{self, Reply};
+use crate::scratch::Scratch;
+
+/// A server in the foreground, ended with the value.
+pub struct Served {
+    pub scratch: Scratch,
+    pub port: u16,
+    server: Child,
+}
+
+impl Served {
+    /// A server of a board that does not exist yet.
+    pub fn new() -> Served {
+        Served::of(Scratch::new(), 0)
+    }
+
+    /// A server of this board, on this port or any.
+    pub fn of(scratch: Scratch, port: u16) -> Served {
+        let command = scratch.command(["serve", "--json", "--port", &port.to_string()]);
+        Served::by(scratch, command)
+    }
+
+    /// A server that was started like this.
+    pub fn by(scratch: Scratch, mut command: Command) -> Served {
+        let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(said["ok"], true, "{said}");
+        Served { scratch, port: u16::try_from(said["port"].as_u64().unwrap()).unwrap(), server }
+    }
+
+    /// The server on a board on which there is something of everything.
+    pub fn furnished() -> Served {
+        let scratch = Scratch::new();
+        for call in [
+            &["project", "register", "pai", "--name", "PAI"][..],
+            &["agent", "register", "--name", "Ivy", "--session-hint", "ivy", "--project", "pai"],
+            &["agent", "register", "--name", "Helper", "--session-hint", "helper", "--parent", "ivy"],
+            &["agent", "register", "--name", "Gone", "--session-hint", "gone"],
+            &["agent", "deregister", "gone"],
+            &["work", "create", "later", "--title", "Later", "--priority", "P3"],
+            &["work", "create", "first", "--title", "First", "--priority", "P1", "--project", "pai"],
+            &["work", "create", "gh:o/r#7", "--title", "Odd", "--source", "github", "--source-ref", "o/r#7"],
+            &["work", "claim", "mine", "--title", "Mine", "--session", "ivy"],
+            &["work", "create", "waits", "--title", "Waits", "--blocked-by", "mine"],
+            &["work", "claim", "done", "--title", "Done", "--session", "ivy"],
+            &["work", "complete", "done", "--session", "ivy"],
+            &["write", "fact", "{\"a\":1}", "--agent", "analyst"],
+            &["write", "fact", "{\"a\":2}", "--agent", "analyst"],
+            &["write", "task:1", "open", "--scope", "team-1"],
+            &["lock", "acquire", "deploy", "--session", "ivy"],
+            &["file", "reserve", "src/", "--session", "ivy"],
+        ] {
+            scratch.run(call).success();
+        }
+        Served::of(scratch, 0)
+    }
+
+    /// The answer to a request for this path.
+    pub fn get(&self, path: &str) -> Reply {
+        client::get(self.port, path)
+    }
+
+    /// The JSON of a path that is there.
+    #[track_caller]
+    pub fn json(&self, path: &str) -> Value {
+        let reply = self.get(path);
+        assert_eq!(reply.status, 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
+        reply.json()
+    }
+
+    /// What a command says.
+    #[track_caller]
+    pub fn says(&self, call: &[&str]) -> Value {
+        self.scratch.json(call)
+    }
+
+    /// The number of the server's process.
+    pub fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Ends the server, and hands back the board.
+    pub fn end(mut self) -> Scratch {
+        let status = end(&mut self.server);
+        assert_eq!(status.code(), Some(0), "asked to end, it ends in good order");
+        std::mem::replace(&mut self.scratch, Scratch::new())
+    }
+
+    /// Where the database is.
+    pub fn database(&self) -> PathBuf {
+        self.scratch.database()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if self.server.try_wait().unwrap().is_none() {
+            end(&mut self.server);
+        }
+    }
+}
+
+fn end(server: &mut Child) -> std::process::ExitStatus {
+    let pid = Pid::from_raw(i32::try_from(server.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    server.wait().unwrap()
+}

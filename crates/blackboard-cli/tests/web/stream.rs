@@ -1,0 +1,173 @@
+//! The stream of events: everything, in order, once, from wherever a browser was.
+
+use blackboard::Board;
+use blackboard::entry::{Value, Write};
+use blackboard::work::Create;
+
+use crate::client::Events;
+use crate::scratch::Scratch;
+use crate::served::Served;
+
+fn create(board: &Board, count: usize, name: &str) {
+    for number in 0..count {
+        board.work().create(&Create::new(&format!("{name}-{number}"), "A task")).unwrap();
+    }
+}
+
+#[track_caller]
+fn expect_ids(events: &mut Events, ids: impl IntoIterator<Item = i64>) {
+    for id in ids {
+        let message = events.next().expect("the stream goes on");
+        assert_eq!(
+            (message.id, &message.data["id"], &message.data["revision"]),
+            (id, &id.into(), &id.into())
+        );
+    }
+}
+
+#[test]
+fn a_message_is_the_whole_event() {
+    let served = Served::furnished();
+    let mut events = Events::follow(served.port, Some(0), None).unwrap();
+    let said = served.says(&["observe", "--after", "0"]);
+    for said in said["items"].as_array().unwrap() {
+        let data = events.next().unwrap().data;
+        for name in
+            ["id", "timestamp", "event_type", "actor_id", "target_id", "target_type", "summary", "metadata"]
+        {
+            assert_eq!(data[name], said[name], "{name}");
+        }
+        assert!(data.get("entry").is_none(), "values are asked for, not pushed");
+    }
+}
+
+#[test]
+fn every_place_in_the_log_is_gone_on_from_without_gap_or_repetition() {
+    let scratch = Scratch::new();
+    let board = Board::open(&scratch.database()).unwrap();
+    create(&board, 1200, "before");
+    let served = Served::of(scratch, 0);
+    // Far behind what the server has read, in the middle of it, at its end.
+    for after in [0, 1, 700, 1199, 1200] {
+        let mut events = Events::follow(served.port, Some(after), None).unwrap();
+        let end = board.revision().unwrap().get();
+        expect_ids(&mut events, after + 1..=end);
+        create(&board, 1, &format!("after-{after}"));
+        expect_ids(&mut events, [end + 1]);
+    }
+}
+
+#[test]
+fn what_a_browser_saw_last_counts_more_than_what_its_page_asked_for() {
+    let served = Served::new();
+    let board = Board::open(&served.database()).unwrap();
+    create(&board, 10, "item");
+    let mut events = Events::follow(served.port, Some(2), Some(7)).unwrap();
+    expect_ids(&mut events, 8..=10);
+    let mut from_now_on = Events::follow(served.port, None, None).unwrap();
+    create(&board, 2, "more");
+    expect_ids(&mut from_now_on, 11..=12);
+    expect_ids(&mut events, 11..=12);
+}
+
+#[test]
+fn a_commit_of_many_events_is_gone_on_from_in_its_middle() {
+    let served = Served::new();
+    let board = Board::open(&served.database()).unwrap();
+    create(&board, 1, "item");
+    board
+        .transaction(|tx| {
+            for number in 0..5 {
+                tx.scope("team").write(&Write::new(&format!("key:{number}"), Value::of(&number)?))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut whole = Events::follow(served.port, Some(1), None).unwrap();
+    expect_ids(&mut whole, 2..=6);
+    for after in 2..6 {
+        let mut rest = Events::follow(served.port, Some(after), None).unwrap();
+        expect_ids(&mut rest, after + 1..=6);
+    }
+}
+
+#[test]
+fn a_client_that_is_too_slow_is_cut_off_and_goes_on_where_it_was() {
+    const COMMITS: i64 = 8;
+    const EVENTS: i64 = 1000;
+    let served = Served::new();
+    let board = Board::open(&served.database()).unwrap();
+    create(&board, 1, "item");
+    let mut slow = Events::follow(served.port, Some(0), None).unwrap();
+    expect_ids(&mut slow, [1]);
+    // Far more than the server keeps and the system holds on the way.
+    let long = "x".repeat(1000);
+    for _ in 0..COMMITS {
+        board
+            .transaction(|tx| {
+                for number in 0..EVENTS {
+                    tx.scope("team").write(&Write::new(&format!("{long}:{number}"), Value::null()))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+    let last = 1 + COMMITS * EVENTS;
+    while Events::follow(served.port, None, None).unwrap().start < last {
+        std::thread::yield_now();
+    }
+    let mut seen = 1;
+    while let Some(message) = slow.next() {
+        assert_eq!(message.id, seen + 1);
+        seen = message.id;
+    }
+    assert!(seen < last, "it was cut off before the end");
+    expect_ids(&mut Events::follow(served.port, Some(0), Some(seen)).unwrap(), seen + 1..=last);
+}
+
+#[test]
+fn a_snapshot_and_the_stream_from_its_revision_miss_nothing() {
+    let served = Served::new();
+    let board = Board::open(&served.database()).unwrap();
+    let writer = std::thread::spawn(move || create(&board, 200, "item"));
+    let mut known = 0;
+    for _ in 0..20 {
+        let reply = served.get("/api/work?limit=1000");
+        let shown = i64::try_from(reply.json().as_array().unwrap().len()).unwrap();
+        // Each item is one event, so that the state of a revision has as many items.
+        assert_eq!(shown, reply.revision());
+        assert!(shown >= known);
+        known = shown;
+    }
+    let mut events = Events::follow(served.port, Some(known), None).unwrap();
+    expect_ids(&mut events, known + 1..=200);
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_server_that_starts_again_goes_on_where_its_clients_were() {
+    let served = Served::new();
+    let port = served.port;
+    let board = Board::open(&served.database()).unwrap();
+    create(&board, 3, "item");
+    let mut events = Events::follow(port, Some(0), None).unwrap();
+    expect_ids(&mut events, 1..=3);
+    let scratch = served.end();
+    assert!(events.next().is_none(), "it is let go in good order");
+    create(&board, 3, "meanwhile");
+    let served = Served::of(scratch, port);
+    let mut events = Events::follow(served.port, Some(0), Some(3)).unwrap();
+    expect_ids(&mut events, 4..=6);
+}
+
+#[test]
+fn what_was_pruned_can_not_be_gone_on_from() {
+    let scratch = Scratch::new();
+    create(&Board::open(&scratch.database()).unwrap(), 10, "item");
+    let sql = rusqlite::Connection::open(scratch.database()).unwrap();
+    sql.execute("DELETE FROM events WHERE id <= 5", []).unwrap();
+    let served = Served::of(scratch, 0);
+    let refused = Events::follow(served.port, Some(3), None).err().unwrap();
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (410, Some("compacted")));
+    expect_ids(&mut Events::follow(served.port, Some(5), None).unwrap(), 6..=10);
+}

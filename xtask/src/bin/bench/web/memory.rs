@@ -1,0 +1,88 @@
+//! What a thousand clients that wait cost.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use blackboard::entry::{Value, Write as WriteEntry};
+
+use super::server::{Server, request};
+use crate::boards::Scratch;
+use crate::report::{Bar, Line, Unit};
+use crate::statistics::median;
+use crate::{Result, Scale};
+
+/// How many processes hold them: one may have too few files.
+const HOLDERS: usize = 4;
+
+/// Memory with 1,000 clients of the stream.
+pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
+    let clients = scale.of(1000, 100);
+    let (mut rounds, mut busy) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        let scratch = Scratch::new()?;
+        let board = scratch.open()?;
+        let tell = |number: usize| -> Result {
+            board.scope("default").write(&WriteEntry::new("task:a", Value::of(&number)?))?;
+            Ok(())
+        };
+        tell(0)?;
+        let server = Server::start(scale, &scratch.path())?;
+        drop(request(server.port, "/api/status")?);
+        let before = server.memory()?;
+        let mut holders = Vec::new();
+        for _ in 0..HOLDERS {
+            holders.push(Holder::start(server.port, clients / HOLDERS)?);
+        }
+        let each = |memory: f64| (memory - before) / clients as f64;
+        rounds.push(each(server.memory()?));
+        // The same once all of them were sent something.
+        for number in 0..scale.of(100, 10) {
+            tell(number)?;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        busy.push(each(server.memory()?));
+    }
+    let told =
+        format!("{clients} clients; {:.1} kB each after 5 s with 20 writes a second", median(&busy) / 1024.0);
+    let what = "memory with 1,000 SSE clients, per client";
+    Ok(vec![Line::new(what, Bar::AtMost(40.0 * 1024.0), Unit::Bytes, &rounds, told)])
+}
+
+/// A process that holds clients, and reads what they get.
+struct Holder(Child);
+
+impl Holder {
+    fn start(port: u16, clients: usize) -> Result<Holder> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["holder", &port.to_string(), &clients.to_string()]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().ok_or("a process without output")?).read_line(&mut line)?;
+        if line.trim() == "ready" { Ok(Holder(process)) } else { Err("a client got no stream".into()) }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The process that holds clients until its input ends.
+pub fn hold(arguments: &[String]) -> Result {
+    let [port, clients] = arguments else { return Err("which port, how many clients?".into()) };
+    let (port, clients): (u16, usize) = (port.parse()?, clients.parse()?);
+    for _ in 0..clients {
+        let mut stream = request(port, "/api/events/stream")?;
+        std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
+            let mut bytes = [0; 4096];
+            while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        })?;
+    }
+    println!("ready");
+    std::io::stdout().flush()?;
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}

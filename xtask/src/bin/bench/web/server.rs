@@ -1,0 +1,78 @@
+//! A server of the dashboard, and requests to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::{Result, Scale};
+
+/// A server, ended with the value.
+pub struct Server {
+    process: Child,
+    pub port: u16,
+}
+
+impl Server {
+    pub fn start(scale: &Scale, board: &Path) -> Result<Server> {
+        let mut command = scale.blackboard(board);
+        command.args(["serve", "--json", "--port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().ok_or("a process without output")?).read_line(&mut line)?;
+        let port =
+            serde_json::from_str::<Value>(&line)?["port"].as_u64().ok_or("the server did not start")?;
+        Ok(Server { process, port: u16::try_from(port)? })
+    }
+
+    /// The memory that it has, in bytes.
+    pub fn memory(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: f64 = line.ok_or("no memory")?.trim().trim_end_matches(" kB").parse()?;
+        Ok(kilobytes * 1024.0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A connection on which a request for `path` was sent, and the head of its answer read.
+pub fn request(port: u16, path: &str) -> Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::new(stream);
+    ask(&mut stream, port, path)?;
+    Ok(stream)
+}
+
+/// Sends a request and reads the head of its answer; returns the length of the body, if that is known.
+pub fn ask(stream: &mut BufReader<TcpStream>, port: u16, path: &str) -> Result<Option<usize>> {
+    write!(stream.get_mut(), "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+    let (mut length, mut line) = (None, String::new());
+    stream.read_line(&mut line)?;
+    if !line.contains(" 200 ") {
+        return Err(format!("{path}: {line}").into());
+    }
+    while !line.trim().is_empty() {
+        line.clear();
+        stream.read_line(&mut line)?;
+        if let Some(text) = line.strip_prefix("content-length: ") {
+            length = Some(text.trim().parse()?);
+        }
+    }
+    Ok(length)
+}
+
+/// Reads a body of this length.
+pub fn body(stream: &mut BufReader<TcpStream>, length: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
