@@ -6,7 +6,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blackboard::agent::Agent;
@@ -383,6 +383,18 @@ impl Opener {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open_existing(&self.file, clock.clone(), &self.options)?;
         Ok(store.map(|store| Board::on(Arc::new(store), clock).with_settings(self.settings.clone())))
+    }
+
+    /// The board, if it exists, for whoever never writes to it.
+    pub fn open_to_read(&self) -> Result<Option<Board>> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open_to_read(&self.file, clock.clone(), &self.options)?;
+        Ok(store.map(|store| Board::on(Arc::new(store), clock).with_settings(self.settings.clone())))
+    }
+
+    /// Where the board is.
+    pub fn file(&self) -> &Path {
+        &self.file
     }
 
     /// What a board shows that does not exist.

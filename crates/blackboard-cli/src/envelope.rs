@@ -70,6 +70,11 @@ impl<'a> Answer<'a> {
         self.raw(&List { ok: true, count: items.len(), items, more, timestamp: self.timestamp })
     }
 
+    /// Lets what was written leave this process at once.
+    pub fn flush(&mut self) -> output::Result {
+        Ok(self.out.flush()?)
+    }
+
     /// A list of unknown length: `count` then follows the items instead of preceding them.
     pub fn items(&mut self) -> output::Result<Items<'_>> {
         let mut out = Gathered::new(&mut *self.out);
@@ -160,6 +165,11 @@ impl<'a> Failure<'a> {
         let causes = causes(error);
         let (hint, details) = (error.hint(), error.details());
         Failure { ok: false, error: message, code, causes, hint, details, timestamp }
+    }
+
+    /// A request that only the web server can refuse: no command ends like this.
+    pub fn of_web(code: &'static str, error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
+        Failure { ok: false, error, code, causes: Vec::new(), hint: Some(hint), details: None, timestamp }
     }
 
     /// A call that could not be understood.

@@ -33,6 +33,7 @@ mod outcome;
 mod output;
 mod setup;
 mod tree;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -173,6 +173,20 @@ impl Board {
         self.store.wait(after, timeout)
     }
 
+    /// The board's revision: that of its last event.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Revision, work::Create};
+    /// # let board = Board::memory();
+    /// assert_eq!(board.revision()?, Revision::ZERO);
+    /// board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
+    /// assert_eq!(board.revision()?, Revision::new(1));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn revision(&self) -> Result<Revision> {
+        self.read(&[], |tx| tx.revision())
+    }
+
     /// Work that can be done once the answer is out. Never waits, never fails.
     pub fn settle(&self) {
         self.store.settle();

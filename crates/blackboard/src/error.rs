@@ -111,6 +111,8 @@ codes! {
     WorkNotFound, "work_not_found", 3;
     /// There is no such entry.
     EntryNotFound, "entry_not_found", 3;
+    /// No dashboard of this board is running.
+    NotRunning, "not_running", 3;
     /// No work item is available.
     NothingAvailable, "nothing_available", 3;
     /// Another session holds the work item.
@@ -135,6 +137,10 @@ codes! {
     SessionEnded, "session_ended", 4;
     /// Something still refers to it.
     InUse, "in_use", 4;
+    /// A dashboard of this board is running already.
+    AlreadyRunning, "already_running", 4;
+    /// Another program listens on the port.
+    PortTaken, "port_taken", 4;
     /// Someone changed what was read, again and again.
     Conflict, "conflict", 4;
     /// The cursor or revision lies ahead of the board.

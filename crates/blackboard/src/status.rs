@@ -14,6 +14,14 @@ use crate::work::Status;
 
 const DAY: Duration = Duration::from_hours(24);
 
+/// Those that there are, by name.
+fn counted(counts: impl Iterator<Item = Result<(&'static str, u64)>>) -> Result<Vec<StatusCount>> {
+    let mut counts = counts.collect::<Result<Vec<_>>>()?;
+    counts.retain(|(_, count)| *count > 0);
+    counts.sort_unstable();
+    Ok(counts.into_iter().map(|(status, count)| StatusCount { status, count }).collect())
+}
+
 /// The whole board at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoardStatus {
@@ -90,7 +98,65 @@ pub struct EntryCounts {
     pub files: u64,
 }
 
+/// How many there are of each status, by its name; what there is none of is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StatusCount {
+    /// The status.
+    pub status: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+/// How much there is of everything, at one revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Agents, also those that ended.
+    pub agents: Vec<StatusCount>,
+    /// Work items, also completed ones.
+    pub work: Vec<StatusCount>,
+    /// Projects.
+    pub projects: u64,
+    /// Events of the last 24 hours.
+    pub events_24h: u64,
+    /// The board's revision.
+    pub revision: Revision,
+}
+
 impl Board {
+    /// How much there is of everything. Unlike [`Board::status`] it looks at no item, and counts all that is kept.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::Create};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// let counts = board.counts()?;
+    /// assert_eq!((counts.work[0].status, counts.work[0].count, counts.events_24h), ("available", 1, 1));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn counts(&self) -> Result<Counts> {
+        let wanted = [Wanted::Range(Range::agents())];
+        self.read(&wanted, |tx| {
+            let agents = tx.rows::<Agent>(&Range::agents())?;
+            let agents = counted(AgentStatus::ALL.iter().map(|&status| {
+                let count = agents.iter().filter(|agent| agent.status == status).count();
+                Ok((status.as_str(), count as u64))
+            }))?;
+            let work = counted(
+                Status::ALL
+                    .iter()
+                    .map(|&status| Ok((status.as_str(), tx.count(&Range::work_queue(status))?))),
+            )?;
+            let revision = tx.revision()?;
+            Ok(Counts {
+                agents,
+                work,
+                projects: tx.count(&Range::projects())?,
+                events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),
+                revision,
+            })
+        })
+    }
+
     /// What takes the room in the board's file, the largest first. Reads all of it, so this is for the rare moment in
     /// which somebody asks; empty on a board that has no file.
     ///

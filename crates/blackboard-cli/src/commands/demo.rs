@@ -57,6 +57,6 @@ impl Run for Demo {
         let signals = Signals::catch()
             .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
         let stage = Stage::build(pace)?;
-        Ok(Outcome::new(Demonstration::new(stage, signals, self.keep)))
+        Ok(Outcome::new(Demonstration::new(stage, signals, self.keep, self.open)))
     }
 }

@@ -8,7 +8,7 @@ pub mod arguments;
 mod command;
 mod completions;
 mod demo;
-mod entry;
+pub mod entry;
 mod export;
 mod file;
 mod guard;
@@ -20,6 +20,7 @@ mod observe;
 pub mod private;
 mod project;
 mod run;
+mod serve;
 mod setup;
 mod status;
 mod sweep;
@@ -47,6 +48,7 @@ pub const COMMANDS: &[Command] = &[
     command::<observe::Observe>("observe", Group::Everyday),
     command::<run::Run>("run", Group::Everyday),
     command::<status::Status>("status", Group::Everyday),
+    command::<serve::Serve>("serve", Group::Everyday),
     command::<entry::write::Write>("write", Group::Entries),
     command::<entry::read::Read>("read", Group::Entries),
     command::<entry::delete::Delete>("delete", Group::Entries),

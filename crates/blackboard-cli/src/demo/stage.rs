@@ -1,6 +1,7 @@
 //! The board, the processes and the dashboard of a demonstration. Nothing of them stays: what is dropped here ends its
 //! processes and removes its directory.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use blackboard::{Board, Code, Fault, Result};
 use tempfile::TempDir;
 
 use super::plan::{AGENTS, PROJECT, TASKS};
+use crate::args::Globals;
+use crate::context::Context;
+use crate::web::{Listening, Options};
 
 /// Where a demonstration takes place.
 pub struct Stage {
@@ -22,6 +26,7 @@ pub struct Stage {
     /// The agents, in the order of their names.
     agents: Vec<Process>,
     pace: Duration,
+    url: String,
     directory: TempDir,
 }
 
@@ -52,7 +57,8 @@ impl Stage {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&file_in(directory.path()), clock.clone(), &SqliteOptions::default())?;
         let board = Board::on(Arc::new(store), clock);
-        let stage = Stage { board, agents: Vec::new(), pace, directory };
+        let url = show(&file_in(directory.path()))?;
+        let stage = Stage { board, agents: Vec::new(), pace, url, directory };
         stage.fill()?;
         Ok(stage)
     }
@@ -80,7 +86,7 @@ impl Stage {
 
     /// Where the dashboard is.
     pub fn url(&self) -> &str {
-        ""
+        &self.url
     }
 
     /// Where the agents pretend to work.
@@ -131,6 +137,20 @@ impl Stage {
     pub fn is_anybody_left(&mut self) -> bool {
         self.agents.iter_mut().any(|agent| matches!(agent.child.try_wait(), Ok(None)))
     }
+}
+
+/// Shows the board in a browser for as long as this process lives, and returns where.
+fn show(file: &Path) -> Result<String> {
+    let globals = Globals { db: Some(file.as_os_str().to_owned()), json: false, allow_secret_looking: false };
+    let host = Ipv4Addr::LOCALHOST.into();
+    let listening = Listening::bind(&Context::new(globals), Options { host, port: 0 })?;
+    let url = listening.running().url;
+    std::thread::Builder::new()
+        .name("dashboard".to_owned())
+        // Whoever watches sees that it has ended; the story does not need it.
+        .spawn(move || drop(listening.run()))
+        .map_err(|error| Fault::new(Code::Io, "the dashboard can't be started").because(error))?;
+    Ok(url)
 }
 
 fn file_in(directory: &Path) -> PathBuf {

@@ -13,7 +13,7 @@ use blackboard::{Board, Code, Result, Revision};
 use super::plan::{LOCK, PROJECT, Task, task};
 
 /// How long one waits for the lock.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Works until everything is done, or whoever started this process is gone.
 pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Result<()> {
@@ -123,10 +123,14 @@ impl Worker<'_> {
     }
 }
 
-/// Who started this process; another one once that is dead.
-fn parent() -> Option<u32> {
-    #[cfg(unix)]
-    return Some(std::os::unix::process::parent_id());
-    #[cfg(not(unix))]
-    return None;
+/// Who started this process; another one once that is dead, where the system tells.
+#[cfg(unix)]
+fn parent() -> u32 {
+    std::os::unix::process::parent_id()
+}
+
+/// Who started this process; another one once that is dead, where the system tells.
+#[cfg(not(unix))]
+fn parent() -> u32 {
+    0
 }

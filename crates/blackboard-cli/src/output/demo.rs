@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use blackboard::event::EventType;
+use serde::Serialize;
 
 use super::{Result, Screen, Tone, escape, time};
 use crate::child::Signals;
 use crate::demo::{self, Ended, Stage, Told};
 use crate::envelope::Answer;
 use crate::outcome::Render;
+use crate::web;
 
 /// How often one looks whether to end.
 const TICK: Duration = Duration::from_millis(100);
@@ -19,12 +21,26 @@ pub struct Demonstration {
     stage: RefCell<Stage>,
     signals: Signals,
     keep: bool,
+    open: bool,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    #[serde(flatten)]
+    ended: &'a Ended,
+    url: &'a str,
 }
 
 impl Demonstration {
     /// A demonstration that has not begun.
-    pub fn new(stage: Stage, signals: Signals, keep: bool) -> Demonstration {
-        Demonstration { stage: RefCell::new(stage), signals, keep }
+    pub fn new(stage: Stage, signals: Signals, keep: bool, open: bool) -> Demonstration {
+        Demonstration { stage: RefCell::new(stage), signals, keep, open }
+    }
+
+    fn open(&self, stage: &Stage) {
+        if self.open {
+            web::open(stage.url());
+        }
     }
 
     /// Holds everything as it is until something asks to end.
@@ -37,8 +53,11 @@ impl Demonstration {
 
 impl Render for Demonstration {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        let ended = demo::tell(&mut self.stage.borrow_mut(), &self.signals, |_| Ok(()))?;
-        answer.object(&ended)?;
+        let mut stage = self.stage.borrow_mut();
+        self.open(&stage);
+        let ended = demo::tell(&mut stage, &self.signals, |_| Ok(()))?;
+        answer.object(&Answered { ended: &ended, url: stage.url() })?;
+        answer.flush()?;
         self.hold();
         Ok(())
     }
@@ -49,6 +68,7 @@ impl Render for Demonstration {
             ("Board", Some(format!("{} (removed at the end)", stage.file().display()))),
             ("Dashboard", Some(stage.url().to_owned())),
         ])?;
+        self.open(&stage);
         let ended = demo::tell(&mut stage, &self.signals, |told| show(screen, &told))?;
         conclude(screen, &ended)?;
         if self.keep && !ended.interrupted {
@@ -68,7 +88,7 @@ fn show(screen: &mut Screen<'_>, told: &Told<'_>) -> Result {
             screen.line(format_args!("{}", styles.paint(Tone::Heading, &format!("# {text}"))))?;
         }
         Told::Command(text) => {
-            screen.line(format_args!("{}", styles.paint(Tone::Caution, &format!("$ {text}"))))?
+            screen.line(format_args!("{}", styles.paint(Tone::Caution, &format!("$ {text}"))))?;
         }
         Told::Event(event) => {
             let tone = match event.event_type {

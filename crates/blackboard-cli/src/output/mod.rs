@@ -18,6 +18,7 @@ pub mod lock;
 pub mod project;
 mod reader;
 mod screen;
+pub mod serve;
 pub mod setup;
 pub mod status;
 mod style;

@@ -7,6 +7,7 @@ mod attend;
 mod deregister;
 mod heartbeat;
 mod list;
+mod overview;
 mod register;
 mod show;
 
@@ -16,6 +17,7 @@ pub use self::attend::{Attendance, Attended, READER};
 pub use self::deregister::Deregistered;
 pub use self::heartbeat::{Beat, HeartbeatRecorded};
 pub use self::list::{AgentFilter, ListedAgent};
+pub use self::overview::{Overview, SeenAgent};
 pub use self::register::{Register, Registered};
 pub use self::show::{ResolvedBy, ShownAgent};
 use crate::board::Board;

@@ -7,7 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `append.rs`, `increment.rs` | the verbs on keys |
-//! | `query.rs`, `list.rs`, `history.rs` | finding entries, and what they were |
+//! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries, and what they were |
 //! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
 //! | `draft.rs` | what one commit does to entries: every change of an entry is made there |
@@ -30,6 +30,7 @@ mod lease;
 mod list;
 mod query;
 mod read;
+mod scopes;
 mod transaction;
 mod value;
 mod wait;
@@ -53,6 +54,7 @@ pub use self::lease::Lease;
 pub(crate) use self::lease::{leases_of, release_leases};
 pub use self::list::{ListedKey, Snapshot};
 pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
+pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::value::Value;
 pub use self::wait::WaitFor;

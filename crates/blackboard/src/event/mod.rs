@@ -6,12 +6,14 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `observe.rs` | what happened since one last looked |
+//! | `log.rs` | looking through the log, without what its events carry |
 //! | `subscribe.rs`, `subscriber.rs` | following the log: as an iterator, on a thread of its own, through a channel |
 //! | `filter.rs` | which events a reader wants |
 //! | `scan.rs`, `change.rs` | reading the log in whole commits, with what its events carry |
 
 mod change;
 mod filter;
+mod log;
 mod observe;
 mod scan;
 mod subscribe;
@@ -24,6 +26,7 @@ use serde::Serialize;
 pub use self::change::EntryChange;
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
+pub use self::log::{Lines, LogPage};
 pub(crate) use self::observe::place_of;
 pub use self::observe::{Batch, Events, Observation, Since};
 pub use self::subscribe::{Start, StopHandle, Subscribe, Subscription};

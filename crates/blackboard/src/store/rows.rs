@@ -11,7 +11,7 @@ use crate::entry::{Entry, Tombstone};
 use crate::file::Edit;
 use crate::project::Project;
 use crate::revision::{Pending, Revision};
-use crate::work::{Dependency, Status, WorkItem};
+use crate::work::{Dependency, Priority, Status, WorkItem};
 
 /// What names a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,6 +122,8 @@ pub enum Index {
     WorkItems,
     /// Work items of one status, P1 first, then oldest first.
     WorkQueue,
+    /// Work items of one status and priority, the newest first.
+    NewestWork,
     /// Work items of every status that a session claimed.
     ClaimedBy,
     /// Work items of a project.
@@ -229,6 +231,14 @@ impl Range {
         Range::whole(Index::WorkQueue, status.as_str())
     }
 
+    /// Work items of one status and priority, the newest first; of those that were created before `before`.
+    pub fn newest_work(status: Status, priority: Priority, before: Option<Timestamp>) -> Range {
+        Range {
+            before: before.map(|before| before.to_string()),
+            ..Range::whole(Index::NewestWork, &two(status.as_str(), priority.as_str()))
+        }
+    }
+
     /// Work items that a session claimed, also those that it completed.
     pub fn claimed_by(session: &str) -> Range {
         Range::whole(Index::ClaimedBy, session)
@@ -267,6 +277,12 @@ impl Range {
     /// All entries, by scope and key.
     pub fn all_entries() -> Range {
         Range::whole(Index::AllEntries, "")
+    }
+
+    /// The entries of every scope whose name sorts behind this one, by scope and key.
+    pub(crate) fn entries_of_scopes_after(scope: &str) -> Range {
+        // Behind whatever separates the scope from its keys, which no name of a scope contains.
+        Range { from: Some(format!("{scope}\u{b}")), ..Range::all_entries() }
     }
 
     /// Entries of a scope whose keys start with `prefix`, by key.
@@ -333,7 +349,7 @@ impl Range {
 
     /// Whether the index is read from its end.
     pub(crate) fn is_backwards(&self) -> bool {
-        self.index == Index::NewestEntries
+        matches!(self.index, Index::NewestEntries | Index::NewestWork)
     }
 }
 
@@ -418,6 +434,11 @@ impl Row {
                     Index::WorkQueue,
                     item.status.as_str(),
                     format!("{} {} {id}", item.priority, item.created_at),
+                ));
+                places.push(place(
+                    Index::NewestWork,
+                    &two(item.status.as_str(), item.priority.as_str()),
+                    format!("{} {id}", item.created_at),
                 ));
                 if let Some(session) = &item.claimed_by {
                     places.push(place(Index::ClaimedBy, session, id));

@@ -35,22 +35,24 @@ impl Run for History {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
         let board = context.reading()?;
-        let history = board.scope(&name).history(&self.key, self.limit)?;
-        if history.versions.is_empty() {
-            return Err(Refusal::new(
-                Code::EntryNotFound,
-                format!("nothing is known of an entry {} in scope {name}", self.key),
-            )
+        Ok(Outcome::new(of(&board, &name, &self.key, self.limit)?))
+    }
+}
+
+/// What was under a key, for this command and for the dashboard.
+pub fn of(board: &Board, scope: &str, key: &str, limit: usize) -> Result<KeyHistory> {
+    let history = board.scope(scope).history(key, limit)?;
+    if history.versions.is_empty() {
+        let message = format!("nothing is known of an entry {key} in scope {scope}");
+        return Err(Refusal::new(Code::EntryNotFound, message)
             .hint("see what there is: blackboard list")
             .into());
-        }
-        let changes = history.versions.into_iter().map(|version| {
-            let removal = if version.removed { event_of(&board, &version)? } else { None };
-            Ok(Change { version, removal })
-        });
-        let changes = changes.collect::<Result<_>>()?;
-        Ok(Outcome::new(KeyHistory { changes, compacted: history.compacted }))
     }
+    let changes = history.versions.into_iter().map(|version| {
+        let removal = if version.removed { event_of(board, &version)? } else { None };
+        Ok(Change { version, removal })
+    });
+    Ok(KeyHistory { changes: changes.collect::<Result<_>>()?, compacted: history.compacted })
 }
 
 /// The event of a version, which knows how an entry was removed and when; `None` once it was pruned.

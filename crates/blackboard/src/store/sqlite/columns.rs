@@ -229,6 +229,12 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::Projects => plan(&PROJECTS, "1", Some("project_id"), "project_id"),
         Index::WorkItems => plan(&WORK_ITEMS, "1", Some("item_id"), "item_id"),
         Index::WorkQueue => plan(&WORK_ITEMS, "status = ?1", None, "priority, created_at, item_id"),
+        Index::NewestWork => plan(
+            &WORK_ITEMS,
+            "status = ?1 AND priority = ?5",
+            Some("created_at"),
+            "created_at DESC, item_id DESC",
+        ),
         Index::ClaimedBy => plan(&WORK_ITEMS, "claimed_by = ?1", None, "item_id"),
         Index::WorkOfProject => plan(&WORK_ITEMS, "project_id = ?1", None, "item_id"),
         Index::CompletedWork => {
@@ -238,7 +244,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::Dependents => plan(&DEPENDENCIES, "blocked_by = ?1", None, "item_id"),
         Index::Operations => plan(&OPERATIONS, "1", Some("created_at"), "created_at, operation_id"),
         Index::Cursors => plan(&CURSORS, "owner = ?1", None, "reader"),
-        Index::AllEntries => plan(&ENTRIES, "1", None, "entries.scope, entries.key"),
+        Index::AllEntries => plan(&ENTRIES, "1", Some("entries.scope"), "entries.scope, entries.key"),
         Index::Entries => plan(&ENTRIES, "entries.scope = ?1", Some("entries.key"), "entries.key"),
         Index::NewestEntries => {
             plan(&ENTRIES, "entries.scope = ?1", Some("entries.revision"), "entries.revision DESC")

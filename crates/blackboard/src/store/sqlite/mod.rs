@@ -106,6 +106,8 @@ pub struct Sqlite {
     wake: Wake,
     /// Writers of this process take turns here, before they meet those of others.
     writer: Mutex<()>,
+    /// Whether it was opened to read alone.
+    reads_only: bool,
     idle: Mutex<Vec<Connection>>,
     /// Which file it is, once somebody waits for what is written to it.
     opened: OnceLock<trust::Identity>,
@@ -137,6 +139,21 @@ impl Sqlite {
         Sqlite::at(path, clock, options).connected().map(Some)
     }
 
+    /// Opens the board at `path` for whoever only ever reads, or returns `None` if there is none. What is written to it is
+    /// refused, here and by SQLite; a board of an older version is refused too, because it would have to be changed.
+    pub fn open_to_read(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        options: &SqliteOptions,
+    ) -> Result<Option<Sqlite>> {
+        if trust::plain_file(path)?.is_none() {
+            return Ok(None);
+        }
+        let mut store = Sqlite::at(path, clock, options);
+        store.reads_only = true;
+        store.connected().map(Some)
+    }
+
     fn at(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Sqlite {
         Sqlite {
             path: path.to_owned(),
@@ -145,6 +162,7 @@ impl Sqlite {
             wake: Wake::new(path),
             options: options.clone(),
             writer: Mutex::new(()),
+            reads_only: false,
             idle: Mutex::default(),
             opened: OnceLock::new(),
             frames: Arc::default(),
@@ -162,6 +180,9 @@ impl Sqlite {
     fn take(&self) -> Result<Connection> {
         if let Some(connection) = self.lock_idle().pop() {
             return Ok(connection);
+        }
+        if self.reads_only {
+            return open::connect_to_read(&self.path, &self.options);
         }
         let mut connection = open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
         // Takes the place of SQLite's own automatic checkpoint, which would run inside somebody's commit.
@@ -248,6 +269,9 @@ impl Store for Sqlite {
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
+        if self.reads_only {
+            return Err(open::reads_only(&self.path));
+        }
         let turn = match commit.patience {
             Patience::Wait => self.writer.lock().unwrap_or_else(PoisonError::into_inner),
             Patience::Never => match self.writer.try_lock() {

@@ -58,10 +58,34 @@ pub(super) fn connect(
     Ok(connection)
 }
 
-/// Opens the database unless its name is a link. SQLite refuses links anywhere in a path; a directory may be one.
+/// Opens the existing board at `path` for whoever only reads.
+pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Connection> {
+    let looked_at = trust::check(path)?;
+    let fault = |error| faults::translate(path, error);
+    let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
+    trust::check_same(path, &looked_at)?;
+    configure(&connection, options).map_err(fault)?;
+    if let schema::Age::Older = schema::check(&connection, path)? {
+        let what = format!("{} was written by an older version of blackboard", path.display());
+        return Err(Refusal::new(Code::ReadOnly, what)
+            .hint("run `blackboard status` on it once, which brings it up to date")
+            .into());
+    }
+    Ok(connection)
+}
+
+/// What whoever opened the board to read is told when it writes.
+pub(super) fn reads_only(path: &Path) -> Error {
+    Refusal::new(Code::ReadOnly, format!("{} was opened to be read alone", path.display())).into()
+}
+
 fn open_file(path: &Path) -> rusqlite::Result<Connection> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+/// Opens the database unless its name is a link. SQLite refuses links anywhere in a path; a directory may be one.
+fn open_as(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     match (Connection::open_with_flags(path, flags), path.parent(), path.file_name()) {
         (Err(error), Some(directory), Some(name)) if faults::is_link(&error) => {
             let directory = fs::canonicalize(directory).map_err(|_| error)?;

@@ -12,7 +12,7 @@ use crate::clock::{FixedClock, Timestamp};
 use crate::entry::Query;
 use crate::error::Code;
 use crate::store::{Index, Key, Range};
-use crate::work::{Claim, Create, Status};
+use crate::work::{Claim, Create, Priority, Status};
 
 struct Scratch {
     directory: TempDir,
@@ -58,6 +58,8 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
         (Range::live_agents(), "agents_live"),
         (Range::live_agents_seen_before(moment), "agents_live"),
         (Range::work_queue(Status::Available), "work_items_queue"),
+        (Range::newest_work(Status::Available, Priority::P1, None), "work_items_queue"),
+        (Range::newest_work(Status::Available, Priority::P1, Some(moment)), "work_items_queue"),
         (Range::claimed_by("session"), "work_items_claimed"),
         (Range::completed_since(moment), "work_items_completed"),
         (Range::delegates_of("session"), "agents_parent"),
@@ -66,7 +68,8 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
         (Range::dependents_of("item"), "work_dependencies_blocked_by"),
         (Range::cursors_of("session"), "PRIMARY KEY"),
     ] {
-        let plan = plan(&connection, &txn::range_query(&range), 4);
+        let parameters = if range.index == Index::NewestWork { 5 } else { 4 };
+        let plan = plan(&connection, &txn::range_query(&range), parameters);
         assert!(plan.starts_with("SEARCH") && plan.contains(index), "{:?}: {plan}", range.index);
         if range.index == Index::WorkQueue {
             assert!(

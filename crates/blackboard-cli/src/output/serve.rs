@@ -1,0 +1,114 @@
+//! The dashboard's server, for people and programs.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Result, Screen, escape, time};
+use crate::envelope::Answer;
+use crate::outcome::Render;
+use crate::web::{self, Listening, Running};
+
+/// The answer of `serve`, which goes on until somebody ends it.
+pub struct Serving {
+    listening: RefCell<Option<Listening>>,
+    database: PathBuf,
+    open: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    running: &'a Running,
+    database: String,
+}
+
+impl Serving {
+    /// A server that has its port. `open`: the page is opened once it answers.
+    pub fn new(listening: Listening, database: PathBuf, open: bool) -> Serving {
+        Serving { listening: RefCell::new(Some(listening)), database, open }
+    }
+
+    fn run(&self, say: impl FnOnce(&Running, String) -> Result) -> Result {
+        let Some(listening) = self.listening.borrow_mut().take() else { return Ok(()) };
+        let running = listening.running();
+        say(&running, self.database.display().to_string())?;
+        if self.open {
+            web::open(&running.url);
+        }
+        Ok(listening.run()?)
+    }
+}
+
+impl Render for Serving {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        self.run(|running, database| {
+            answer.object(&Shown { running, database })?;
+            answer.flush()
+        })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        self.run(|running, database| {
+            screen.line(format_args!("Blackboard dashboard: {}", running.url))?;
+            screen.line(format_args!("Database: {}", escape(&database)))?;
+            screen.line(format_args!("Press Ctrl+C to stop"))?;
+            screen.flush()
+        })
+    }
+}
+
+/// The answer of `serve --background`.
+pub struct Background(pub Running);
+
+impl Render for Background {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("Blackboard dashboard running in background"))?;
+        screen.line(format_args!("URL:  {}", self.0.url))?;
+        screen.line(format_args!("PID:  {}", self.0.pid))?;
+        screen.line(format_args!("Stop: blackboard serve --stop (or kill {})", self.0.pid))
+    }
+}
+
+/// The answer of `serve --status`.
+pub struct Found(pub Option<Running>);
+
+#[derive(Serialize)]
+struct State<'a> {
+    running: bool,
+    #[serde(flatten)]
+    server: Option<&'a Running>,
+}
+
+impl Render for Found {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&State { running: self.0.is_some(), server: self.0.as_ref() })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let Some(running) = &self.0 else {
+            return screen.line(format_args!("No dashboard of this board is running."));
+        };
+        let since = time::ago(screen.now().since(running.started_at));
+        screen.line(format_args!("Blackboard dashboard: {}", running.url))?;
+        screen.line(format_args!("PID:  {} (started {since})", running.pid))
+    }
+}
+
+/// The answer of `serve --stop`.
+pub struct Stopped(pub Running);
+
+impl Render for Stopped {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.url, self.0.pid))
+    }
+}

@@ -1,0 +1,32 @@
+//! `/api/board`: which board this is, and how it is.
+
+use blackboard::{Result, Revision};
+use serde::Serialize;
+
+use crate::web::feed::Condition;
+use crate::web::reply::{Reply, written};
+use crate::web::route::Asked;
+
+#[derive(Serialize)]
+struct About {
+    database: String,
+    #[serde(flatten)]
+    condition: Condition,
+    version: &'static str,
+    stale_threshold_seconds: u64,
+    revision: Revision,
+}
+
+/// `{ok, database, state: open|missing|unreadable, version, stale_threshold_seconds, revision, timestamp}`
+pub fn about(asked: &Asked<'_>) -> Result<Reply> {
+    asked.query(&[])?;
+    let revision = asked.board.revision()?;
+    let about = About {
+        database: asked.feed.file().display().to_string(),
+        condition: asked.feed.condition(),
+        version: env!("CARGO_PKG_VERSION"),
+        stale_threshold_seconds: asked.board.settings().stale_threshold.as_secs(),
+        revision,
+    };
+    Ok(written(revision, |answer| answer.object(&about)))
+}

@@ -1,0 +1,71 @@
+//! `/api/events`: what happened, the newest first. The stream is in `stream.rs`.
+
+use blackboard::clock::Timestamp;
+use blackboard::duration::parse_since;
+use blackboard::event::{Event, EventType, Lines, TargetType};
+use blackboard::{Result, Revision};
+use serde::Serialize;
+
+use crate::web::reply::{Reply, bare_page};
+use crate::web::route::Asked;
+
+/// How many are shown if nobody says, as the seed has it, and at most.
+const SHOWN: usize = 200;
+const MOST: usize = 1000;
+
+/// From when on, if nobody says: as the seed has it.
+const SINCE: &str = "24h";
+
+/// The columns of the seed, and ours behind.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: Revision,
+    timestamp: Timestamp,
+    event_type: &'a EventType,
+    actor_id: Option<&'a str>,
+    target_id: Option<&'a str>,
+    target_type: Option<TargetType>,
+    summary: &'a str,
+    commit_id: Revision,
+}
+
+impl<'a> Shown<'a> {
+    fn of(event: &'a Event) -> Shown<'a> {
+        Shown {
+            id: event.id,
+            timestamp: event.timestamp,
+            event_type: &event.event_type,
+            actor_id: event.actor_id.as_deref(),
+            target_id: event.target_id.as_deref(),
+            target_type: event.target_type,
+            summary: &event.summary,
+            commit_id: event.commit_id,
+        }
+    }
+}
+
+/// A bare array: the last 200 events of the last 24 hours, the newest first.
+/// `since` (`15m`, `24h`, `7d`, an ISO time), `limit` (up to 1000), `before` and `after` (revisions; without `since` they reach
+/// back as far as the log does), `types` (with commas), `agent` (a session: what it did, and what is about it)
+pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+    let query = asked.query(&["since", "limit", "before", "after", "types", "agent"])?;
+    let (before, after) = (query.revision("before")?, query.revision("after")?);
+    let since = match query.text("since") {
+        Some(since) => Some(since),
+        None if before.is_some() || after.is_some() => None,
+        None => Some(SINCE),
+    };
+    let page = asked.board.events().newest(&Lines {
+        after,
+        before,
+        since: since.map(|since| parse_since(since, asked.board.clock().now())).transpose()?,
+        types: query
+            .text("types")
+            .map_or_else(Vec::new, |types| types.split(',').map(EventType::from_name).collect()),
+        session: query.text("agent").map(str::to_owned),
+        limit: query.limit(MOST)?.unwrap_or(SHOWN),
+    })?;
+    let shown: Vec<_> = page.events.iter().map(Shown::of).collect();
+    let next = page.next.map(|next| next.to_string());
+    Ok(bare_page(&shown, next.as_deref(), page.revision))
+}

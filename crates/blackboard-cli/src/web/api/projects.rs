@@ -1,0 +1,24 @@
+//! `/api/projects`: where work happens.
+
+use blackboard::Result;
+
+use super::at_one_moment;
+use crate::web::reply::{Reply, list as as_list};
+use crate::web::route::Asked;
+
+/// How many are shown at most, and if nobody says.
+const MOST: usize = 1000;
+
+/// `{ok, count, items, next?, revision, timestamp}`, by id. `limit`, `after` (an id)
+pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+    let query = asked.query(&["limit", "after"])?;
+    let limit = query.limit(MOST)?.unwrap_or(MOST);
+    let (mut projects, revision) = at_one_moment(asked.board, || asked.board.projects().list())?;
+    if let Some(after) = query.text("after") {
+        projects.retain(|listed| listed.project.project_id.as_str() > after);
+    }
+    let more = projects.len() > limit;
+    projects.truncate(limit);
+    let next = projects.last().filter(|_| more).map(|listed| listed.project.project_id.clone());
+    Ok(as_list(&projects, next.as_deref(), revision))
+}

@@ -1,0 +1,108 @@
+//! `/api/work`, `/api/work/{id}` and `/api/lanes`: what there is to do, and who did it.
+
+use std::time::Duration;
+
+use blackboard::clock::Timestamp;
+use blackboard::work::{Lane, NewestWork, Priority, Status, WorkItem};
+use blackboard::{Result, Revision};
+use serde::Serialize;
+
+use super::at_one_moment;
+use crate::outcome::Render;
+use crate::output::work::ItemDetails;
+use crate::web::query::wrong;
+use crate::web::reply::{Reply, bare_page, written};
+use crate::web::route::Asked;
+
+/// How many are shown at most where a limit is asked for.
+const MOST: usize = 1000;
+
+/// How many hours of work are shown if nobody says, and at most.
+const HOURS: u64 = 6;
+const MOST_HOURS: u64 = 24 * 7;
+
+/// The columns of the seed, and ours behind.
+#[derive(Serialize)]
+struct Shown<'a> {
+    item_id: &'a str,
+    title: &'a str,
+    project_id: Option<&'a str>,
+    source: &'a str,
+    source_ref: Option<&'a str>,
+    status: Status,
+    priority: Priority,
+    claimed_at: Option<Timestamp>,
+    completed_at: Option<Timestamp>,
+    blocked_by: Option<&'a str>,
+    created_at: Timestamp,
+    claimed_by_name: Option<&'a str>,
+    claimed_by: Option<&'a str>,
+    revision: Revision,
+}
+
+impl<'a> Shown<'a> {
+    fn of(item: &'a WorkItem) -> Shown<'a> {
+        Shown {
+            item_id: &item.item_id,
+            title: &item.title,
+            project_id: item.project_id.as_deref(),
+            source: &item.source,
+            source_ref: item.source_ref.as_deref(),
+            status: item.status,
+            priority: item.priority,
+            claimed_at: item.claimed_at,
+            completed_at: item.completed_at,
+            blocked_by: item.blocked_by.as_deref(),
+            created_at: item.created_at,
+            claimed_by_name: item.claimed_by_name.as_deref(),
+            claimed_by: item.claimed_by.as_deref(),
+            revision: item.revision,
+        }
+    }
+}
+
+/// A bare array: what is not completed (`all=1`: everything), P1 first, then the newest first.
+/// `limit`, `after`, `status` (one or several, with commas), `project`
+pub fn list(asked: &Asked<'_>) -> Result<Reply> {
+    let query = asked.query(&["limit", "after", "status", "project", "all"])?;
+    let statuses = match query.text("status") {
+        Some(names) => names.split(',').map(str::parse).collect::<Result<_>>()?,
+        None if query.is_set("all")? => Status::ALL.to_vec(),
+        None => Status::OPEN.to_vec(),
+    };
+    let page = asked.board.work().newest(&NewestWork {
+        statuses,
+        project: query.text("project").map(str::to_owned),
+        limit: query.limit(MOST)?,
+        after: query.text("after").map(str::to_owned),
+    })?;
+    let shown: Vec<_> = page.items.iter().map(Shown::of).collect();
+    Ok(bare_page(&shown, page.next.as_deref(), page.revision))
+}
+
+/// As `work status --json`.
+pub fn show(asked: &Asked<'_>) -> Result<Reply> {
+    asked.query(&[])?;
+    let (history, revision) = at_one_moment(asked.board, || asked.board.work().status(asked.id))?;
+    Ok(written(revision, |answer| ItemDetails(history).json(answer)))
+}
+
+#[derive(Serialize)]
+struct LanesEnd {
+    since: Timestamp,
+    revision: Revision,
+}
+
+/// `{ok, count, items: [{session_id, agent_name, project, spans: [{item_id, title, from, to, ended}]}], since, revision,
+/// timestamp}`: who worked on what in the last hours. `hours`
+pub fn lanes(asked: &Asked<'_>) -> Result<Reply> {
+    let query = asked.query(&["hours"])?;
+    let hours = match query.text("hours") {
+        Some(text) => text.parse::<u64>().ok().filter(|hours| (1..=MOST_HOURS).contains(hours)),
+        None => Some(HOURS),
+    };
+    let hours = hours.ok_or_else(|| wrong("hours is a number from 1 to 168"))?;
+    let lanes = asked.board.work().lanes(Duration::from_hours(hours))?;
+    let end = LanesEnd { since: lanes.since, revision: lanes.revision };
+    Ok(written(lanes.revision, |answer| answer.list_with::<Lane, _>(&lanes.lanes, &end)))
+}

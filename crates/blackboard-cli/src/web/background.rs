@@ -1,0 +1,296 @@
+//! The server as a process of its own: which one runs, starting and stopping it.
+//!
+//! Beside the board lies a small file (`local.db-serve`) that says which process shows it and where. The process holds a lock
+//! on that file as long as it lives, so that there is one server a board, and the file of one that was killed means
+//! nothing. Nobody is asked to end but the process that the file means: a PID that was used again is another process.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::process::{Liveness, ProcessMark, Processes, SystemProcesses};
+use blackboard::{Code, Error, Fault, Refusal, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::context::Context;
+
+/// How much of the file is read: more than any server writes.
+const MOST_BYTES: u64 = 4096;
+
+/// How long a server is waited for that was asked to end, and how often it is looked at.
+const TO_STOP: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How often taking the file is tried, if it goes away each time.
+const TRIES: usize = 10;
+
+/// A server that runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Running {
+    /// Where it is.
+    pub url: String,
+    /// Its port.
+    pub port: u16,
+    /// Its process.
+    pub pid: u32,
+    /// What makes the PID mean one process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<String>,
+    /// Since when.
+    pub started_at: Timestamp,
+}
+
+impl Running {
+    /// This process, which listens there.
+    pub fn here(address: SocketAddr) -> Running {
+        let pid = std::process::id();
+        let process = SystemProcesses::default().mark(pid).map(|mark| mark.to_string());
+        let (url, port) = (format!("http://{address}"), address.port());
+        Running { url, port, pid, process, started_at: SystemClock.now() }
+    }
+
+    fn liveness(&self) -> Liveness {
+        let mark: Option<ProcessMark> = self.process.as_deref().and_then(|mark| mark.parse().ok());
+        match mark {
+            Some(mark) => SystemProcesses::default().liveness(self.pid, Some(&mark)),
+            // Without it the number may mean any process.
+            None => Liveness::Unknown,
+        }
+    }
+}
+
+/// The server that shows the board in this file, if there is one.
+pub fn find(board: &Path) -> Option<Running> {
+    let mut file = opened(&place(board), false).ok()?;
+    let running = read(&mut file)?;
+    match running.liveness() {
+        Liveness::Alive => Some(running),
+        Liveness::Dead => None,
+        Liveness::Unknown => is_locked(&file).then_some(running),
+    }
+}
+
+/// The right to show a board, as long as this lives.
+pub struct Claim {
+    /// `None` where no file can be: then nobody knows of this server.
+    held: Option<(File, PathBuf)>,
+}
+
+impl Claim {
+    /// Takes it, and refuses if another process has it.
+    pub fn take(board: &Path) -> Result<Claim> {
+        let path = place(board);
+        for _ in 0..TRIES {
+            // A board that does not exist, in a directory that does not, has no place for it; nothing is created by looking.
+            let Ok(mut file) = opened(&path, true) else { return Ok(Claim { held: None }) };
+            match file.try_lock() {
+                Ok(()) if is_at(&file, &path) => return Ok(Claim { held: Some((file, path)) }),
+                // Its last owner has just taken it away.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref())),
+                Err(TryLockError::Error(_)) => return Ok(Claim { held: None }),
+            }
+        }
+        Ok(Claim { held: None })
+    }
+
+    /// Says who has it. That this fails is in nobody's way.
+    pub fn publish(&mut self, running: &Running) {
+        if let Some((file, _)) = &mut self.held
+            && let Ok(text) = serde_json::to_vec(running)
+        {
+            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text));
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some((file, path)) = self.held.take() {
+            if is_at(&file, &path) {
+                let _ = fs::remove_file(&path);
+            }
+            let _ = file.unlock();
+        }
+    }
+}
+
+/// Starts a server that outlives this process, with the arguments of this one, and waits until it answers.
+pub fn start_in_background(context: &Context, port: u16) -> Result<Running> {
+    let board = context.opener()?.file().to_owned();
+    if let Some(running) = find(&board) {
+        return Err(runs_already(Some(&running)));
+    }
+    let fault = |error: io::Error| -> Error {
+        Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
+    };
+    // Otherwise nobody would find it again to stop it.
+    if let Some(directory) = board.parent() {
+        create_directory(directory).map_err(fault)?;
+    }
+    let mut command = Command::new(std::env::current_exe().map_err(fault)?);
+    command.args(["serve", "--json", "--detached", "--port", &port.to_string()]);
+    if let Some(db) = &context.globals.db {
+        command.arg("--db").arg(db);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(fault)?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output.take(MOST_BYTES)).read_line(&mut line).map_err(fault)?;
+    }
+    match serde_json::from_str::<Running>(&line) {
+        Ok(running) => Ok(running),
+        Err(_) => Err(as_it_said(&line)),
+    }
+}
+
+/// Leaves the terminal and the group of processes that this one was started from, so that their end is not its own.
+pub fn detach() {
+    #[cfg(unix)]
+    {
+        let _ = rustix::process::setsid();
+    }
+}
+
+/// Asks the server of this board to end, and waits until it has.
+pub fn stop(board: &Path) -> Result<Running> {
+    let running = find(board).ok_or_else(|| -> Error {
+        Refusal::new(Code::NotRunning, "no dashboard of this board is running")
+            .hint("start one: blackboard serve --background")
+            .into()
+    })?;
+    ask_to_end(&running)?;
+    let until = Instant::now() + TO_STOP;
+    while running.liveness() == Liveness::Alive {
+        if Instant::now() > until {
+            let message = format!("the dashboard (PID {}) did not end in time", running.pid);
+            return Err(Refusal::new(Code::TimedOut, message)
+                .hint(format!("to end it all the same: kill -9 {}", running.pid))
+                .into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(running)
+}
+
+#[cfg(unix)]
+fn ask_to_end(running: &Running) -> Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
+    let is_known = running.liveness() == Liveness::Alive;
+    let Some(pid) = pid.filter(|_| is_known) else { return Err(unknown(running)) };
+    kill_process(pid, Signal::TERM).map_err(|error| {
+        let message = format!("the dashboard (PID {}) could not be asked to end", running.pid);
+        Fault::new(Code::Io, message).because(error).into()
+    })
+}
+
+#[cfg(not(unix))]
+fn ask_to_end(running: &Running) -> Result<()> {
+    Err(unknown(running))
+}
+
+/// Nobody is ended of whom it is not known that it is the server.
+fn unknown(running: &Running) -> Error {
+    let message = format!("this system does not tell whether PID {} is the dashboard", running.pid);
+    Refusal::new(Code::NotRunning, message).hint("end it where it was started").into()
+}
+
+fn runs_already(running: Option<&Running>) -> Error {
+    let Some(Running { url, pid, .. }) = running else {
+        return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
+    };
+    Refusal::new(Code::AlreadyRunning, format!("a dashboard of this board runs already at {url} (PID {pid})"))
+        .hint("open that one, or end it: blackboard serve --stop")
+        .detail("url", url.as_str())
+        .detail("pid", *pid)
+        .into()
+}
+
+/// The error that a server in the background has told.
+fn as_it_said(line: &str) -> Error {
+    let said: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
+    let text = |name: &str| said.get(name).and_then(Value::as_str);
+    let code = text("code").and_then(|name| Code::ALL.iter().copied().find(|code| code.as_str() == name));
+    let (Some(code), Some(message)) = (code, text("error")) else {
+        return Fault::new(Code::Internal, "the server in the background ended without a word").into();
+    };
+    let mut refusal = Refusal::new(code, message);
+    refusal.hint = text("hint").map(str::to_owned);
+    for name in ["url", "pid", "port"] {
+        if let Some(value) = said.get(name) {
+            refusal.details.insert(name.to_owned(), value.clone());
+        }
+    }
+    refusal.into()
+}
+
+/// The file beside a board.
+fn place(board: &Path) -> PathBuf {
+    let mut path = board.as_os_str().to_owned();
+    path.push("-serve");
+    PathBuf::from(path)
+}
+
+fn read(file: &mut File) -> Option<Running> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn is_locked(file: &File) -> bool {
+    match file.try_lock() {
+        Ok(()) => {
+            let _ = file.unlock();
+            false
+        }
+        Err(error) => matches!(error, TryLockError::WouldBlock),
+    }
+}
+
+#[cfg(unix)]
+fn opened(path: &Path, create: bool) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create).mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+#[cfg(not(unix))]
+fn opened(path: &Path, create: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)
+}
+
+/// Whether the file is still the one of this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let named = fs::symlink_metadata(path).map(identity).ok();
+    named.is_some() && named == file.metadata().map(identity).ok()
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(unix)]
+fn create_directory(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+#[cfg(not(unix))]
+fn create_directory(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)
+}

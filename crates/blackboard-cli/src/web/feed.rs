@@ -1,0 +1,432 @@
+//! The one thread that follows the board, and what it has read last.
+//!
+//! It waits until something happens, reads it, and turns each commit into the bytes that every browser gets: once, however
+//! many they are. What it read last is kept for those who are a little behind. Whoever is further behind reads from the log
+//! itself ([`Feed::read_log`]).
+//!
+//! The board may not exist yet, may be unreadable for a while, and may be taken away or replaced: then the feed says so, and
+//! looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one mean nothing on
+//! the other.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use blackboard::clock::Timestamp;
+use blackboard::event::{Event, StopHandle};
+use blackboard::metadata::Metadata;
+use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
+use hyper::body::Bytes;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::context::Opener;
+
+/// How long one wait for the board lasts: after this time a feed that is to end notices it.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// How long to wait before looking for a board again that is not there, or can't be read.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How many events are read together.
+const BATCH: usize = 500;
+
+/// How many bytes of what was read last are kept.
+const KEPT_BYTES: usize = 4 * 1024 * 1024;
+
+/// A new board is followed from its beginning if it has no more events than this.
+const FEW: i64 = 1000;
+
+/// What is known of a board, and what happened on it last.
+pub struct Feed {
+    opener: Opener,
+    state: Mutex<State>,
+    /// Changes whenever there is something new.
+    changes: watch::Sender<u64>,
+    stop: StopHandle,
+}
+
+struct State {
+    view: View,
+    /// Counts the boards that were opened.
+    generation: u64,
+    kept: VecDeque<Commit>,
+    kept_bytes: usize,
+    /// How far the log was read.
+    end: Revision,
+}
+
+/// How the board is.
+enum View {
+    Open(Board),
+    Missing,
+    Unreadable(Problem),
+}
+
+/// Why a board can't be read, as often as somebody asks.
+struct Problem {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+    refused: bool,
+}
+
+/// How the board is, for people and programs.
+#[derive(Serialize)]
+pub struct Condition {
+    /// `open`, `missing` or `unreadable`.
+    pub state: &'static str,
+    /// Why it can't be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// One commit as browsers get it.
+struct Commit {
+    /// The revision before its first event.
+    before: Revision,
+    /// That of its last one.
+    last: Revision,
+    bytes: Bytes,
+}
+
+/// What follows a place in the log.
+pub enum Following {
+    /// The next commit, and where it ends.
+    Next(Bytes, Revision),
+    /// Nothing yet.
+    Nothing,
+    /// It was read too long ago: the log has it.
+    InLog,
+    /// This is another board, or none.
+    Elsewhere,
+}
+
+/// The line of the log as browsers get it: the event of seed 000, and more.
+#[derive(Serialize)]
+struct Told<'a> {
+    id: Revision,
+    timestamp: Timestamp,
+    event_type: &'a str,
+    actor_id: Option<&'a str>,
+    actor_name: Option<&'a str>,
+    target_id: Option<&'a str>,
+    target_type: Option<blackboard::event::TargetType>,
+    summary: &'a str,
+    metadata: Option<&'a Metadata>,
+    revision: Revision,
+    commit_id: Revision,
+}
+
+impl Feed {
+    /// A feed of the board that `opener` opens, and the thread that follows it.
+    pub fn start(opener: Opener) -> Result<(Arc<Feed>, JoinHandle<()>)> {
+        let state = State {
+            view: View::Missing,
+            generation: 0,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            end: Revision::ZERO,
+        };
+        let feed = Arc::new(Feed {
+            opener,
+            state: Mutex::new(state),
+            changes: watch::Sender::new(0),
+            stop: StopHandle::default(),
+        });
+        // Whoever asks first is to see the board, and not that nobody has looked for it yet.
+        let first = feed.look();
+        let following = Arc::clone(&feed);
+        let thread = std::thread::Builder::new()
+            .name("feed".to_owned())
+            .spawn(move || following.run(first))
+            .map_err(|error| Fault::new(Code::Io, "a thread could not be started").because(error))?;
+        Ok((feed, thread))
+    }
+
+    /// The board; an empty one if there is none.
+    pub fn board(&self) -> Result<Board> {
+        match &self.state().view {
+            View::Open(board) => Ok(board.clone()),
+            View::Missing => Ok(self.opener.empty()),
+            View::Unreadable(problem) => Err(problem.to_error()),
+        }
+    }
+
+    /// How the board is.
+    pub fn condition(&self) -> Condition {
+        let (state, problem) = match &self.state().view {
+            View::Open(_) => ("open", None),
+            View::Missing => ("missing", None),
+            View::Unreadable(problem) => {
+                ("unreadable", Some((problem.message.clone(), problem.hint.clone())))
+            }
+        };
+        let (error, hint) = problem.map_or((None, None), |(error, hint)| (Some(error), hint));
+        Condition { state, error, hint }
+    }
+
+    /// Where the board is.
+    pub fn file(&self) -> PathBuf {
+        self.opener.file().to_owned()
+    }
+
+    /// Which board this is, counted, and how far its log was read.
+    pub fn place(&self) -> (u64, Revision) {
+        let state = self.state();
+        (state.generation, state.end)
+    }
+
+    /// Tells whoever waits for something new.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// What follows `after` on a board.
+    pub fn following(&self, generation: u64, after: Revision) -> Following {
+        let state = self.state();
+        if state.generation != generation {
+            return Following::Elsewhere;
+        }
+        if after >= state.end {
+            return Following::Nothing;
+        }
+        // They follow each other without gaps, so that the place of one is found by halving.
+        match state.kept.binary_search_by_key(&after, |commit| commit.before) {
+            Ok(place) => Following::Next(state.kept[place].bytes.clone(), state.kept[place].last),
+            Err(_) => Following::InLog,
+        }
+    }
+
+    /// Reads on from the log itself: whole commits, and where they end.
+    pub fn read_log(&self, after: Revision) -> Result<Option<(Bytes, Revision)>> {
+        let board = self.board()?;
+        let page = board.events().lines(after, BATCH)?;
+        let Some(last) = page.events.last().map(|event| event.id) else { return Ok(None) };
+        let mut names = Names::new(&board);
+        let mut bytes = Vec::new();
+        for event in &page.events {
+            tell(event, &mut names, &mut bytes)?;
+        }
+        Ok(Some((bytes.into(), last)))
+    }
+
+    /// The end: whoever follows is let go.
+    pub fn stop(&self) {
+        self.stop.stop();
+        self.state().generation += 1;
+        self.tell();
+    }
+
+    fn run(&self, first: Option<(Board, Revision)>) {
+        let mut found = first;
+        while !self.stop.is_stopped() {
+            if let Some((board, position)) = found.take()
+                && let Err(error) = self.follow(&board, position)
+            {
+                self.close(View::Unreadable(Problem::of(&error)));
+            }
+            if self.stop.is_stopped() {
+                return;
+            }
+            found = self.look();
+            if found.is_none() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Looks for the board, and says where to follow it from.
+    fn look(&self) -> Option<(Board, Revision)> {
+        let opened = self.opener.open_to_read().and_then(|board| {
+            let Some(board) = board else { return Ok(None) };
+            let revision = board.revision()?;
+            Ok(Some((board, revision)))
+        });
+        match opened {
+            Ok(Some((board, revision))) => {
+                let mut state = self.state();
+                // Whoever waits for a board to appear has seen nothing of it, and misses nothing of it.
+                let is_new = matches!(state.view, View::Missing) && state.generation > 0;
+                let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
+                let start =
+                    if is_new && is_small && state.end == Revision::ZERO { Revision::ZERO } else { revision };
+                if start != Revision::ZERO || !is_new {
+                    state.generation += 1;
+                }
+                state.view = View::Open(board.clone());
+                state.end = start;
+                drop(state);
+                self.tell();
+                Some((board, start))
+            }
+            Ok(None) => {
+                self.close(View::Missing);
+                None
+            }
+            Err(error) => {
+                self.close(View::Unreadable(Problem::of(&error)));
+                None
+            }
+        }
+    }
+
+    /// Hands on what happens, until the board is gone.
+    fn follow(&self, board: &Board, mut position: Revision) -> Result<()> {
+        while !self.stop.is_stopped() {
+            let revision = board.wait(position, SLICE)?;
+            if revision < position {
+                let what = "the board went back to an older state";
+                return Err(Fault::new(Code::Io, what).into());
+            }
+            while position < revision && !self.stop.is_stopped() {
+                position = self.read_on(board, position)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_on(&self, board: &Board, position: Revision) -> Result<Revision> {
+        let page = match board.events().lines(position, BATCH) {
+            Ok(page) => page,
+            Err(error) if error.code() == Code::Compacted => {
+                // Retention was faster. Whoever is behind is told so by the log.
+                let revision = board.revision()?;
+                let mut state = self.state();
+                state.forget();
+                state.end = revision;
+                drop(state);
+                self.tell();
+                return Ok(revision);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut names = Names::new(board);
+        let mut before = position;
+        let mut commits = Vec::new();
+        for events in page.events.chunk_by(|a, b| a.commit_id == b.commit_id) {
+            let mut bytes = Vec::with_capacity(512 * events.len());
+            for event in events {
+                tell(event, &mut names, &mut bytes)?;
+            }
+            let last = events.last().map_or(before, |event| event.id);
+            commits.push(Commit { before, last, bytes: bytes.into() });
+            before = last;
+        }
+        self.state().keep(commits, before);
+        self.tell();
+        Ok(before)
+    }
+
+    /// The board can't be read any more.
+    fn close(&self, view: View) {
+        let mut state = self.state();
+        let was_open = matches!(state.view, View::Open(_));
+        let first = state.generation == 0;
+        state.view = view;
+        if was_open || first {
+            state.generation += 1;
+            state.forget();
+            state.end = Revision::ZERO;
+            drop(state);
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn keep(&mut self, commits: Vec<Commit>, end: Revision) {
+        for commit in commits {
+            self.kept_bytes += commit.bytes.len();
+            self.kept.push_back(commit);
+        }
+        // The newest stays, however large it is: it was read, and somebody waits for it.
+        while self.kept_bytes > KEPT_BYTES && self.kept.len() > 1 {
+            let Some(oldest) = self.kept.pop_front() else { break };
+            self.kept_bytes -= oldest.bytes.len();
+        }
+        self.end = end;
+    }
+
+    fn forget(&mut self) {
+        self.kept.clear();
+        self.kept_bytes = 0;
+    }
+}
+
+impl Problem {
+    fn of(error: &Error) -> Problem {
+        Problem {
+            code: error.code(),
+            message: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+            refused: matches!(error, Error::Refusal(_)),
+        }
+    }
+
+    fn to_error(&self) -> Error {
+        let Problem { code, message, hint, refused } = self;
+        if *refused {
+            let refusal = Refusal::new(*code, message);
+            return hint.iter().fold(refusal, Refusal::hint).into();
+        }
+        let fault = Fault::new(*code, message);
+        hint.iter().fold(fault, Fault::hint).into()
+    }
+}
+
+/// The names of agents, each looked up once for a batch.
+struct Names<'a> {
+    board: &'a Board,
+    known: HashMap<String, Option<String>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(board: &'a Board) -> Names<'a> {
+        Names { board, known: HashMap::new() }
+    }
+
+    fn of(&mut self, session: &str) -> Result<Option<&str>> {
+        if !self.known.contains_key(session) {
+            let name = self.board.agents().get(session)?.map(|agent| agent.agent_name);
+            self.known.insert(session.to_owned(), name);
+        }
+        Ok(self.known.get(session).and_then(Option::as_deref))
+    }
+}
+
+/// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.
+fn tell(event: &Event, names: &mut Names<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let told = Told {
+        id: event.id,
+        timestamp: event.timestamp,
+        event_type: event.event_type.as_str(),
+        actor_id: event.actor_id.as_deref(),
+        actor_name: event.actor_id.as_deref().map(|session| names.of(session)).transpose()?.flatten(),
+        target_id: event.target_id.as_deref(),
+        target_type: event.target_type,
+        summary: &event.summary,
+        metadata: event.metadata.as_ref(),
+        revision: event.id,
+        commit_id: event.commit_id,
+    };
+    // JSON has no line ends of its own, so that it is one line of the stream.
+    out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
+    serde_json::to_writer(&mut *out, &told)
+        .map_err(|error| Fault::new(Code::Internal, "an event is not JSON").because(error))?;
+    out.extend_from_slice(b"\n\n");
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! An answer, and how it becomes bytes.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::{Code, Error, Revision};
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+
+use super::stream::Stream;
+use crate::envelope::{Answer, Failure};
+use crate::output;
+
+/// The board's revision when the answer was read.
+pub const REVISION: HeaderName = HeaderName::from_static("blackboard-revision");
+
+/// Where a bare list goes on.
+pub const NEXT: HeaderName = HeaderName::from_static("blackboard-next");
+
+/// What an answer has after its headers.
+pub enum Body {
+    /// All of it.
+    Whole(Bytes),
+    /// What happens from now on.
+    Events(Box<Stream>),
+}
+
+/// What an answer is made of, before it has headers that all answers have.
+pub type Reply = Response<Body>;
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Body::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Body::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Body::Events(stream) => {
+                stream.poll_next(context).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Body::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A text of this type.
+pub fn text(content_type: &'static str, text: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Body::Whole(text.into()));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+/// Nothing but a status.
+pub fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(Body::Whole(Bytes::new()));
+    *reply.status_mut() = status;
+    reply
+}
+
+/// A value in its own shape.
+pub fn bare<T: Serialize + ?Sized>(value: &T, revision: Revision) -> Reply {
+    written(revision, |answer| answer.raw(value))
+}
+
+/// A value in its own shape, of which there is more.
+pub fn bare_page<T: Serialize>(values: &[T], next: Option<&str>, revision: Revision) -> Reply {
+    let mut reply = bare(values, revision);
+    // Ids have characters that no header may have, so it is written as it stands in the next query.
+    let next = next.map(super::query::encoded);
+    if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
+        reply.headers_mut().insert(NEXT, next);
+    }
+    reply
+}
+
+#[derive(Serialize)]
+struct PageEnd<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+    revision: Revision,
+}
+
+/// `{ok, count, items, next?, revision, timestamp}`
+pub fn list<T: Serialize>(items: &[T], next: Option<&str>, revision: Revision) -> Reply {
+    written(revision, |answer| answer.list_with(items, &PageEnd { next, revision }))
+}
+
+/// An answer that is written as commands write theirs.
+pub fn written(revision: Revision, write: impl FnOnce(&mut Answer<'_>) -> output::Result) -> Reply {
+    let mut bytes = Vec::new();
+    match write(&mut Answer::new(&mut bytes, SystemClock.now())) {
+        Ok(()) => {
+            let mut reply = text("application/json", bytes);
+            reply.headers_mut().insert(REVISION, HeaderValue::from(revision.get()));
+            reply
+        }
+        Err(output::Failure::Board(error)) => failure(&error),
+        Err(output::Failure::Output(error)) => {
+            failure(&blackboard::Fault::new(Code::Internal, "an answer is not JSON").because(error).into())
+        }
+    }
+}
+
+/// What the board says if it does not answer.
+pub fn failure(error: &Error) -> Reply {
+    json(status_of(error.code()), &Failure::new(error, SystemClock.now()))
+}
+
+/// A request that has no answer, for a reason that only the web knows.
+pub fn refused(status: StatusCode, code: &'static str, message: &str, hint: &str) -> Reply {
+    json(status, &Failure::of_web(code, message.to_owned(), hint, SystemClock.now()))
+}
+
+/// A path that means nothing here.
+pub fn not_found() -> Reply {
+    refused(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path", "the page is at /")
+}
+
+/// A method that would change something, or none that is known.
+pub fn not_allowed() -> Reply {
+    let mut reply = refused(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this server only shows the board; nothing can be changed here",
+        "use GET or HEAD",
+    );
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    reply
+}
+
+fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
+    // A failure is made of texts and numbers, which always are JSON.
+    let mut bytes = serde_json::to_vec(value).unwrap_or_default();
+    bytes.push(b'\n');
+    let mut reply = text("application/json", bytes);
+    *reply.status_mut() = status;
+    reply
+}
+
+/// How the codes of the board are said in HTTP.
+fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::Usage | Code::InvalidValue | Code::AmbiguousSession => StatusCode::BAD_REQUEST,
+        Code::AgentNotFound | Code::ProjectNotFound | Code::WorkNotFound | Code::EntryNotFound => {
+            StatusCode::NOT_FOUND
+        }
+        // Whoever asks has to begin anew.
+        Code::Compacted | Code::CursorAhead => StatusCode::GONE,
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        // Whatever else a board that is only read can say: it can't be read now.
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}

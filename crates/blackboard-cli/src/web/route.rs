@@ -1,0 +1,151 @@
+//! Which path is what.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use blackboard::{Board, Code, Fault, Result};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use super::feed::Feed;
+use super::query::{Query, decoded};
+use super::reply::{self, Body, Reply};
+use super::stream::Stream;
+use super::{api, guard, page};
+
+/// What an answer of the API is made from.
+pub struct Asked<'a> {
+    /// The board, which is empty if there is none.
+    pub board: &'a Board,
+    /// What stands behind the question mark.
+    pub query: &'a str,
+    /// What follows the noun in the path, as in `/api/work/design-schema`.
+    pub id: &'a str,
+    /// What is known of the board.
+    pub feed: &'a Feed,
+}
+
+impl Asked<'_> {
+    /// The parameters, of which these are known.
+    pub fn query(&self, known: &[&str]) -> Result<Query> {
+        Query::parse(self.query, known)
+    }
+}
+
+type Answer = fn(&Asked<'_>) -> Result<Reply>;
+
+/// The API: each path and what answers it. A path that ends with a slash has one more part, an id.
+const API: &[(&str, Answer)] = &[
+    ("/api/status", api::status::counts),
+    ("/api/board", api::board::about),
+    ("/api/agents", api::agents::list),
+    ("/api/agents/", api::agents::show),
+    ("/api/work", api::work::list),
+    ("/api/work/", api::work::show),
+    ("/api/lanes", api::work::lanes),
+    ("/api/events", api::events::list),
+    ("/api/projects", api::projects::list),
+    ("/api/entries", api::entries::list),
+    ("/api/entries/history", api::entries::history),
+    ("/api/scopes", api::entries::scopes),
+    ("/api/locks", api::locks::list),
+];
+
+/// The path of the stream.
+const STREAM: &str = "/api/events/stream";
+
+/// Answers a request.
+pub async fn answer(request: Parts, feed: Arc<Feed>, port: u16) -> Reply {
+    let head = request.method == Method::HEAD;
+    let (mut reply, nonce) = match guard::refusal(&request, port) {
+        Some(refusal) => (refusal, None),
+        None if request.method != Method::GET && !head => (reply::not_allowed(), None),
+        None if request.uri.path() == "/" => {
+            let nonce = nonce();
+            (reply::text("text/html; charset=utf-8", page::document(&nonce)), Some(nonce))
+        }
+        None => (route(request, feed).await, None),
+    };
+    guard::protect(&mut reply, nonce.as_deref());
+    if head && matches!(reply.body(), Body::Events(_)) {
+        // Only its headers are wanted, and it has no end.
+        *reply.body_mut() = Body::Whole(hyper::body::Bytes::new());
+    }
+    reply
+}
+
+async fn route(request: Parts, feed: Arc<Feed>) -> Reply {
+    let path = request.uri.path();
+    if path == "/favicon.ico" {
+        return reply::empty(StatusCode::NO_CONTENT);
+    }
+    if path == STREAM {
+        return Stream::open(&request, feed).await.unwrap_or_else(|error| reply::failure(&error));
+    }
+    let Some((answer, id)) = find(path) else { return reply::not_found() };
+    let answered = decoded(id).map(|id| {
+        tokio::task::spawn_blocking(move || {
+            let board = feed.board()?;
+            answer(&Asked { board: &board, query: request.uri.query().unwrap_or(""), id: &id, feed: &feed })
+        })
+    });
+    let outcome = match answered {
+        Ok(answered) => answered.await.unwrap_or_else(|error| {
+            Err(Fault::new(Code::Internal, "a request broke down").because(error).into())
+        }),
+        Err(error) => Err(error),
+    };
+    outcome.unwrap_or_else(|error| reply::failure(&error))
+}
+
+/// What answers a path, and the id at its end.
+fn find(path: &str) -> Option<(Answer, &str)> {
+    API.iter().find_map(|&(known, answer)| {
+        let id = path.strip_prefix(known)?;
+        let fits = if known.ends_with('/') { !id.is_empty() && !id.contains('/') } else { id.is_empty() };
+        fits.then_some((answer, id))
+    })
+}
+
+/// A word that nobody can know before the page is made.
+fn nonce() -> String {
+    // The keys of each are random and unknown to everybody else.
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_found_as_it_is_written_or_not_at_all() {
+        for (path, id) in [("/api/work", ""), ("/api/work/a%2Fb", "a%2Fb"), ("/api/entries/history", "")] {
+            assert_eq!(find(path).map(|(_, id)| id), Some(id), "{path}");
+        }
+        for path in [
+            "",
+            "/api",
+            "/api/",
+            "/api/work/",
+            "/api/work//",
+            "/api/work/a/b",
+            "//api/work",
+            "/api/../api/work",
+            "/API/work",
+            "/api/works",
+            "/api/work/../status/x",
+            "/index.html",
+            "/.git/config",
+        ] {
+            assert!(find(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_nonce_is_never_the_same() {
+        assert_ne!(nonce(), nonce());
+        assert_eq!(nonce().len(), 32);
+    }
+}

@@ -1,0 +1,319 @@
+//! Listening, connections and their limits, stopping.
+//!
+//! A connection that does not bring its request within ten seconds is closed, and so is one that does not take what it
+//! asked for. There are only so many of them at once; more are closed at once, so that those that are there go on.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use blackboard::{Code, Fault, Refusal, Result};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Sleep, sleep, timeout};
+
+use super::background::{Claim, Running};
+use super::feed::Feed;
+use super::route;
+use crate::context::{Context, Opener};
+
+/// How long a request may take to arrive, and a connection may be quiet between two of them.
+const TO_ASK: Duration = Duration::from_secs(10);
+
+/// How long a client may leave lie what was sent to it.
+const TO_TAKE: Duration = Duration::from_secs(30);
+
+/// How many connections there may be at once.
+const CONNECTIONS: usize = 4096;
+
+/// How many files are left for everything else.
+const OTHER_FILES: usize = 64;
+
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// How many headers a request may have, and how many bytes.
+const HEADERS: usize = 64;
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// How many threads ask the board: as many as it keeps connections.
+const THREADS: usize = 4;
+
+/// How long connections are waited for when the server ends.
+const TO_LEAVE: Duration = Duration::from_secs(2);
+
+/// How far a free port is looked for beside one that is taken.
+const NEAR: u16 = 50;
+
+/// Where to listen.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The interface, which is one of this machine's own.
+    pub host: IpAddr,
+    /// The port; 0 for any that is free.
+    pub port: u16,
+}
+
+/// A server that has its port, and answers nobody yet.
+pub struct Listening {
+    runtime: Runtime,
+    listener: TcpListener,
+    address: SocketAddr,
+    opener: Opener,
+    claim: Claim,
+}
+
+impl Listening {
+    /// Takes the port. Refuses if another server shows the same board, or if somebody else has the port.
+    pub fn bind(context: &Context, options: Options) -> Result<Listening> {
+        let opener = context.opener()?;
+        let mut claim = Claim::take(opener.file())?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(THREADS)
+            .build()
+            .map_err(|error| Fault::new(Code::Io, "the server could not be started").because(error))?;
+        let wanted = SocketAddr::new(options.host, options.port);
+        let listener =
+            runtime.block_on(async { listen(wanted) }).map_err(|error| not_bound(wanted, error))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Fault::new(Code::Io, "the port of the server is not known").because(error))?;
+        claim.publish(&Running::here(address));
+        Ok(Listening { runtime, listener, address, opener, claim })
+    }
+
+    /// Where it is.
+    pub fn running(&self) -> Running {
+        Running::here(self.address)
+    }
+
+    /// Serves until somebody asks this process to end.
+    pub fn run(self) -> Result<()> {
+        let Listening { runtime, listener, address, opener, claim } = self;
+        let (feed, thread) = Feed::start(opener)?;
+        let served = runtime.block_on(serve(listener, Arc::clone(&feed), address.port()));
+        feed.stop();
+        // What still asks the board has nobody left to answer to.
+        runtime.shutdown_background();
+        let _ = thread.join();
+        drop(claim);
+        served
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Elsewhere this would let two servers have one port.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn not_bound(wanted: SocketAddr, error: io::Error) -> blackboard::Error {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            let hint = match free_port_near(wanted) {
+                Some(port) => format!("port {port} is free: blackboard serve --port {port}"),
+                None => "let the system choose one: blackboard serve --port 0".to_owned(),
+            };
+            let message = format!("port {} is taken by another program", wanted.port());
+            Refusal::new(Code::PortTaken, message).hint(hint).detail("port", wanted.port()).into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            let message = format!("this user may not listen on port {}", wanted.port());
+            Refusal::new(Code::PortTaken, message).hint("choose one above 1023 with --port").into()
+        }
+        _ => Fault::new(Code::Io, format!("nobody can listen on {wanted}")).because(error).into(),
+    }
+}
+
+/// A port that nobody has at this moment.
+fn free_port_near(taken: SocketAddr) -> Option<u16> {
+    let near = (1..=NEAR).filter_map(|step| taken.port().checked_add(step));
+    near.into_iter().find(|port| StdListener::bind((taken.ip(), *port)).is_ok())
+}
+
+/// Accepts connections until somebody asks this process to end.
+async fn serve(listener: TcpListener, feed: Arc<Feed>, port: u16) -> Result<()> {
+    let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
+    let places = Arc::new(Semaphore::new(most));
+    let (ending, ended) = watch::channel(false);
+    let mut asked_to_end = pin!(signals::asked_to_end()?);
+    loop {
+        tokio::select! {
+            () = &mut asked_to_end => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+                    let talk = talk(stream, Arc::clone(&feed), port, ended.clone());
+                    tokio::spawn(async move {
+                        talk.await;
+                        drop(place);
+                    });
+                }
+                // One that went away again, or no files are left: those that are open go on.
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            },
+        }
+    }
+    drop(listener);
+    let _ = ending.send(true);
+    feed.stop();
+    let all = u32::try_from(most).unwrap_or(u32::MAX);
+    let _ = timeout(TO_LEAVE, places.acquire_many(all)).await;
+    Ok(())
+}
+
+/// Speaks with one client.
+async fn talk(stream: TcpStream, feed: Arc<Feed>, port: u16, mut ended: watch::Receiver<bool>) {
+    // What happens is small and wanted at once.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let feed = Arc::clone(&feed);
+        async move { Ok::<_, Infallible>(route::answer(request.into_parts().0, feed, port).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(TO_ASK)
+        .max_headers(HEADERS)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(Impatient { stream, waiting: None }), service);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = async { drop(ended.wait_for(|ended| *ended).await) } => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+/// How many files this process may have open: as many as the system lets it.
+#[cfg(unix)]
+fn open_files() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = (CONNECTIONS + OTHER_FILES) as u64;
+    let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < wanted) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    }
+    let allowed = getrlimit(Resource::Nofile).current;
+    allowed.map_or(usize::MAX, |allowed| usize::try_from(allowed).unwrap_or(usize::MAX))
+}
+
+#[cfg(not(unix))]
+fn open_files() -> usize {
+    usize::MAX
+}
+
+/// A connection whose other end has only so much time to take what is sent.
+struct Impatient {
+    stream: TcpStream,
+    /// Runs while nothing is taken.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl Impatient {
+    fn or_too_late<T>(
+        &mut self,
+        context: &mut TaskContext<'_>,
+        sent: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if sent.is_ready() {
+            self.waiting = None;
+            return sent;
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(TO_TAKE)));
+        ready!(waiting.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Impatient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Impatient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let sent = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.or_too_late(context, sent)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let sent = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.or_too_late(context, sent)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// What asks this process to end.
+mod signals {
+    use std::future::Future;
+
+    use blackboard::{Code, Fault, Result};
+
+    /// Ends when somebody asks for it.
+    #[cfg(unix)]
+    pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let fault = |error| Fault::new(Code::Io, "signals can't be caught").because(error);
+        let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(fault)?;
+        let mut hang_up = signal(SignalKind::hangup()).map_err(fault)?;
+        Ok(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = hang_up.recv() => {}
+            }
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
+        let _ = |error: std::io::Error| Fault::new(Code::Io, "signals can't be caught").because(error);
+        Ok(async {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! Entries of every scope, page by page, and which scopes there are.
+
+use serde::Serialize;
+
+use super::{Entry, FILES, LOCKS, Order, Query};
+use crate::board::Board;
+use crate::error::Result;
+use crate::revision::Revision;
+use crate::store::{Range, Tx};
+
+/// A scope that has entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScopeSize {
+    /// Its name.
+    pub scope: String,
+    /// How many entries it has, also those that have expired and were not swept yet.
+    pub entries: u64,
+}
+
+/// Which entries of every scope.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EveryScope {
+    /// Those whose keys start with this.
+    pub prefix: Option<String>,
+    /// Goes on after this scope and key: those of the last entry of the page before.
+    pub after: Option<(String, String)>,
+    /// No more than this many; 100 if it is not said.
+    pub limit: Option<usize>,
+}
+
+/// A page of entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EveryScopePage {
+    /// The entries, by scope and key.
+    pub entries: Vec<Entry>,
+    /// Whether there is more.
+    pub more: bool,
+    /// The board's revision when the page was read.
+    pub revision: Revision,
+}
+
+impl Board {
+    /// Which scopes have entries, by name; without those of locks and files.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// board.scope("team-1").write(&Write::new("a", Value::of(&1)?))?;
+    /// assert_eq!(board.scopes()?[0].scope, "team-1");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn scopes(&self) -> Result<Vec<ScopeSize>> {
+        self.read(&[], |tx| {
+            let sizes = scopes_from(tx, None)?.into_iter().map(|scope| {
+                let entries = tx.count(&Range::entries(&scope, ""))?;
+                Ok(ScopeSize { scope, entries })
+            });
+            sizes.collect()
+        })
+    }
+
+    /// The entries of every scope but those of locks and files, by scope and key. Nothing is missed or seen twice from page
+    /// to page, whatever others write.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{EveryScope, Value, Write}};
+    /// # let board = Board::memory();
+    /// for scope in ["team-1", "team-2"] {
+    ///     board.scope(scope).write(&Write::new("a", Value::of(&1)?))?;
+    /// }
+    /// let first = board.entries(&EveryScope { limit: Some(1), ..EveryScope::default() })?;
+    /// let after = first.entries.last().map(|entry| (entry.scope.clone(), entry.key.clone()));
+    /// let rest = board.entries(&EveryScope { after, ..EveryScope::default() })?;
+    /// assert_eq!((first.more, rest.entries[0].scope.as_str(), rest.more), (true, "team-2", false));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn entries(&self, wanted: &EveryScope) -> Result<EveryScopePage> {
+        let limit = wanted.limit.unwrap_or(super::DEFAULT_LIMIT);
+        let query = |scope: &str, after, room| {
+            let limit = Some(room);
+            let query =
+                Query { prefix: wanted.prefix.clone(), order: Order::Key, after, limit, ..Query::default() };
+            query.checked(scope)
+        };
+        // Whatever is wrong with the prefix comes up here, also if there is no scope at all.
+        query(super::DEFAULT_SCOPE, None, limit)?;
+        self.read(&[], |tx| {
+            let (mut entries, mut more) = (Vec::new(), false);
+            for scope in scopes_from(tx, wanted.after.as_ref().map(|(scope, _)| scope.as_str()))? {
+                let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);
+                let room = limit - entries.len();
+                let checked = query(&scope, after.map(|(_, key)| key.clone()), room.max(1))?;
+                let page = checked.page(tx, &scope)?;
+                if room == 0 {
+                    more |= !page.entries.is_empty();
+                } else {
+                    more |= page.next.is_some();
+                    entries.extend(page.entries);
+                }
+                if more {
+                    break;
+                }
+            }
+            Ok(EveryScopePage { entries, more, revision: tx.revision()? })
+        })
+    }
+}
+
+/// The names of the scopes that have entries, from this one on.
+fn scopes_from(tx: &dyn Tx, first: Option<&str>) -> Result<Vec<String>> {
+    let mut scopes = Vec::new();
+    if let Some(first) = first.filter(|first| !matches!(*first, LOCKS | FILES)) {
+        scopes.push(first.to_owned());
+    }
+    let mut range = first.map_or_else(Range::all_entries, Range::entries_of_scopes_after);
+    loop {
+        let Some(head) = tx.heads(&range, 1)?.into_iter().next() else { return Ok(scopes) };
+        range = Range::entries_of_scopes_after(&head.scope);
+        if !matches!(head.scope.as_str(), LOCKS | FILES) {
+            scopes.push(head.scope);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Who worked on what, and when: what the log tells of the last hours.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Status, Work, WorkItem};
+use crate::agent::Agent;
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::event::{Event, EventType};
+use crate::metadata::Metadata;
+use crate::revision::Revision;
+use crate::store::{Key, Page, Range, Tx};
+
+/// The events that begin or end a span.
+const TOLD_BY: &[EventType] = &[
+    EventType::WorkClaimed,
+    EventType::WorkReleased,
+    EventType::WorkCompleted,
+    EventType::WorkBlocked,
+    EventType::WorkUnblocked,
+    EventType::WorkReset,
+    EventType::WorkDeleted,
+    EventType::StaleLocksReleased,
+];
+
+/// How many events are read together.
+const PAGE: usize = 1000;
+
+/// How many spans are told of at most: the last ones.
+const MAX_SPANS: usize = 5000;
+
+/// Who worked on what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lanes {
+    /// A lane a session, the one that began first comes first.
+    pub lanes: Vec<Lane>,
+    /// From when on.
+    pub since: Timestamp,
+    /// The board's revision at that moment.
+    pub revision: Revision,
+}
+
+/// What one session worked on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lane {
+    /// The session.
+    pub session_id: String,
+    /// What it calls itself; not known any more of sessions that are long gone.
+    pub agent_name: Option<String>,
+    /// Where it works.
+    pub project: Option<String>,
+    /// What it worked on, in the order in which it began.
+    pub spans: Vec<Span>,
+}
+
+/// A time in which a session held an item.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// The item.
+    pub item_id: String,
+    /// Its title; not known of items that are gone.
+    pub title: Option<String>,
+    /// Since when. What was held before the time that was asked for begins with it, if nobody knows better.
+    pub from: Timestamp,
+    /// Until when; `None` if it is held now.
+    pub to: Option<Timestamp>,
+    /// How it ended.
+    pub ended: Option<SpanEnd>,
+}
+
+/// How a session came to hold an item no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanEnd {
+    /// It completed it.
+    Completed,
+    /// It gave it back, or somebody took it away.
+    Released,
+    /// It was found dead.
+    Stale,
+    /// It has to wait for another item first, and may hold on to it meanwhile.
+    Blocked,
+}
+
+impl Work<'_> {
+    /// Who worked on what in this time until now.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use blackboard::{Board, agent::Register, work::{Claim, Create}};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// # board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// board.work().claim(&Claim::of("fix-tests", &ivy))?;
+    /// let lanes = board.work().lanes(Duration::from_secs(3600))?.lanes;
+    /// assert_eq!((lanes[0].spans[0].item_id.as_str(), lanes[0].spans[0].to), ("fix-tests", None));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn lanes(&self, time: Duration) -> Result<Lanes> {
+        self.board.read(&[], |tx| {
+            let since = tx.now().minus(time);
+            let revision = tx.revision()?;
+            let mut drawing = Drawing::new(since);
+            let mut after = tx.revision_before(since)?;
+            loop {
+                let page = Page { after, until: revision, types: TOLD_BY, limit: PAGE };
+                let events = tx.events(&page)?;
+                let Some(last) = events.last() else { break };
+                after = last.id;
+                for event in &events {
+                    drawing.take(event);
+                }
+            }
+            for status in [Status::Claimed, Status::Blocked] {
+                let held = tx.rows::<WorkItem>(&Range::work_queue(status))?;
+                for item in &held {
+                    drawing.held_now(item);
+                }
+            }
+            Ok(Lanes { lanes: named(tx, drawing.finish())?, since, revision })
+        })
+    }
+}
+
+/// What is known so far. A span is known by its item: one session holds it at a time.
+struct Drawing {
+    since: Timestamp,
+    /// Spans that have begun and not ended: item to session and beginning.
+    open: HashMap<String, (String, Timestamp)>,
+    /// Who holds an item that has to wait.
+    waiting: HashMap<String, String>,
+    done: Vec<(String, Span)>,
+}
+
+impl Drawing {
+    fn new(since: Timestamp) -> Drawing {
+        Drawing { since, open: HashMap::new(), waiting: HashMap::new(), done: Vec::new() }
+    }
+
+    fn take(&mut self, event: &Event) {
+        let (item, actor) = (event.target_id.as_deref().unwrap_or(""), event.actor_id.as_deref());
+        let at = event.timestamp;
+        match event.event_type {
+            EventType::WorkClaimed => {
+                self.waiting.remove(item);
+                if let Some(session) = actor {
+                    self.open.insert(item.to_owned(), (session.to_owned(), at));
+                }
+            }
+            EventType::WorkCompleted => self.end(item, actor, at, SpanEnd::Completed),
+            EventType::WorkReleased => self.end(item, actor, at, SpanEnd::Released),
+            EventType::WorkReset | EventType::WorkDeleted => self.end(item, None, at, SpanEnd::Released),
+            EventType::WorkBlocked => {
+                let holder = self.open.get(item).map(|(session, _)| session.clone());
+                self.end(item, None, at, SpanEnd::Blocked);
+                if let Some(session) = holder {
+                    self.waiting.insert(item.to_owned(), session);
+                }
+            }
+            EventType::WorkUnblocked => {
+                if let Some(session) = self.waiting.remove(item) {
+                    self.open.insert(item.to_owned(), (session, at));
+                }
+            }
+            EventType::StaleLocksReleased => {
+                for item in items_of(event) {
+                    self.end(&item, event.target_id.as_deref(), at, SpanEnd::Stale);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the span of an item. One that began before the time that is told of belongs to whoever ended it, if that is
+    /// known.
+    fn end(&mut self, item: &str, session: Option<&str>, at: Timestamp, ended: SpanEnd) {
+        let waited = self.waiting.remove(item).is_some();
+        let begun = match (self.open.remove(item), session) {
+            (Some(begun), _) => Some(begun),
+            (None, Some(session)) if !waited => Some((session.to_owned(), self.since)),
+            _ => None,
+        };
+        if let Some((session, from)) = begun {
+            let span = Span { item_id: item.to_owned(), title: None, from, to: Some(at), ended: Some(ended) };
+            self.done.push((session, span));
+        }
+    }
+
+    /// An item that somebody holds at the end of the log, perhaps since before the time that is told of.
+    fn held_now(&mut self, item: &WorkItem) {
+        let Some(session) = &item.claimed_by else { return };
+        if item.status == Status::Blocked || self.open.contains_key(&item.item_id) {
+            return;
+        }
+        let from = item.claimed_at.unwrap_or(self.since);
+        self.open.insert(item.item_id.clone(), (session.clone(), from));
+    }
+
+    /// The spans of each session.
+    fn finish(self) -> Vec<(String, Vec<Span>)> {
+        let held = self.open.into_iter().map(|(item_id, (session, from))| {
+            (session, Span { item_id, title: None, from, to: None, ended: None })
+        });
+        let mut spans: Vec<_> = self.done.into_iter().chain(held).collect();
+        spans.sort_by(|(_, a), (_, b)| (a.from, &a.item_id).cmp(&(b.from, &b.item_id)));
+        spans.drain(..spans.len().saturating_sub(MAX_SPANS));
+        let mut lanes: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+        for (session, span) in spans {
+            lanes.entry(session).or_default().push(span);
+        }
+        let mut lanes: Vec<_> = lanes.into_iter().collect();
+        lanes.sort_by_key(|(_, spans)| spans.first().map(|span| span.from));
+        lanes
+    }
+}
+
+/// The items that were taken from a dead agent.
+fn items_of(event: &Event) -> Vec<String> {
+    let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+    let items = metadata.get("items").and_then(|items| items.as_array()).cloned().unwrap_or_default();
+    items.iter().filter_map(|item| Some(item.get("item_id")?.as_str()?.to_owned())).collect()
+}
+
+/// The lanes with the names of today.
+fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<Lane>> {
+    let mut titles: HashMap<String, Option<String>> = HashMap::new();
+    let named = lanes.into_iter().map(|(session_id, mut spans)| {
+        for span in &mut spans {
+            if !titles.contains_key(&span.item_id) {
+                let item = tx.row::<WorkItem>(&Key::WorkItem(span.item_id.clone()))?;
+                titles.insert(span.item_id.clone(), item.map(|item| item.title));
+            }
+            span.title = titles.get(&span.item_id).cloned().flatten();
+        }
+        let agent = tx.row::<Agent>(&Key::Agent(session_id.clone()))?;
+        let (agent_name, project) =
+            agent.map_or((None, None), |agent| (Some(agent.agent_name), agent.project));
+        Ok(Lane { session_id, agent_name, project, spans })
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::{NewEvent, TargetType};
+    use crate::store::conformance::an_item;
+
+    fn at(minute: u64) -> Timestamp {
+        Timestamp::EPOCH.plus(Duration::from_mins(minute))
+    }
+
+    fn drawn(events: Vec<(u64, NewEvent)>, held: &[WorkItem]) -> Vec<(String, Vec<Span>)> {
+        let mut drawing = Drawing::new(at(10));
+        for (minute, event) in events {
+            drawing.take(&event.at(Revision::ZERO, Revision::ZERO, at(minute)));
+        }
+        for item in held {
+            drawing.held_now(item);
+        }
+        drawing.finish()
+    }
+
+    fn event(kind: EventType, actor: Option<&str>) -> NewEvent {
+        NewEvent::new(kind, TargetType::WorkItem, "x", "").by(actor)
+    }
+
+    fn span(from: u64, to: Option<u64>, ended: Option<SpanEnd>) -> Span {
+        Span { item_id: "x".to_owned(), title: None, from: at(from), to: to.map(at), ended }
+    }
+
+    #[test]
+    fn every_way_to_lose_an_item_ends_its_span() {
+        use EventType::{WorkBlocked, WorkClaimed, WorkCompleted, WorkDeleted, WorkReleased, WorkReset};
+        for (kind, actor, ended) in [
+            (WorkCompleted, Some("me"), SpanEnd::Completed),
+            (WorkReleased, Some("me"), SpanEnd::Released),
+            (WorkReset, Some("other"), SpanEnd::Released),
+            (WorkDeleted, None, SpanEnd::Released),
+            (WorkBlocked, Some("other"), SpanEnd::Blocked),
+        ] {
+            let events = vec![(11, event(WorkClaimed, Some("me"))), (15, event(kind.clone(), actor))];
+            let expected = vec![("me".to_owned(), vec![span(11, Some(15), Some(ended))])];
+            assert_eq!(drawn(events, &[]), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_dead_agent_loses_what_its_event_names() {
+        let stale = NewEvent::new(EventType::StaleLocksReleased, TargetType::Agent, "me", "")
+            .with("items", json!([{"item_id": "x", "fence": 1}]));
+        let claimed = event(EventType::WorkClaimed, Some("me"));
+        let expected = vec![("me".to_owned(), vec![span(11, Some(15), Some(SpanEnd::Stale))])];
+        assert_eq!(drawn(vec![(11, claimed), (15, stale)], &[]), expected);
+    }
+
+    #[test]
+    fn who_holds_on_while_waiting_goes_on_when_the_wait_is_over() {
+        let events = vec![
+            (11, event(EventType::WorkClaimed, Some("me"))),
+            (12, event(EventType::WorkBlocked, None)),
+            (14, event(EventType::WorkUnblocked, Some("other"))),
+        ];
+        let spans = vec![span(11, Some(12), Some(SpanEnd::Blocked)), span(14, None, None)];
+        assert_eq!(drawn(events, &[]), vec![("me".to_owned(), spans)]);
+    }
+
+    #[test]
+    fn what_began_before_the_window_is_told_of_all_the_same() {
+        let completed = event(EventType::WorkCompleted, Some("me"));
+        let expected = vec![("me".to_owned(), vec![span(10, Some(15), Some(SpanEnd::Completed))])];
+        assert_eq!(drawn(vec![(15, completed)], &[]), expected);
+        let held = WorkItem {
+            status: Status::Claimed,
+            claimed_by: Some("me".to_owned()),
+            claimed_at: Some(at(3)),
+            ..an_item("x")
+        };
+        assert_eq!(drawn(vec![], &[held]), vec![("me".to_owned(), vec![span(3, None, None)])]);
+    }
+}

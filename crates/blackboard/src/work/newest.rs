@@ -1,0 +1,241 @@
+//! Work in the order in which people look at it: P1 first, then the newest first, page by page.
+
+use super::{Priority, Status, Work, WorkItem};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::revision::Revision;
+use crate::store::{Range, Tx};
+
+/// How many items are read together where a project is asked for.
+const CHUNK: usize = 500;
+
+/// Which items. Every condition has to hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewestWork {
+    /// Those with one of these statuses.
+    pub statuses: Vec<Status>,
+    /// Those of this project.
+    pub project: Option<String>,
+    /// No more than this many.
+    pub limit: Option<usize>,
+    /// Goes on where a page ended: its `next`.
+    pub after: Option<String>,
+}
+
+impl Default for NewestWork {
+    /// Everything that is not completed.
+    fn default() -> NewestWork {
+        NewestWork { statuses: Status::OPEN.to_vec(), project: None, limit: None, after: None }
+    }
+}
+
+/// A page of work items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkPage {
+    /// The items.
+    pub items: Vec<WorkItem>,
+    /// Where the next page goes on, if there is more. An item that keeps its priority and status is neither missed nor
+    /// seen twice.
+    pub next: Option<String>,
+    /// The board's revision when the page was read.
+    pub revision: Revision,
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq)]
+struct Mark {
+    priority: Priority,
+    created_at: Timestamp,
+    item_id: String,
+}
+
+impl Mark {
+    fn of(item: &WorkItem) -> String {
+        format!("{} {} {}", item.priority, item.created_at, item.item_id)
+    }
+
+    fn parse(text: &str) -> Result<Mark> {
+        let mut parts = text.splitn(3, ' ');
+        let mark = (|| {
+            let (priority, created_at, item_id) = (parts.next()?, parts.next()?, parts.next()?);
+            Some(Mark {
+                priority: priority.parse().ok()?,
+                created_at: created_at.parse().ok()?,
+                item_id: item_id.to_owned(),
+            })
+        })();
+        mark.ok_or_else(|| Error::invalid("a page of work goes on after the `next` of the one before"))
+    }
+
+    /// Whether an item comes after this place.
+    fn is_before(&self, item: &WorkItem) -> bool {
+        let newest = |created_at, item_id| std::cmp::Reverse((created_at, item_id));
+        (item.priority, newest(item.created_at, &item.item_id))
+            > (self.priority, newest(self.created_at, &self.item_id))
+    }
+}
+
+impl Work<'_> {
+    /// The items, P1 first, then the newest first.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::{Create, NewestWork}};
+    /// # let board = Board::memory();
+    /// for id in ["a", "b", "c"] {
+    ///     board.work().create(&Create::new(id, "A task"))?;
+    /// }
+    /// let query = NewestWork { limit: Some(2), ..NewestWork::default() };
+    /// let page = board.work().newest(&query)?;
+    /// let rest = board.work().newest(&NewestWork { after: page.next, ..query })?;
+    /// assert_eq!((page.items.len(), rest.items.len(), rest.next), (2, 1, None));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn newest(&self, query: &NewestWork) -> Result<WorkPage> {
+        let after = query.after.as_deref().map(Mark::parse).transpose()?;
+        let limit = query.limit.unwrap_or(usize::MAX);
+        self.board.read(&[], |tx| {
+            let mut items: Vec<WorkItem> = Vec::new();
+            let mut more = false;
+            for &priority in Priority::ALL {
+                if after.as_ref().is_some_and(|after| priority < after.priority) {
+                    continue;
+                }
+                let room = limit.saturating_sub(items.len());
+                if room == 0 && more {
+                    break;
+                }
+                let mut found = of_priority(tx, query, priority, after.as_ref(), room.saturating_add(1))?;
+                more |= found.len() > room;
+                found.truncate(room);
+                items.extend(found);
+            }
+            let next = items.last().filter(|_| more).map(Mark::of);
+            Ok(WorkPage { items, next, revision: tx.revision()? })
+        })
+    }
+}
+
+/// The first `limit` items of a priority: those of each status, put together.
+fn of_priority(
+    tx: &dyn Tx,
+    query: &NewestWork,
+    priority: Priority,
+    after: Option<&Mark>,
+    limit: usize,
+) -> Result<Vec<WorkItem>> {
+    let after = after.filter(|after| after.priority == priority);
+    let mut items = Vec::new();
+    for &status in &query.statuses {
+        let mut count = 0;
+        walk(tx, status, priority, after, query.project.is_some(), limit, |item| {
+            if query.project.is_none() || item.project_id == query.project {
+                items.push(item);
+                count += 1;
+            }
+            count < limit
+        })?;
+    }
+    items.sort_by(|a, b| (b.created_at, &b.item_id).cmp(&(a.created_at, &a.item_id)));
+    items.truncate(limit);
+    Ok(items)
+}
+
+/// Offers items, the newest first, until enough were taken.
+fn walk(
+    tx: &dyn Tx,
+    status: Status,
+    priority: Priority,
+    after: Option<&Mark>,
+    filtered: bool,
+    limit: usize,
+    mut take: impl FnMut(WorkItem) -> bool,
+) -> Result<()> {
+    let at_once = if filtered { CHUNK } else { limit };
+    let mut mark = after.cloned();
+    loop {
+        // Items of the same moment as the last one are read again, and left out by their ids.
+        let before = mark.as_ref().map(|mark| mark.created_at.plus(std::time::Duration::from_millis(1)));
+        let same = match &mark {
+            Some(mark) => tx.count(&Range {
+                from: Some(mark.created_at.to_string()),
+                ..Range::newest_work(status, priority, before)
+            })?,
+            None => 0,
+        };
+        let chunk = at_once.saturating_add(usize::try_from(same).unwrap_or(usize::MAX));
+        let items = tx.hints::<WorkItem>(&Range::newest_work(status, priority, before), chunk)?;
+        let is_end = items.len() < chunk;
+        let last = items.last().map(|item| Mark {
+            priority,
+            created_at: item.created_at,
+            item_id: item.item_id.clone(),
+        });
+        let fresh = items.into_iter().filter(|item| mark.as_ref().is_none_or(|mark| mark.is_before(item)));
+        for item in fresh {
+            if !take(item) {
+                return Ok(());
+            }
+        }
+        if is_end {
+            return Ok(());
+        }
+        mark = last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Board;
+    use crate::project::RegisterProject;
+    use crate::work::Create;
+
+    fn ids(items: &[WorkItem]) -> Vec<String> {
+        items.iter().map(|item| item.item_id.clone()).collect()
+    }
+
+    #[test]
+    fn pages_of_every_size_give_the_same_list() {
+        let board = Board::memory();
+        board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
+        for number in 0..23 {
+            let priority = Some(Priority::ALL[number % 3]);
+            let project = (number % 2 == 0).then(|| "pai".to_owned());
+            let id = format!("item {number:02}");
+            board.work().create(&Create { project, priority, ..Create::new(&id, "A task") }).unwrap();
+        }
+        for project in [None, Some("pai".to_owned())] {
+            let query = NewestWork { project, ..NewestWork::default() };
+            let all = board.work().newest(&query).unwrap();
+            assert_eq!((all.items.len(), all.next), (if query.project.is_some() { 12 } else { 23 }, None));
+            let is_in_order = |pair: &[WorkItem]| {
+                (pair[0].priority, pair[1].created_at) <= (pair[1].priority, pair[0].created_at)
+            };
+            assert!(all.items.windows(2).all(is_in_order));
+            for limit in 1..25 {
+                let (mut paged, mut after) = (Vec::new(), None);
+                loop {
+                    let page = NewestWork { limit: Some(limit), after, ..query.clone() };
+                    let page = board.work().newest(&page).unwrap();
+                    assert!(page.items.len() <= limit);
+                    paged.extend(ids(&page.items));
+                    after = page.next;
+                    if after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(paged, ids(&all.items), "pages of {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_survives_its_text() {
+        let board = Board::memory();
+        let item = board.work().create(&Create::new("gh:owner/repo#7", "A task")).unwrap().item;
+        assert_eq!(Mark::parse(&Mark::of(&item)).unwrap().item_id, "gh:owner/repo#7");
+        for wrong in ["", "P9 x y", "P1", "P1 2026-02-03T15:30:00Z"] {
+            assert!(Mark::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
