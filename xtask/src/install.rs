@@ -3,9 +3,10 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use crate::Result;
 use crate::release::{self, Options};
-use crate::{Result, tour};
 
 /// Installs.
 pub fn run(arguments: &[String]) -> Result {
@@ -22,8 +23,11 @@ pub fn run(arguments: &[String]) -> Result {
     let installed = directory.join(release::program("blackboard"));
     replace(&built, &installed)?;
 
-    println!("A short session with the new program, on a board that is removed afterwards:");
-    tour::show(&installed)?;
+    println!("What the new program is for, on a board that is removed afterwards:\n");
+    let shown = Command::new(&installed).arg("demo").stdin(Stdio::null()).status()?;
+    if !shown.success() {
+        return Err(format!("`blackboard demo` ended with {shown}").into());
+    }
     let size = fs::metadata(&installed)?.len();
     let linked = if release::STATIC { ", static" } else { "" };
     println!("\nInstalled {} ({} KB{linked})", installed.display(), size / 1000);

@@ -16,7 +16,6 @@ mod packages;
 mod release;
 mod test;
 mod torture;
-mod tour;
 
 use std::process::ExitCode;
 
@@ -27,7 +26,6 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   install [--root DIR]   build the static release binary, install it, and show it at work
-  tour [BINARY]          a short session of two agents with a real board
   test [--all]           everything that has to hold before a change lands
   torture [NAME]         the tests with real processes at their full size
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
@@ -45,7 +43,6 @@ fn main() -> ExitCode {
     let outcome = match task.as_str() {
         "cli-docs" => return cli_docs::run(),
         "install" => install::run(&arguments),
-        "tour" => tour::run(&arguments),
         "test" => test::run(&arguments),
         "torture" => torture::run(&arguments),
         "bench" => bench::run(&arguments),

@@ -20,6 +20,7 @@ mod cli_docs;
 mod commands;
 mod config;
 mod context;
+mod demo;
 mod disk;
 mod envelope;
 mod environment;

@@ -55,6 +55,19 @@ impl Outcome {
     }
 }
 
+/// Everything that was to be said has been said already, by this program or by one that ran in its place.
+pub struct Nothing;
+
+impl Render for Nothing {
+    fn json(&self, _: &mut Answer<'_>) -> output::Result {
+        Ok(())
+    }
+
+    fn human(&self, _: &mut Screen<'_>) -> output::Result {
+        Ok(())
+    }
+}
+
 impl fmt::Debug for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

@@ -60,6 +60,7 @@ Environment:
   BLACKBOARD_SESSION_ID          the session that acts, where --session does not say it
   BLACKBOARD_DB                  the board, where --db does not say it
   BLACKBOARD_SCOPE               the scope of entries, where --scope does not say it [default: default]
+  BLACKBOARD_FENCE               set by `run` and `lock run` for their command: the fence of what it holds
   BLACKBOARD_HOME                where the board and the configuration of this user are [default: ~/.pai/blackboard]
   BLACKBOARD_PID                 the process behind a session that registers
   BLACKBOARD_AGENT_NAME          what an agent calls itself that registers by its hooks or the MCP server

@@ -11,8 +11,8 @@ use blackboard::agent::{AgentStatus, Beat, HeartbeatRecorded};
 
 use super::{Signals, exit_code, exit_code_of_failure};
 use crate::context::warn;
-use crate::outcome::Outcome;
-use crate::output::child::{NotStarted, Ran};
+use crate::outcome::{Nothing, Outcome};
+use crate::output::child::NotStarted;
 use crate::output::entry::leased;
 
 /// How the wish to run a program ended.
@@ -92,8 +92,8 @@ impl Ended {
     /// The answer of a call that did nothing but run the program. `after` is what became of what was held for it.
     pub fn outcome(self, program: &[OsString], after: &str) -> Outcome {
         match self {
-            Ended::Before(code) => Outcome::new(Ran).with_exit_code(code),
-            Ended::Itself(status) => Outcome::new(Ran).with_exit_code(exit_code(status)),
+            Ended::Before(code) => Outcome::new(Nothing).with_exit_code(code),
+            Ended::Itself(status) => Outcome::new(Nothing).with_exit_code(exit_code(status)),
             Ended::Never(error) => {
                 let code = exit_code_of_failure(&error);
                 let program = program.first().map(|word| word.to_string_lossy()).unwrap_or_default();

@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use blackboard::{Metadata, Result, Revision};
+use blackboard::entry::Fence;
+use blackboard::{Error, Metadata, Result, Revision};
 use clap::builder::NonEmptyStringValueParser;
 
 /// The session that acts.
@@ -92,13 +93,44 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The fence of one thing: a number, or with the name of that thing, as `BLACKBOARD_FENCE` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnFence {
+    /// The number alone.
+    Number(Revision),
+    /// `lock:NAME=N` or `work:ID=N`.
+    Named(Fence),
+}
+
+impl OwnFence {
+    /// The fence of this work item.
+    pub fn of_work(self, item: &str) -> Result<Revision> {
+        match self {
+            OwnFence::Number(fence) => Ok(fence),
+            OwnFence::Named(Fence::Work { id, fence }) if id == item => Ok(fence),
+            OwnFence::Named(_) => Err(Error::invalid("the fence is that of something else")),
+        }
+    }
+
+    /// The fence of this lock.
+    pub fn of_lock(self, lock: &str) -> Result<Revision> {
+        match self {
+            OwnFence::Number(fence) => Ok(fence),
+            OwnFence::Named(Fence::Lock { name, fence }) if name == lock => Ok(fence),
+            OwnFence::Named(_) => Err(Error::invalid("the fence is that of something else")),
+        }
+    }
+}
+
 /// Parses a fence.
-pub fn fence(text: &str) -> Result<Revision, String> {
-    let number = text
-        .trim()
-        .parse()
-        .map_err(|_| "a fence is the number that `work claim` or `lock acquire` printed")?;
-    Ok(Revision::new(number))
+pub fn fence(text: &str) -> Result<OwnFence, String> {
+    let text = text.trim();
+    if let Ok(number) = text.parse() {
+        return Ok(OwnFence::Number(Revision::new(number)));
+    }
+    text.parse().map(OwnFence::Named).map_err(|_| {
+        "a fence is the number that `work claim` or `lock acquire` printed, or $BLACKBOARD_FENCE".to_owned()
+    })
 }
 
 /// Parses one value of a list: people write a space after the comma.

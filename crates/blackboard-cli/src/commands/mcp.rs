@@ -4,10 +4,8 @@ use blackboard::Result;
 
 use super::Run;
 use crate::context::Context;
-use crate::envelope::Answer;
 use crate::mcp;
-use crate::outcome::{Outcome, Render};
-use crate::output::{self, Screen};
+use crate::outcome::{Nothing, Outcome};
 
 /// Serve the board to an agent as MCP tools
 ///
@@ -26,19 +24,6 @@ pub struct Mcp {}
 impl Run for Mcp {
     fn run(self, context: &Context) -> Result<Outcome> {
         mcp::serve(context)?;
-        Ok(Outcome::new(Served))
-    }
-}
-
-/// Everything that was to be said has been said to the client.
-struct Served;
-
-impl Render for Served {
-    fn json(&self, _: &mut Answer<'_>) -> output::Result {
-        Ok(())
-    }
-
-    fn human(&self, _: &mut Screen<'_>) -> output::Result {
-        Ok(())
+        Ok(Outcome::new(Nothing))
     }
 }

@@ -7,6 +7,7 @@ mod agent;
 pub mod arguments;
 mod command;
 mod completions;
+mod demo;
 pub mod entry;
 mod export;
 mod file;
@@ -80,6 +81,7 @@ pub const COMMANDS: &[Command] = &[
     command::<guard::check::Check>("guard check", Group::SetUp),
     command::<guard::remove::Remove>("guard remove", Group::SetUp),
     command::<hook::Hook>("hook", Group::SetUp),
+    command::<demo::Demo>("demo", Group::SetUp),
     command::<completions::Completions>("completions", Group::SetUp),
     command::<version::Version>("version", Group::SetUp),
     command::<work::reset::Reset>("work reset", Group::Operator),

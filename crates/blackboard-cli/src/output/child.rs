@@ -1,4 +1,4 @@
-//! What is said of a program that ran in the place of this one: nothing, unless it could not be started.
+//! What is said of a program that was to run in the place of this one and could not be started.
 
 use std::io;
 
@@ -7,19 +7,6 @@ use blackboard::{Code, Error, Fault};
 use super::{Result, Screen};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
-
-/// The answer is that of the program that ran.
-pub struct Ran;
-
-impl Render for Ran {
-    fn json(&self, _answer: &mut Answer<'_>) -> Result {
-        Ok(())
-    }
-
-    fn human(&self, _screen: &mut Screen<'_>) -> Result {
-        Ok(())
-    }
-}
 
 /// The answer if the program can't be started.
 pub struct NotStarted(Error);

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod child;
+pub mod demo;
 pub mod entry;
 mod escape;
 pub mod event;

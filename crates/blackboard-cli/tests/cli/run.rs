@@ -47,7 +47,7 @@ fn what_is_held_at_the_end_is_released_and_what_was_completed_stays_so() {
     let script = "echo $BLACKBOARD_FENCE; blackboard work claim second >/dev/null; \
                   blackboard lock acquire deploy >/dev/null; \
                   blackboard write result 1 --fence \"$BLACKBOARD_FENCE\" >/dev/null; \
-                  blackboard work complete first >/dev/null";
+                  blackboard work complete first --fence \"$BLACKBOARD_FENCE\" >/dev/null";
     let call = ["run", "--work-item", "first", "--title", "First", "--json", "--", "sh", "-c", script];
     let ran = scratch.run(call).success();
     let first = scratch.json(["work", "status", "first"]);

@@ -15,6 +15,7 @@ mod counters;
 mod crash_claims;
 mod crash_entries;
 mod crowd;
+mod demo;
 mod disk_full;
 mod durability;
 mod entry_checks;

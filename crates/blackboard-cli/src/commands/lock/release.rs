@@ -1,11 +1,11 @@
 //! `blackboard lock release`
 
+use blackboard::Result;
 use blackboard::lock::Release as Releasing;
-use blackboard::{Result, Revision};
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Session, fence};
+use crate::commands::arguments::{OwnFence, Session, fence};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::lock::ReleasedLock;
@@ -26,7 +26,7 @@ pub struct Release {
 
     /// The fence that taking it gave
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<Revision>,
+    fence: Option<OwnFence>,
 
     #[command(flatten)]
     session: Session,
@@ -34,8 +34,9 @@ pub struct Release {
 
 impl Run for Release {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let fence = self.fence.map(|fence| fence.of_lock(&self.name)).transpose()?;
         let (board, session) = context.acting(self.session.session.as_deref())?;
-        let release = Releasing { name: self.name, session, fence: self.fence };
+        let release = Releasing { name: self.name, session, fence };
         Ok(Outcome::new(ReleasedLock(board.locks().release(&release)?)))
     }
 }

@@ -1,10 +1,10 @@
 //! `blackboard work complete`
 
+use blackboard::Result;
 use blackboard::work::Complete as Completion;
-use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session, fence};
+use crate::commands::arguments::{Item, OwnFence, Session, fence};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::CompletedItem;
@@ -17,6 +17,7 @@ use crate::output::work::CompletedItem;
 /// Examples:
 ///   blackboard work complete design-schema
 ///   blackboard work complete --id design-schema --fence 42 --summary "Five tables, three indexes"
+///   blackboard run --work-item fix-tests -- sh -c 'make && blackboard work complete fix-tests --fence "$BLACKBOARD_FENCE"'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Complete {
@@ -25,7 +26,7 @@ pub struct Complete {
 
     /// The fence of the claim
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<Revision>,
+    fence: Option<OwnFence>,
 
     /// What came of it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -37,13 +38,10 @@ pub struct Complete {
 
 impl Run for Complete {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let id = self.item.id();
+        let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
         let (board, session) = context.acting(self.session.session.as_deref())?;
-        let completed = board.work().complete(&Completion {
-            id: self.item.id(),
-            session,
-            fence: self.fence,
-            summary: self.summary,
-        })?;
+        let completed = board.work().complete(&Completion { id, session, fence, summary: self.summary })?;
         Ok(Outcome::new(CompletedItem(completed)))
     }
 }

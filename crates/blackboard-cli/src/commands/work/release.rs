@@ -1,10 +1,10 @@
 //! `blackboard work release`
 
+use blackboard::Result;
 use blackboard::work::Release as Releasing;
-use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session, fence};
+use crate::commands::arguments::{Item, OwnFence, Session, fence};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::work::ReleasedItem;
@@ -24,7 +24,7 @@ pub struct Release {
 
     /// The fence of the claim
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<Revision>,
+    fence: Option<OwnFence>,
 
     #[command(flatten)]
     session: Session,
@@ -32,8 +32,10 @@ pub struct Release {
 
 impl Run for Release {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let id = self.item.id();
+        let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
         let (board, session) = context.acting(self.session.session.as_deref())?;
-        let released = board.work().release(&Releasing { id: self.item.id(), session, fence: self.fence })?;
+        let released = board.work().release(&Releasing { id, session, fence })?;
         Ok(Outcome::new(ReleasedItem(released)))
     }
 }

@@ -141,7 +141,7 @@ fn own_codes(command: &str) -> &'static [Code] {
 /// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook is silent then, the
 /// server answers with what is wrong.
 const BOARDLESS: &[&str] =
-    &["completions", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
+    &["completions", "demo", "hook", "mcp", "version", "setup", "setup status", "setup remove"];
 
 /// Commands that never wait for the lock.
 pub const READING: &[&str] = &[

@@ -1,0 +1,158 @@
+//! The board, the processes and the dashboard of a demonstration. Nothing of them stays: what is dropped here ends its
+//! processes and removes its directory.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blackboard::clock::{Clock, SystemClock};
+use blackboard::project::RegisterProject;
+use blackboard::store::sqlite::{Sqlite, SqliteOptions};
+use blackboard::work::Create;
+use blackboard::{Board, Code, Fault, Result};
+use tempfile::TempDir;
+
+use super::plan::{AGENTS, PROJECT, TASKS};
+use crate::args::Globals;
+use crate::context::Context;
+use crate::web::{Listening, Options};
+
+/// Where a demonstration takes place.
+pub struct Stage {
+    /// The board.
+    pub board: Board,
+    /// The agents, in the order of their names.
+    agents: Vec<Process>,
+    pace: Duration,
+    url: String,
+    directory: TempDir,
+}
+
+/// A process that ends with the demonstration.
+struct Process {
+    name: &'static str,
+    child: Child,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Already dead is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Stage {
+    /// A new board with everything that there is to do, and nobody who does it.
+    pub fn build(pace: Duration) -> Result<Stage> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("blackboard-demo-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let directory = builder
+            .tempdir()
+            .map_err(|error| Fault::new(Code::Io, "a scratch directory can't be created").because(error))?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Sqlite::open(&file_in(directory.path()), clock.clone(), &SqliteOptions::default())?;
+        let board = Board::on(Arc::new(store), clock);
+        let url = show(&file_in(directory.path()))?;
+        let stage = Stage { board, agents: Vec::new(), pace, url, directory };
+        stage.fill()?;
+        Ok(stage)
+    }
+
+    fn fill(&self) -> Result<()> {
+        let path = self.repository().to_string_lossy().into_owned();
+        let project =
+            RegisterProject { path: Some(path), ..RegisterProject::new(PROJECT, "The orchard shop") };
+        self.board.projects().register(&project)?;
+        for task in TASKS {
+            self.board.work().create(&Create {
+                project: Some(PROJECT.to_owned()),
+                priority: Some(task.priority.parse()?),
+                blocked_by: task.after.iter().map(|id| (*id).to_owned()).collect(),
+                ..Create::new(task.id, task.title)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The database.
+    pub fn file(&self) -> PathBuf {
+        file_in(self.directory.path())
+    }
+
+    /// Where the dashboard is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where the agents pretend to work.
+    fn repository(&self) -> PathBuf {
+        self.directory.path().join(PROJECT)
+    }
+
+    /// Starts every agent.
+    pub fn start(&mut self) -> Result<()> {
+        for name in AGENTS {
+            let child = self
+                .program()?
+                .args(["demo", "--as", name, "--pace", &self.pace.as_millis().to_string()])
+                .arg("--db")
+                .arg(self.file())
+                .spawn()
+                .map_err(|error| Fault::new(Code::Io, "an agent can't be started").because(error))?;
+            self.agents.push(Process { name, child });
+        }
+        Ok(())
+    }
+
+    /// This program, where it finds nothing of the user's.
+    fn program(&self) -> Result<Command> {
+        let program = std::env::current_exe()
+            .map_err(|error| Fault::new(Code::Io, "this program can't be found again").because(error))?;
+        let mut command = Command::new(program);
+        command.current_dir(self.directory.path()).env("BLACKBOARD_HOME", self.directory.path());
+        for name in ["BLACKBOARD_DB", "BLACKBOARD_SESSION_ID", "BLACKBOARD_PID"] {
+            command.env_remove(name);
+        }
+        // What goes wrong with one of them is told on stderr, as by every command.
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(command)
+    }
+
+    /// The process of an agent.
+    pub fn pid_of(&self, name: &str) -> Option<u32> {
+        self.agents.iter().find(|agent| agent.name == name).map(|agent| agent.child.id())
+    }
+
+    /// Kills an agent, which has no time to say anything.
+    pub fn kill(&mut self, name: &str) {
+        self.agents.retain(|agent| agent.name != name);
+    }
+
+    /// Whether an agent still runs.
+    pub fn is_anybody_left(&mut self) -> bool {
+        self.agents.iter_mut().any(|agent| matches!(agent.child.try_wait(), Ok(None)))
+    }
+}
+
+/// Shows the board in a browser for as long as this process lives, and returns where.
+fn show(file: &Path) -> Result<String> {
+    let globals = Globals { db: Some(file.as_os_str().to_owned()), json: false, allow_secret_looking: false };
+    let host = Ipv4Addr::LOCALHOST.into();
+    let listening = Listening::bind(&Context::new(globals), Options { host, port: 0 })?;
+    let url = listening.running().url;
+    std::thread::Builder::new()
+        .name("dashboard".to_owned())
+        // Whoever watches sees that it has ended; the story does not need it.
+        .spawn(move || drop(listening.run()))
+        .map_err(|error| Fault::new(Code::Io, "the dashboard can't be started").because(error))?;
+    Ok(url)
+}
+
+fn file_in(directory: &Path) -> PathBuf {
+    directory.join("local.db")
+}

@@ -1,0 +1,163 @@
+//! What happens in a demonstration, told while it happens.
+
+use std::time::Duration;
+
+use blackboard::event::{Event, EventType, Start, Subscribe};
+use blackboard::sweep::Sweep;
+use blackboard::work::{Complete, Status, WorkFilter};
+use blackboard::{Result, Revision};
+use serde::Serialize;
+
+use super::plan::{AGENTS, TASKS, VICTIM};
+use super::stage::Stage;
+use crate::child::Signals;
+use crate::output;
+
+/// How long nothing may happen before the agents are looked after.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What is told.
+pub enum Told<'a> {
+    /// What comes next, or what just happened, in our own words.
+    Chapter(&'a str),
+    /// What happened on the board.
+    Event(&'a Event),
+    /// What a person would have typed.
+    Command(&'a str),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ended {
+    /// How many agents worked.
+    pub agents: usize,
+    /// How many things were done, as often as that is in the log.
+    pub completed: usize,
+    /// How many there were.
+    pub items: usize,
+    /// How much happened on the board.
+    pub events: i64,
+    /// The item that changed hands when its agent was killed.
+    pub rescued: Option<String>,
+    /// Whether somebody ended it before its end.
+    pub interrupted: bool,
+}
+
+/// Where the story is.
+enum Scene {
+    /// Everybody works.
+    Work,
+    /// One is dead and what it held is free; somebody else has to take this item.
+    Rescue { item: String, fence: Option<Revision>, session: String },
+    /// That is done.
+    Rest,
+}
+
+/// Plays it to its end, or until something asks to end.
+pub fn tell(
+    stage: &mut Stage,
+    signals: &Signals,
+    mut say: impl FnMut(Told<'_>) -> output::Result,
+) -> output::Result<Ended> {
+    let mut subscription = stage.board.subscribe(&Subscribe { start: Start::Now, ..Subscribe::default() })?;
+    say(Told::Chapter(&format!(
+        "{} agents start, each a process of its own. They take what there is to do; no two get the same.",
+        AGENTS.len()
+    )))?;
+    stage.start()?;
+    let mut scene = Scene::Work;
+    let (mut rescued, mut completed) = (None, 0);
+    loop {
+        let left = stage.is_anybody_left();
+        let batch = subscription.next_batch(TICK)?;
+        let events = batch.map(|batch| batch.events).unwrap_or_default();
+        if signals.asked_to_end().is_some() || (!left && events.is_empty()) {
+            break;
+        }
+        for event in &events {
+            completed += usize::from(event.event_type == EventType::WorkCompleted);
+            if is_worth_telling(event) {
+                say(Told::Event(event))?;
+            }
+            scene = match scene {
+                Scene::Work if is_time_to_die(stage, event)? => kill(stage, event, &mut say)?,
+                Scene::Rescue { item, fence, session }
+                    if event.event_type == EventType::WorkClaimed
+                        && event.target_id.as_deref() == Some(&item) =>
+                {
+                    too_late(stage, &item, fence, &session, &mut say)?;
+                    rescued = Some(item);
+                    Scene::Rest
+                }
+                scene => scene,
+            };
+        }
+    }
+    Ok(Ended {
+        agents: AGENTS.len(),
+        completed,
+        items: TASKS.len(),
+        events: stage.board.status()?.revision.get(),
+        rescued,
+        interrupted: signals.asked_to_end().is_some(),
+    })
+}
+
+/// Progress and files would be too much to read.
+fn is_worth_telling(event: &Event) -> bool {
+    let lease = event.entry.as_ref().is_some_and(|change| change.scope == blackboard::entry::FILES);
+    let quiet = [EventType::HeartbeatReceived, EventType::AgentUpdated, EventType::WorkBlocked];
+    !lease && !quiet.contains(&event.event_type)
+}
+
+/// In the middle of its work: it holds something and has told how far it is.
+fn is_time_to_die(stage: &Stage, event: &Event) -> Result<bool> {
+    if event.event_type != EventType::HeartbeatReceived {
+        return Ok(false);
+    }
+    let Some(session) = &event.actor_id else { return Ok(false) };
+    Ok(stage.board.agents().get(session)?.is_some_and(|agent| agent.agent_name == VICTIM))
+}
+
+/// Kills one and frees what it held.
+fn kill(
+    stage: &mut Stage,
+    event: &Event,
+    say: &mut impl FnMut(Told<'_>) -> output::Result,
+) -> output::Result<Scene> {
+    let session = event.actor_id.clone().unwrap_or_default();
+    let held = WorkFilter { statuses: vec![Status::Claimed], ..WorkFilter::default() };
+    let held = stage.board.work().list(&held)?;
+    let Some(item) = held.into_iter().find(|item| item.is_held_by(&session)) else { return Ok(Scene::Rest) };
+    say(Told::Chapter(&format!(
+        "{VICTIM} is killed in the middle of its work, and can't give anything back."
+    )))?;
+    if let Some(pid) = stage.pid_of(VICTIM) {
+        say(Told::Command(&format!("kill -9 {pid}")))?;
+    }
+    stage.kill(VICTIM);
+    say(Told::Chapter(
+        "A sweep finds that its process is gone, and frees what it held. Every command does that in passing, for agents \
+         that were silent for five minutes; here nobody waits for that.",
+    ))?;
+    say(Told::Command("blackboard sweep --threshold 0"))?;
+    stage.board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;
+    Ok(Scene::Rescue { fence: item.fence, item: item.item_id, session })
+}
+
+/// A leftover of the dead one comes back with its old fence.
+fn too_late(
+    stage: &Stage,
+    item: &str,
+    fence: Option<Revision>,
+    session: &str,
+    say: &mut impl FnMut(Told<'_>) -> output::Result,
+) -> output::Result {
+    let late = stage.board.work().complete(&Complete { fence, ..Complete::of(item, session) });
+    if let Err(error) = late {
+        say(Told::Chapter(&format!(
+            "Somebody else has it now. A leftover of {VICTIM} that wants to complete it is refused: {error}."
+        )))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! `demo`: what a newcomer sees first ends by itself, tells what really happened, and leaves nothing behind.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::crowd::{end_of, kill, signal, wait_until};
+
+/// A demonstration that is quick, in a directory that nobody else uses.
+fn start(directory: &Path, arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_blackboard"))
+        .args(["demo", "--pace", "50"])
+        .args(arguments)
+        .current_dir(directory)
+        .env("TMPDIR", directory)
+        .env("BLACKBOARD_HOME", directory.join("home"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).unwrap().next().is_none()
+}
+
+/// The processes whose working directory was in there.
+fn processes_in(directory: &Path) -> Vec<u32> {
+    let directory = directory.canonicalize().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|place| place.starts_with(&directory))
+    })
+    .collect()
+}
+
+#[test]
+fn everything_is_done_once_though_one_of_them_dies() {
+    let directory = tempfile::tempdir().unwrap();
+    let ended = end_of(start(directory.path(), &["--json"]));
+    assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&told["completed"], &told["interrupted"]), (&told["items"], &Value::Bool(false)), "{told}");
+    assert!(told["rescued"].is_string(), "{told}");
+    assert!(is_empty(directory.path()), "something is left");
+    assert_eq!(processes_in(directory.path()), Vec::<u32>::new());
+}
+
+#[test]
+fn people_read_who_died_and_who_took_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let ended = end_of(start(directory.path(), &[]));
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let place = |text: &str| {
+        let found = lines.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("{text:?} is missing in\n{}", ended.stdout))
+    };
+    let story = ["$ kill -9", "$ blackboard sweep", "marked stale", "is refused:", "7 of 7 work items"];
+    let places = story.map(place);
+    assert!(places.is_sorted(), "{places:?} in\n{}", ended.stdout);
+}
+
+#[test]
+fn whoever_ends_it_early_finds_nothing_left_either() {
+    for sent in [Signal::INT, Signal::TERM] {
+        let directory = tempfile::tempdir().unwrap();
+        let child = start(directory.path(), &["--keep"]);
+        wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
+        signal(child.id(), sent);
+        let ended = end_of(child);
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert!(is_empty(directory.path()), "something is left");
+        assert_eq!(processes_in(directory.path()), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn its_agents_do_not_outlive_it_for_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = start(directory.path(), &["--keep"]);
+    wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
+    kill(child.id());
+    child.wait().unwrap();
+    wait_until("their end", || processes_in(directory.path()).is_empty().then_some(()));
+}
+
+#[test]
+fn it_does_not_touch_the_board_of_whoever_runs_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let ended = end_of(start(directory.path(), &["--db", "own.db"]));
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("a board of its own"), "{ended:?}");
+    assert!(is_empty(directory.path()), "something was made");
+}
