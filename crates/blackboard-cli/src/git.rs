@@ -36,6 +36,11 @@ pub fn hooks() -> Result<Hooks> {
     }
 }
 
+/// Whether the working directory is in a repository that has no worktree there, so that nothing is committed in it.
+pub fn is_bare() -> Result<bool> {
+    Ok(answer(&["rev-parse", "--is-bare-repository"])?.starts_with(b"true"))
+}
+
 /// The root of the worktree around the working directory.
 pub fn top_level() -> Result<PathBuf> {
     let said = answer(&["rev-parse", "--show-toplevel"])?;

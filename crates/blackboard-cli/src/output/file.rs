@@ -1,6 +1,6 @@
 //! Reserved files, for people and programs.
 
-use blackboard::file::{Checked, Mode, ReleasedFiles, Reservation, Reserved};
+use blackboard::file::{Checked, CheckedPath, Mode, ReleasedFiles, Reservation, Reserved};
 
 use super::{Cell, Column, Result, Screen, Table, escape, time};
 use crate::envelope::Answer;
@@ -114,13 +114,18 @@ impl Render for CheckedFiles {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         screen.line(format_args!("Free."))?;
-        let mut told: Vec<&Reservation> = Vec::new();
-        for other in self.0.paths.iter().flat_map(|path| &path.elsewhere) {
-            if !told.contains(&&other.reservation) {
-                told.push(&other.reservation);
-                told_of(&other.reservation, screen)?;
-            }
-        }
-        Ok(())
+        told_of_elsewhere(&self.0.paths, screen)
     }
+}
+
+/// Tells, once each, of what others have reserved of these paths in other worktrees.
+pub fn told_of_elsewhere(paths: &[CheckedPath], screen: &mut Screen<'_>) -> Result {
+    let mut told: Vec<&Reservation> = Vec::new();
+    for other in paths.iter().flat_map(|path| &path.elsewhere) {
+        if !told.contains(&&other.reservation) {
+            told.push(&other.reservation);
+            told_of(&other.reservation, screen)?;
+        }
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use blackboard::file::{Checked, CheckedPath, Reserver};
 use blackboard::{Code, Error, Refusal};
 use serde::Serialize;
 
+use super::file::told_of_elsewhere;
 use super::{Result, Screen, escape};
 use crate::context::warn;
 use crate::envelope::{Answer, Failure};
@@ -114,7 +115,10 @@ impl Render for CheckedCommit {
             warn(&described(path));
         }
         match self.held().count() {
-            0 => screen.line(format_args!("Free."))?,
+            0 => {
+                screen.line(format_args!("Free."))?;
+                told_of_elsewhere(&self.paths, screen)?;
+            }
             count if count > MOST_NAMED => {
                 warn(&format!("and so are {} more staged files", count - MOST_NAMED));
             }
@@ -134,8 +138,12 @@ impl RefusedCommit {
     /// From what was found.
     pub fn new(commit: CheckedCommit) -> RefusedCommit {
         let held: Vec<CheckedPath> = commit.held().cloned().collect();
-        let hint = "leave these files out of the commit (git restore --staged PATH), or ask whoever has reserved them; \
-                    see who holds what: blackboard file list";
+        let holder = held.iter().find_map(|path| path.reserved_by.first());
+        let session = holder.map_or("ID", |holder| holder.reservation.session_id.as_str());
+        let hint = format!(
+            "leave these files out of the commit (git restore --staged PATH), or ask whoever has reserved them; \
+             see who holds what: blackboard file list; if that session is yours: BLACKBOARD_SESSION_ID={session} git commit"
+        );
         let error = match (Checked { free: held.is_empty(), paths: held }).must_be_free() {
             Err(Error::Refusal(refusal)) => refusal.hint(hint).into(),
             Err(error) => error,

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use blackboard::file::{Check as Checking, CheckedPath};
+use blackboard::file::{Check as Checking, CheckedPath, Reserver};
 use blackboard::{Code, Error, Result};
 
 use crate::commands::Run;
 use crate::commands::arguments::Session;
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::git::{self, Staged};
 use crate::location::Tree;
 use crate::outcome::Outcome;
@@ -20,8 +20,9 @@ const AT_ONCE: usize = 10_000;
 ///
 /// Exit 4 and the names of those who have, whether shared or not; exit 0 if nobody else has. The files are those that
 /// git has staged in this worktree. What the session itself has reserved does not count; a delegate that shares the
-/// environment of its parent commits with BLACKBOARD_SESSION_ID=ID git commit. If git, the board or the session can't be
-/// made out, that is told on stderr, and the exit code is 0: nobody's commit is stopped for that.
+/// environment of its parent commits with BLACKBOARD_SESSION_ID=ID git commit. In a process with several sessions, what
+/// any of them has reserved is told of and stops nobody. If git or the board can't be made out, that is told on
+/// stderr, and the exit code is 0: nobody's commit is stopped for that.
 ///
 /// Examples:
 ///   blackboard guard check
@@ -56,22 +57,46 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let Staged { names, complete } = git::staged()?;
     let tree = context.tree()?;
     let prefix = prefix(&tree, &root)?;
-    let (board, session) = match context.reading_as(session) {
+    let (board, own) = match context.reading_as(session) {
+        Ok((board, session)) => (board, session.into_iter().collect()),
         // The session of the environment is one of another board, and has reserved nothing here.
-        Err(error) if session.is_none() && error.code() == Code::AgentNotFound => (context.reading()?, None),
-        found => found?,
+        Err(error) if session.is_none() && error.code() == Code::AgentNotFound => {
+            (context.reading()?, Vec::new())
+        }
+        // Whichever of them commits: what none of them has reserved is somebody else's.
+        Err(error) if session.is_none() && error.code() == Code::NoSession => {
+            (context.reading()?, sessions_of(&error))
+        }
+        Err(error) => return Err(error),
     };
     let paths: Vec<String> = names.iter().map(|name| literal(&prefix, name)).collect();
     let mut concerned: Vec<CheckedPath> = Vec::new();
+    let mut perhaps_own = None;
     for some in paths.chunks(AT_ONCE) {
-        let checked = board.files().check(&Checking {
-            session: session.clone(),
+        let mut checked = board.files().check(&Checking {
+            session: own.first().filter(|_| own.len() == 1).cloned(),
             repository: tree.repository.clone(),
             worktree: tree.worktree.clone(),
             paths: some.to_vec(),
         })?;
+        for path in &mut checked.paths {
+            let is_own = |other: &Reserver| own.contains(&other.reservation.session_id);
+            if let Some(other) = path.reserved_by.iter().find(|other| is_own(other)) {
+                perhaps_own.get_or_insert_with(|| (path.path.clone(), other.reservation.agent_name.clone()));
+            }
+            path.reserved_by.retain(|other| !is_own(other));
+            path.elsewhere.retain(|other| !is_own(other));
+            path.free = path.reserved_by.is_empty();
+        }
         let is_concerned = |path: &CheckedPath| !path.free || !path.elsewhere.is_empty();
         concerned.extend(checked.paths.into_iter().filter(is_concerned));
+    }
+    if let Some((path, name)) = perhaps_own {
+        let count = own.len();
+        warn(&format!(
+            "{path} is reserved by {name}, which may be you: this process has {count} live sessions \
+             (say which with BLACKBOARD_SESSION_ID=ID git commit)"
+        ));
     }
     let free = concerned.iter().all(|path| path.free);
     Ok(CheckedCommit { checked: true, free, staged: names.len(), complete, paths: concerned })
@@ -97,6 +122,12 @@ fn prefix(tree: &Tree, root: &Path) -> Result<String> {
 /// name for it.
 fn literal(prefix: &str, name: &str) -> String {
     format!("{prefix}{name}").replace('*', "?")
+}
+
+/// The sessions among which it can't be told who calls.
+fn sessions_of(error: &Error) -> Vec<String> {
+    let sessions = error.details().and_then(|details| details.get("sessions")?.as_array());
+    sessions.into_iter().flatten().filter_map(|session| Some(session.as_str()?.to_owned())).collect()
 }
 
 fn is_about_session(error: &Error) -> bool {

@@ -105,6 +105,11 @@ pub struct Removed {
 impl Place {
     /// Finds it, to write there. Refused if git looks elsewhere, because somebody else looks after the hooks there.
     pub fn to_install() -> Result<Place> {
+        if git::is_bare()? {
+            return Err(Refusal::new(Code::InvalidValue, "nothing is committed in a bare repository")
+                .hint("change into a worktree of it first: the hook is for all of them")
+                .into());
+        }
         let Hooks { directory, usual } = git::hooks()?;
         let is_link = fs::symlink_metadata(&usual).is_ok_and(|metadata| metadata.is_symlink());
         if is_link || !is_same(&directory, &usual) {

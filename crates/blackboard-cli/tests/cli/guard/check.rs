@@ -122,6 +122,43 @@ fn more_files_than_the_board_is_asked_about_at_once_are_all_checked() {
 }
 
 #[test]
+fn in_a_process_with_several_sessions_what_none_of_them_has_is_somebody_elses() {
+    let Some(scratch) = with_files(&["src/lib.rs", "docs/cli.md"]) else { return };
+    let pid = std::os::unix::process::parent_id().to_string();
+    scratch.json(["agent", "register", "--name", "Rose", "--session-hint", "rose", "--pid", &pid]);
+    scratch.json(["file", "reserve", "docs/", "--session", "rose"]);
+    let check = || {
+        let mut command = scratch.command(["guard", "check", "--json"]);
+        Output::of(command.env("CLAUDE_PID", std::process::id().to_string()).output().unwrap())
+    };
+    git(&scratch, "add src");
+    let own = check().success();
+    assert!(own.json()["checked"] == true && own.json()["free"] == true, "{own:?}");
+    assert!(own.stderr.starts_with("warning: src/lib.rs is reserved by Ivy, which may be you: "), "{own:?}");
+    git(&scratch, "add docs");
+    let refusal = check().refused(Code::Held);
+    assert_eq!((&refusal["path"], &refusal["held_by_name"]), (&"docs/cli.md".into(), &"Rose".into()));
+    let hint = refusal["hint"].as_str().unwrap();
+    let session = refusal["held_by"].as_str().unwrap();
+    assert!(hint.ends_with(&format!("BLACKBOARD_SESSION_ID={session} git commit")), "{hint}");
+}
+
+#[test]
+fn what_is_reserved_in_another_worktree_is_told_and_stops_nobody() {
+    let Some(scratch) = with_files(&["README.md"]) else { return };
+    git(&scratch, "-c user.name=Ivy -c user.email=ivy@example.org commit -qm first --allow-empty");
+    git(&scratch, "worktree add -q ../tree-of-$(basename $PWD)");
+    let name = format!("tree-of-{}", scratch.path().file_name().unwrap().to_str().unwrap());
+    let tree = scratch.path().with_file_name(name);
+    fs::create_dir(tree.join("src")).unwrap();
+    fs::write(tree.join("src/lib.rs"), "").unwrap();
+    let script = format!("cd {} && git add src && blackboard guard check --session oak", tree.display());
+    let told = Output::of(scratch.shell(&script).output().unwrap()).success();
+    fs::remove_dir_all(&tree).unwrap();
+    assert!(told.stdout.starts_with("Free.\nIn another worktree: Ivy has reserved src/"), "{told:?}");
+}
+
+#[test]
 fn whatever_is_broken_stops_nobody_and_is_told_in_one_line() {
     let Some(scratch) = with_files(&["src/lib.rs"]) else { return };
     git(&scratch, "add src");

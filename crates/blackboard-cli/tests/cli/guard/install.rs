@@ -5,7 +5,7 @@ use blackboard::Code;
 
 use super::{git, hook, hooks, repository, write_hook};
 use crate::machine::can;
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -122,6 +122,24 @@ fn where_something_else_looks_after_the_hooks_the_line_to_add_is_told() {
     // A setting that says what is so anyway is in nobody's way.
     git(&scratch, "config core.hooksPath .git/hooks");
     assert_eq!(scratch.json(["guard", "install"])["installed"], true);
+}
+
+#[test]
+fn in_a_bare_repository_nothing_is_installed_but_in_a_worktree_of_it() {
+    let Some(scratch) = repository() else { return };
+    git(&scratch, "-c user.name=Ivy -c user.email=ivy@example.org commit -qm first --allow-empty");
+    git(&scratch, "clone -q --bare . bare.git");
+    git(&scratch, "-C bare.git worktree add -q ../tree");
+    let install = |directory: &str| {
+        let mut command = scratch.command(["guard", "install", "--json"]);
+        Output::of(command.current_dir(scratch.path().join(directory)).output().unwrap())
+    };
+    let refusal = install("bare.git").refused(Code::InvalidValue);
+    assert!(refusal["hint"].as_str().unwrap().contains("worktree"), "{refusal}");
+    let hook = scratch.path().join("bare.git/hooks/pre-commit");
+    assert!(!hook.exists());
+    install("tree").success();
+    assert!(hook.exists());
 }
 
 #[test]
