@@ -17,7 +17,7 @@ use crate::output::work::CompletedItem;
 /// Examples:
 ///   blackboard work complete design-schema
 ///   blackboard work complete --id design-schema --fence 42 --summary "Five tables, three indexes"
-///   blackboard run --work-item fix-tests -- sh -c 'make && blackboard work complete fix-tests --fence "$BLACKBOARD_FENCE"'
+///   blackboard work complete fix-tests --fence "$BLACKBOARD_FENCE"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Complete {

@@ -45,7 +45,7 @@ fn the_tools_that_set_up_matches_before_an_edit_are_those_that_are_known_to_edit
         let mut others = hooked.iter().filter(|(event, _)| !is_before(event));
         assert_eq!(others.find_map(|(_, matcher)| matcher.as_ref()), None, "{}", platform.id);
     }
-    assert_eq!(checked, ["claude", "codex", "gemini"], "the others are called for every tool");
+    assert_eq!(checked, ["claude", "codex", "gemini", "copilot"], "the others are called for every tool");
 }
 
 #[test]
