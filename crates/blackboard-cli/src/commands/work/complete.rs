@@ -17,7 +17,7 @@ use crate::output::work::CompletedItem;
 /// Examples:
 ///   blackboard work complete design-schema
 ///   blackboard work complete --id design-schema --fence 42 --summary "Five tables, three indexes"
-///   blackboard work complete fix-tests --fence "$BLACKBOARD_FENCE"
+///   blackboard work complete fix-tests --fence work:fix-tests=42
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Complete {

@@ -189,12 +189,16 @@ impl Sqlite {
         if let Some(connection) = self.lock_idle().pop() {
             return Ok(connection);
         }
-        if self.reads_only {
-            return open::connect_to_read(&self.path, &self.options);
-        }
-        let (mut connection, file) = open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
+        let (mut connection, file) = if self.reads_only {
+            open::connect_to_read(&self.path, &self.options)?
+        } else {
+            open::connect(&self.path, &self.queue, &self.options, self.clock.now())?
+        };
         if *self.opened.get_or_init(|| file.clone()) != file {
             return Err(trust::replaced(&self.path));
+        }
+        if self.reads_only {
+            return Ok(connection);
         }
         // Takes the place of SQLite's own automatic checkpoint, which would run inside somebody's commit.
         let frames = self.frames.clone();

@@ -59,7 +59,7 @@ pub(super) fn connect(
 }
 
 /// Opens the existing board at `path` for whoever only reads.
-pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Connection> {
+pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<(Connection, trust::Identity)> {
     let looked_at = trust::check(path)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
@@ -71,7 +71,7 @@ pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Co
             .hint("run `blackboard status` on it once, which brings it up to date")
             .into());
     }
-    Ok(connection)
+    Ok((connection, looked_at))
 }
 
 /// What whoever opened the board to read is told when it writes.
