@@ -1,7 +1,7 @@
 //! What belongs into one file, whatever its format: how it looks with our part and without it.
 
 use super::json::{self, Wanted};
-use super::mask::{Syntax, masked};
+use super::mask::{Syntax, masked, without_credentials};
 use super::toml;
 
 /// What belongs into a file.
@@ -113,7 +113,8 @@ impl Content {
         match self {
             Content::Json(_) => masked(Syntax::Json, text, &self.alone()),
             Content::Toml => masked(Syntax::Toml, text, &self.alone()),
-            Content::Whole(_) => text.to_owned(),
+            // What somebody has added to it goes with it, and should be seen.
+            Content::Whole(_) => without_credentials(text),
         }
     }
 

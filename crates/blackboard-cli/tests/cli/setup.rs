@@ -303,6 +303,20 @@ fn a_difference_does_not_show_what_others_have_written() {
 }
 
 #[test]
+fn a_credential_in_a_file_of_ours_is_not_shown_when_it_goes() {
+    let scratch = Scratch::new();
+    scratch.json(["setup", "opencode", "--yes"]);
+    let file = scratch.path().join(".config/opencode/plugins/blackboard.js");
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let added = format!("const token = \"{secret}\"\nconst mine = 1\n");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &added).unwrap();
+    for call in [&["setup", "opencode", "--dry-run"][..], &["setup", "remove", "--dry-run", "--json"]] {
+        let shown = scratch.run(call).success().stdout;
+        assert!(shown.contains("-const mine = 1") && !shown.contains(&secret), "{shown}");
+    }
+}
+
+#[test]
 fn without_a_home_directory_there_are_no_settings() {
     let scratch = Scratch::new();
     for call in
