@@ -352,3 +352,36 @@ impl Render for SetupStatus {
         tell_of_path(self.on_path, screen)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blackboard::clock::Timestamp;
+
+    use super::*;
+    use crate::environment::Environment;
+    use crate::output::Styles;
+    use crate::setup::{PLATFORMS, Places};
+
+    #[test]
+    fn whoever_is_asked_has_the_files_in_front_and_the_differences_above() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().to_owned();
+        let places = Places::new(path.clone(), path.clone(), Environment::default(), path);
+        let plan_of = |platform: &'static Platform| PlatformChanges {
+            platform,
+            scope: Scope::User,
+            changes: (platform.targets)(&places, Scope::User).iter().map(Change::to_set_up).collect(),
+        };
+        let platforms = PLATFORMS.into_iter().map(plan_of).collect();
+        let report = Report { done: Done::SetUp, written: false, shown: false, on_path: true, platforms };
+        let mut bytes = Vec::new();
+        let mut screen = Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH);
+        report.show_plan(&mut screen).unwrap();
+        let shown = String::from_utf8(bytes).unwrap();
+        let (differences, files) = shown.split_at(shown.find("  would create").unwrap());
+        let count = report.platforms.iter().map(|platform| platform.changes.len()).sum::<usize>();
+        assert_eq!(differences.matches("\n+++ ").count(), count, "{shown}");
+        assert_eq!(files.matches("  would create").count(), count, "{shown}");
+        assert!(!files.contains("\n+"), "{shown}");
+    }
+}
