@@ -22,7 +22,7 @@ use crate::output::{self, Screen};
 #[command(verbatim_doc_comment)]
 pub struct Hook {
     /// Who calls: claude, codex, gemini, copilot, cursor or opencode
-    #[arg(value_name = "PLATFORM")]
+    #[arg(value_name = "PLATFORM", value_parser = crate::setup::AnyPlatform)]
     pub platform: String,
 }
 

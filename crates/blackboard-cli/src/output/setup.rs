@@ -1,11 +1,13 @@
 //! Settings of agents, for people and for programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use blackboard::{Code, Refusal};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Cell, Column, Result, Screen, Table, Tone, escape};
-use crate::envelope::Answer;
+use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 use crate::setup::{Action, Change, Part, Platform, Scope, State};
 
@@ -15,8 +17,10 @@ pub struct Report {
     pub done: Done,
     /// Whether it has been done.
     pub written: bool,
-    /// Whether the reader has seen the differences.
+    /// Whether the reader has seen what is going to be done.
     pub shown: bool,
+    /// Whether agents find this program.
+    pub on_path: bool,
     /// What it is about.
     pub platforms: Vec<PlatformChanges>,
 }
@@ -38,6 +42,7 @@ pub struct PlatformChanges {
 #[derive(Serialize)]
 struct ReportFields<'a> {
     written: bool,
+    program_on_path: bool,
     platforms: Vec<PlatformFields<'a>>,
 }
 
@@ -55,13 +60,32 @@ impl Report {
         self.platforms.iter().flat_map(|platform| &platform.changes).any(Change::is_pending)
     }
 
-    /// Everything that happens.
-    pub fn changes_mut(&mut self) -> impl Iterator<Item = &mut Change> {
-        self.platforms.iter_mut().flat_map(|platform| &mut platform.changes)
+    /// What the call means if a file was left alone.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let changes = self.platforms.iter().flat_map(|platform| &platform.changes);
+        let refused: Vec<_> = changes.filter(|change| change.action == Action::Refused).collect();
+        let first = refused.first()?;
+        let (file, reason) = (first.file.display(), first.reason.as_deref().unwrap_or_default());
+        let more = match refused.len() {
+            1 => String::new(),
+            count => format!(", and so are {} more", count - 1),
+        };
+        let hint = match self.done {
+            Done::SetUp => "do what `reason` and `by_hand` of each such file say",
+            Done::Removed => "if anything in it runs `blackboard`, take it out by hand",
+        };
+        Some(Refusal::new(Code::ReadOnly, format!("{file} was left alone: {reason}{more}")).hint(hint))
+    }
+
+    /// The differences, and then the list of files, which is what is left on the screen.
+    pub fn show_plan(&self, screen: &mut Screen<'_>) -> Result {
+        self.show_changes(screen)?;
+        screen.gap()?;
+        self.show_files(screen)
     }
 
     /// The differences.
-    pub fn show_changes(&self, screen: &mut Screen<'_>) -> Result {
+    fn show_changes(&self, screen: &mut Screen<'_>) -> Result {
         let diffs = self
             .platforms
             .iter()
@@ -82,9 +106,9 @@ impl Report {
         Ok(())
     }
 
-    /// What is still to be done, if anything was.
+    /// What only the user can do once all is set up, now or before.
     fn afterwards(&self, platform: &PlatformChanges) -> &'static [&'static str] {
-        let is_set_up = self.written && self.done == Done::SetUp;
+        let is_set_up = self.done == Done::SetUp && (self.written || !self.is_pending());
         if is_set_up { (platform.platform.afterwards)(platform.scope) } else { &[] }
     }
 
@@ -112,19 +136,30 @@ impl Render for Report {
             afterwards: self.afterwards(platform),
         });
         let platforms = platforms.collect();
-        answer.object(&ReportFields { written: self.written, platforms })
+        let fields = ReportFields { written: self.written, program_on_path: self.on_path, platforms };
+        let Some(mut refusal) = self.refusal() else { return answer.object(&fields) };
+        if let Ok(Value::Object(fields)) = serde_json::to_value(&fields) {
+            refusal.details.extend(fields);
+        }
+        answer.raw(&Failure::new(&refusal.into(), answer.timestamp()))
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.platforms.is_empty() {
-            return screen.line(format_args!(
-                "No agents were found here: neither their programs on the PATH nor their settings. Name one to set it up all the same."
-            ));
+        // Whoever says yes beforehand wants to know what was written where, and not to read all of it.
+        if !self.shown && !self.written && self.has_differences() {
+            self.show_plan(screen)?;
+        } else {
+            self.show_files(screen)?;
         }
-        if !self.shown && self.has_differences() {
-            self.show_changes(screen)?;
-            screen.gap()?;
+        if self.is_pending() && !self.written {
+            screen.line(format_args!("Nothing was written."))?;
         }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn show_files(&self, screen: &mut Screen<'_>) -> Result {
         let is_of_interest = |platform: &&PlatformChanges| {
             let nothing = platform.changes.iter().all(|change| change.action == Action::None);
             !(nothing && self.done == Done::Removed && self.platforms.len() > 1)
@@ -137,18 +172,23 @@ impl Render for Report {
             for change in &platform.changes {
                 self.show(change, screen)?;
             }
+            let when = if self.written { "Still to do" } else { "If not done yet" };
             for step in self.afterwards(platform) {
-                screen.line(format_args!("  Still to do: {step}."))?;
+                screen.line(format_args!("  {when}: {step}."))?;
             }
         }
-        if self.is_pending() && !self.written {
-            screen.line(format_args!("Nothing was written."))?;
+        if self.done == Done::SetUp {
+            if self.platforms.iter().any(|platform| platform.scope == Scope::Project) {
+                screen.line(format_args!(
+                    "Everybody who works here needs `blackboard` on the PATH. The agents of those who do not have it go on \
+                     without it; some show an error of the hook."
+                ))?;
+            }
+            tell_of_path(self.on_path, screen)?;
         }
         Ok(())
     }
-}
 
-impl Report {
     fn has_differences(&self) -> bool {
         self.platforms.iter().flat_map(|platform| &platform.changes).any(|change| change.diff.is_some())
     }
@@ -176,8 +216,33 @@ impl Report {
     }
 }
 
+/// Says that agents won't find this program, if so.
+fn tell_of_path(on_path: bool, screen: &mut Screen<'_>) -> Result {
+    if on_path {
+        return Ok(());
+    }
+    let program = std::env::current_exe().ok();
+    let directory = program.as_deref().and_then(Path::parent).map(|it| it.display().to_string());
+    let directory = directory.map(|it| format!(": {}", escape(&it))).unwrap_or_default();
+    let styles = screen.styles();
+    screen.line(format_args!(
+        "{} `blackboard` is not on the PATH, and agents start it by this name. Put its directory there{directory}",
+        styles.paint(Tone::Caution, "warning:")
+    ))
+}
+
 /// The answer of `setup status`.
-pub struct SetupStatus(pub Vec<PlatformStatus>);
+pub struct SetupStatus {
+    /// Every platform.
+    pub platforms: Vec<PlatformStatus>,
+    /// Whether agents find this program.
+    pub on_path: bool,
+}
+
+#[derive(Serialize)]
+struct OnPath {
+    program_on_path: bool,
+}
 
 /// What is known about one platform.
 pub struct PlatformStatus {
@@ -209,6 +274,7 @@ impl TargetStatus {
     fn word(&self) -> &'static str {
         match self.state {
             Ok(State::SetUp) => "set up",
+            Ok(State::SwitchedOff) => "switched off",
             Ok(State::OutOfDate) => "out of date",
             Ok(State::Missing) => "not set up",
             Err(_) => "unknown",
@@ -236,13 +302,14 @@ struct TargetFields<'a> {
 
 impl Render for SetupStatus {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        let platforms = self.0.iter().map(|status| StatusFields {
+        let platforms = self.platforms.iter().map(|status| StatusFields {
             platform: status.platform.name,
             title: status.platform.title,
             installed: status.installed,
             files: status.targets.iter().map(TargetStatus::fields).collect(),
         });
-        answer.list(&platforms.collect::<Vec<_>>())
+        let more = OnPath { program_on_path: self.on_path };
+        answer.list_with(&platforms.collect::<Vec<_>>(), &more)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -255,7 +322,7 @@ impl Render for SetupStatus {
             Column::wrapping("file"),
         ]);
         let mut others = Vec::new();
-        for platform in &self.0 {
+        for platform in &self.platforms {
             let installed = if platform.installed { "yes" } else { "no" };
             let is_shown = |target: &&TargetStatus| {
                 target.state != Ok(State::Missing) || (platform.installed && target.scope == Scope::User)
@@ -276,12 +343,45 @@ impl Render for SetupStatus {
                 ]);
             }
         }
-        if others.len() < self.0.len() {
+        if others.len() < self.platforms.len() {
             screen.table(&table)?;
         }
         if !others.is_empty() {
             screen.line(format_args!("Neither installed nor set up: {}", others.join(", ")))?;
         }
-        Ok(())
+        tell_of_path(self.on_path, screen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blackboard::clock::Timestamp;
+
+    use super::*;
+    use crate::environment::Environment;
+    use crate::output::Styles;
+    use crate::setup::{PLATFORMS, Places};
+
+    #[test]
+    fn whoever_is_asked_has_the_files_in_front_and_the_differences_above() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().to_owned();
+        let places = Places::new(path.clone(), path.clone(), Environment::default(), path);
+        let plan_of = |platform: &'static Platform| PlatformChanges {
+            platform,
+            scope: Scope::User,
+            changes: (platform.targets)(&places, Scope::User).iter().map(Change::to_set_up).collect(),
+        };
+        let platforms = PLATFORMS.into_iter().map(plan_of).collect();
+        let report = Report { done: Done::SetUp, written: false, shown: false, on_path: true, platforms };
+        let mut bytes = Vec::new();
+        let mut screen = Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH);
+        report.show_plan(&mut screen).unwrap();
+        let shown = String::from_utf8(bytes).unwrap();
+        let (differences, files) = shown.split_at(shown.find("  would create").unwrap());
+        let count = report.platforms.iter().map(|platform| platform.changes.len()).sum::<usize>();
+        assert_eq!(differences.matches("\n+++ ").count(), count, "{shown}");
+        assert_eq!(files.matches("  would create").count(), count, "{shown}");
+        assert!(!files.contains("\n+"), "{shown}");
     }
 }

@@ -12,6 +12,7 @@ use super::content::{State, Trouble};
 use super::diff;
 use super::files::{self, Found, backup_of};
 use super::platform::{Part, Target};
+use super::shared::{self, is_made_of, is_wholly_ours};
 use crate::config::printable;
 use crate::disk::Access;
 
@@ -83,26 +84,29 @@ impl Change {
         let planned = files::to_edit(&target.file).and_then(|before| {
             let after = target.content.with(before.as_ref().map(|found| found.text.as_str()))?;
             // An edit that loses anything of anybody else is worse than none.
-            if let Some(found) = &before {
-                let kept = target.content.without(&after, Some(&found.text))?;
-                let was = target.content.without(&found.text, Some(&found.text))?;
-                if target.content.state(&after)? != State::SetUp || !says_the_same(&kept.text, &was.text) {
+            if let Some(found) = before.as_ref().filter(|found| found.text != after) {
+                let [kept, was] =
+                    [&after, &found.text].map(|text| target.content.without(text, Some(&found.text)).ok());
+                let is_kept = match (kept, was) {
+                    (Some(kept), Some(was)) => says_the_same(&kept.text, &was.text),
+                    (kept, was) => kept.is_none() && was.is_none(),
+                };
+                if !is_set_up(target.content.state(&after)?) || !is_kept {
                     return Err(Trouble::shape("it is written in a way that we do not know how to edit"));
                 }
             }
             Ok((before, after))
         });
         match planned {
-            Err(trouble) => Change::refused(target, trouble, Some(target.by_hand())),
-            Ok((Some(found), after)) if found.text == after => Change::none(target),
+            Err(trouble) => Change::refused_to_set_up(target, trouble),
+            Ok((Some(found), after)) if found.text == after => Change::already_there(target, &after),
             // A backup of a file that is gone is that of another one.
             Ok((None, after)) => Change::planned(target, Action::Create, None, after, Backup::Drop),
             Ok((Some(found), after)) => {
                 // The one from the first time is the best, as long as nothing else has changed since.
                 let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
-                let still_good =
-                    kept.is_some_and(|kept| target.content.with(Some(&kept)) == Ok(after.clone()));
-                let is_ours = is_wholly_ours(target, &found.text);
+                let still_good = kept.is_some_and(|kept| is_made_of(&target.content, &kept, &after));
+                let is_ours = is_wholly_ours(&target.content, &found.text);
                 let backup = if still_good || is_ours { Backup::Leave } else { Backup::Make };
                 let is_kept = still_good || backup == Backup::Make;
                 let mut change = Change::planned(target, Action::Change, Some(found), after, backup);
@@ -126,13 +130,11 @@ impl Change {
             Err(trouble) => return Change::refused(target, trouble, None),
         }
         let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
-        let is_of_use = kept.as_ref().is_some_and(|kept| !is_wholly_ours(target, kept));
+        let is_of_use = kept.as_ref().is_some_and(|kept| !is_wholly_ours(&target.content, kept));
         let kept = kept.filter(|_| is_of_use);
         let planned = files::to_edit(&target.file).and_then(|found| {
             let found = found.ok_or_else(|| Trouble::shape("it is gone"))?;
-            let untouched =
-                kept.as_ref().filter(|kept| target.content.with(Some(kept)) == Ok(found.text.clone()));
-            let without = target.content.without(untouched.unwrap_or(&found.text), kept.as_deref())?;
+            let without = shared::without(&target.content, &found.text, kept.as_deref())?;
             Ok((found, without))
         });
         match planned {
@@ -252,14 +254,33 @@ impl Change {
         }
     }
 
+    /// Nothing is to be done; if the user has switched it off, that is said.
+    fn already_there(target: &Target, text: &str) -> Change {
+        let is_off = target.content.state(text) == Ok(State::SwitchedOff);
+        Change { reason: is_off.then(|| "it is switched off there".to_owned()), ..Change::none(target) }
+    }
+
+    /// A file that we may not edit may still be as it should be.
+    fn refused_to_set_up(target: &Target, trouble: Trouble) -> Change {
+        let text = files::to_look_at(&target.file).ok().flatten();
+        match &text {
+            Some(text) if target.content.state(text).is_ok_and(is_set_up) => {
+                Change::already_there(target, text)
+            }
+            _ => {
+                let by_hand = (!trouble.is_taken()).then(|| target.by_hand(text.as_deref()));
+                Change::refused(target, trouble, by_hand)
+            }
+        }
+    }
+
     fn refused(target: &Target, trouble: Trouble, by_hand: Option<String>) -> Change {
         Change { action: Action::Refused, reason: Some(trouble.0), by_hand, ..Change::none(target) }
     }
 }
 
-/// Whether a text is ours as a whole, in whatever version.
-fn is_wholly_ours(target: &Target, text: &str) -> bool {
-    target.content.without(text, None).is_ok_and(|without| without.is_empty)
+fn is_set_up(state: State) -> bool {
+    matches!(state, State::SetUp | State::SwitchedOff)
 }
 
 /// Whether nothing of anybody else was lost: white space may differ where our part was, and an object without members

@@ -1,7 +1,7 @@
 //! What belongs into one file, whatever its format: how it looks with our part and without it.
 
 use super::json::{self, Wanted};
-use super::mask::{Syntax, masked};
+use super::mask::{Syntax, masked, without_credentials};
 use super::toml;
 
 /// What belongs into a file.
@@ -36,6 +36,8 @@ pub struct Without {
 pub enum State {
     /// As this version writes it.
     SetUp,
+    /// The same, and the user has switched it off.
+    SwitchedOff,
     /// As another version wrote it.
     OutOfDate,
     /// Not at all.
@@ -71,10 +73,39 @@ impl Content {
 
     /// Whether our part is in it.
     pub fn state(&self, text: &str) -> Result<State, Trouble> {
-        if self.without(text, None)? == Without::nothing_of_ours(text) {
-            return Ok(State::Missing);
+        let is_there = match self {
+            Content::Toml => toml::is_there(text)?,
+            Content::Json(_) | Content::Whole(_) => {
+                self.without(text, None)? != Without::nothing_of_ours(text)
+            }
+        };
+        let is_switched_off = match self {
+            Content::Json(wanted) => json::is_switched_off(wanted, text)?,
+            Content::Toml => toml::is_switched_off(text)?,
+            Content::Whole(_) => false,
+        };
+        Ok(match is_there {
+            false => State::Missing,
+            true if self.with(Some(text))? != text => State::OutOfDate,
+            true if is_switched_off => State::SwitchedOff,
+            true => State::SetUp,
+        })
+    }
+
+    /// Other parts of ours in the same file: what else `with` has put there for another scope.
+    pub fn others_in(&self, text: &str) -> Vec<Content> {
+        match self {
+            Content::Json(wanted) => json::others_in(wanted, text).into_iter().map(Content::Json).collect(),
+            Content::Toml | Content::Whole(_) => Vec::new(),
         }
-        Ok(if self.with(Some(text))? == text { State::SetUp } else { State::OutOfDate })
+    }
+
+    /// What to add to this text by hand where we can't.
+    pub fn by_hand(&self, text: Option<&str>) -> String {
+        match (self, text) {
+            (Content::Toml, Some(text)) => toml::by_hand(text),
+            _ => self.alone(),
+        }
     }
 
     /// The text as it is shown to people: without what others have written there.
@@ -82,11 +113,12 @@ impl Content {
         match self {
             Content::Json(_) => masked(Syntax::Json, text, &self.alone()),
             Content::Toml => masked(Syntax::Toml, text, &self.alone()),
-            Content::Whole(_) => text.to_owned(),
+            // What somebody has added to it goes with it, and should be seen.
+            Content::Whole(_) => without_credentials(text),
         }
     }
 
-    /// A file with nothing but our part: what to add by hand where we can't.
+    /// A file with nothing but our part.
     pub fn alone(&self) -> String {
         self.with(None).unwrap_or_default()
     }
@@ -99,7 +131,20 @@ impl Without {
     }
 }
 
+/// How the reason ends that a name is taken.
+const TAKEN: &str = " is something else already: give that another name, and run this again";
+
 impl Trouble {
+    /// There is something else under our name.
+    pub fn taken(path: &str) -> Trouble {
+        Trouble(format!("\"{path}\"{TAKEN}"))
+    }
+
+    /// Whether it is that, so that nothing of ours can be added.
+    pub fn is_taken(&self) -> bool {
+        self.0.ends_with(TAKEN)
+    }
+
     /// The file is well formed, but not what we expect.
     pub fn shape(reason: &str) -> Trouble {
         Trouble(reason.to_owned())

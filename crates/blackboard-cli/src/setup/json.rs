@@ -91,6 +91,31 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Wi
     Ok(Without { text: format!("{mark}{root}"), is_empty })
 }
 
+/// Whether our server is there and is not to be started.
+pub fn is_switched_off(wanted: &[Wanted], text: &str) -> Result<bool, Trouble> {
+    let root = parse(without_mark(text).1)?.to_serde_value();
+    Ok(wanted.iter().any(|one| {
+        let Wanted::Server(path, _) = one else { return false };
+        let server = was(root.as_ref(), path);
+        server.is_some_and(|server| server["enabled"] == false || server["disabled"] == true)
+    }))
+}
+
+/// The same server of ours at its other places in a text: for the user, and for each project of the user.
+pub fn others_in(wanted: &[Wanted], text: &str) -> Vec<Vec<Wanted>> {
+    let [Wanted::Server(path, server)] = wanted else { return Vec::new() };
+    let [.., servers, name] = &path[..] else { return Vec::new() };
+    let Some(root) = parse(without_mark(text).1).ok().and_then(|root| root.to_serde_value()) else {
+        return Vec::new();
+    };
+    let projects = root["projects"].as_object().into_iter().flat_map(|projects| projects.keys());
+    let places = projects.map(|project| vec!["projects".to_owned(), project.clone()]).chain([Vec::new()]);
+    let paths = places.map(|place| [place, vec![servers.clone(), name.clone()]].concat());
+    let is_there = |other: &Vec<String>| was(Some(&root), other).is_some_and(|it| command::runs(it, "mcp"));
+    let others = paths.filter(|other| other != path && is_there(other));
+    others.map(|other| vec![Wanted::Server(other, server.clone())]).collect()
+}
+
 fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Result<(), Trouble> {
     let [parents @ .., name] = path else { return Ok(()) };
     let mut object = root.clone();
@@ -107,7 +132,7 @@ fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Resul
         Some(property) => {
             let there = property.to_serde_value().unwrap_or_default();
             if !command::runs(&there, "mcp") {
-                return Err(Trouble::shape(&format!("\"{}\" is something else already", path.join("."))));
+                return Err(Trouble::taken(&path.join(".")));
             }
             command::update(&object_of(&property, name)?, "mcp", value, Differing::Keep);
         }

@@ -34,6 +34,12 @@ pub fn masked(syntax: Syntax, text: &str, ours: &str) -> String {
     shown
 }
 
+/// The text with as many lines as before, in which those are hidden that look like a credential.
+pub fn without_credentials(text: &str) -> String {
+    let lines = text.split('\n').map(|line| if is_secret(line) { HIDDEN } else { line });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Whether a value says nothing that this program would not say.
 fn is_ours(source: &str, known: &HashSet<&str>) -> bool {
     if matches!(source, "true" | "false" | "null") || known.contains(source) {

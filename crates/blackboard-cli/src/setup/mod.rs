@@ -20,6 +20,7 @@ mod json;
 mod mask;
 mod opencode;
 mod platform;
+mod shared;
 mod toml;
 
 #[cfg(test)]
@@ -30,7 +31,7 @@ use std::path::PathBuf;
 use blackboard::{Code, Refusal, Result};
 pub use change::{Action, Change};
 pub use content::State;
-pub use platform::{Part, Places, Platform, Scope, Target};
+pub use platform::{AnyPlatform, Part, Places, Platform, Scope, Target};
 
 use crate::context::Context;
 

@@ -1,7 +1,9 @@
 //! What all platforms have in common: where things go by scope, and the pieces that their settings are made of.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValue;
 use jsonc_parser::cst::CstInputValue;
 use serde::Serialize;
 
@@ -126,6 +128,11 @@ impl Places {
         (platform.directory)(self).is_dir() || self.can_start(platform.program)
     }
 
+    /// Whether agents find this program under the name that is written into their settings.
+    pub fn has_this_program(&self) -> bool {
+        self.can_start("blackboard")
+    }
+
     /// The directories that stay whatever is in them: those that the settings of a platform are in are below one of these.
     pub fn kept(&self, platform: &Platform) -> Vec<PathBuf> {
         let settings = (platform.directory)(self);
@@ -141,6 +148,27 @@ impl Places {
 
     fn claude_moved(&self) -> Option<PathBuf> {
         self.environment.claude_config_dir.as_ref().map(|moved| self.current_dir.join(moved))
+    }
+}
+
+/// Any word is a platform for those who may not fail; only the names of the real ones are offered to a shell.
+#[derive(Clone)]
+pub struct AnyPlatform;
+
+impl clap::builder::TypedValueParser for AnyPlatform {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        _command: &clap::Command,
+        _argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        Ok(value.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(super::PLATFORMS.iter().map(|platform| PossibleValue::new(platform.name))))
     }
 }
 
@@ -172,9 +200,9 @@ impl Target {
         Target { part, file, content, is_private: false, own_command: None }
     }
 
-    /// What the user can do where we can't.
-    pub fn by_hand(&self) -> String {
-        let text = self.content.alone();
+    /// What the user can do where we can't, in a file with this text.
+    pub fn by_hand(&self, text: Option<&str>) -> String {
+        let text = self.content.by_hand(text);
         self.own_command.as_ref().map_or(text.clone(), |command| format!("{text}or run: {command}\n"))
     }
 }

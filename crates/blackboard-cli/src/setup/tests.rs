@@ -202,6 +202,35 @@ fn a_server_that_was_switched_off_stays_off() {
 }
 
 #[test]
+fn what_is_to_be_added_to_toml_by_hand_fits_what_is_there() {
+    let before = "mcp_servers = { a = {} }\n";
+    assert!(Content::Toml.with(Some(before)).is_err());
+    let by_hand = Content::Toml.by_hand(Some(before));
+    let line = by_hand.lines().last().unwrap();
+    let after = before.replace("a = {}", &format!("a = {{}}, {line}"));
+    assert_eq!(Content::Toml.state(&after), Ok(State::SetUp), "{after}");
+    assert_eq!(Content::Toml.with(Some(&after)), Ok(after.clone()));
+    assert_eq!(Content::Toml.by_hand(Some("not TOML")), Content::Toml.alone());
+}
+
+#[test]
+fn a_server_that_was_switched_off_is_told_apart() {
+    let text = Content::Toml.alone() + "enabled = false\n";
+    assert_eq!(Content::Toml.state(&text), Ok(State::SwitchedOff));
+    assert_eq!(Content::Toml.state(&text.replace("false", "true")), Ok(State::SetUp));
+    for (platform, _, target) in targets().iter().filter(|(_, _, target)| target.part == Part::Server) {
+        let Content::Json(_) = &target.content else { continue };
+        let alone = target.content.alone();
+        let off = if alone.contains("\"enabled\"") {
+            alone.replace("\"enabled\": true", "\"enabled\": false")
+        } else {
+            alone.replace("\"command\":", "\"disabled\": true, \"command\":")
+        };
+        assert_eq!(target.content.state(&off), Ok(State::SwitchedOff), "{platform}: {off}");
+    }
+}
+
+#[test]
 fn a_command_that_does_more_than_ours_is_the_users() {
     let hooks = claude(Part::Hooks);
     for command in [
@@ -267,7 +296,7 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
         (
             Part::Server,
             r#"{"mcpServers": {"blackboard": {"command": "chalk"}}}"#,
-            "\"mcpServers.blackboard\" is something else already",
+            "\"mcpServers.blackboard\" is something else already: give that another name, and run this again",
         ),
     ] {
         assert_eq!(claude(part).with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
@@ -281,7 +310,7 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
         ("mcp_servers = { a = {} }\n", "\"mcp_servers\" is written in a way that nothing can be added to"),
         (
             "[mcp_servers.blackboard]\ncommand = \"chalk\"\n",
-            "\"mcp_servers.blackboard\" is something else already",
+            "\"mcp_servers.blackboard\" is something else already: give that another name, and run this again",
         ),
     ] {
         assert_eq!(Content::Toml.with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");

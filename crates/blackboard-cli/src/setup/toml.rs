@@ -16,7 +16,7 @@ pub fn with(text: Option<&str>) -> Result<String, Trouble> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let changed = match server(&document)? {
         Some(server) if !is_ours(server) => {
-            return Err(Trouble::shape("\"mcp_servers.blackboard\" is something else already"));
+            return Err(Trouble::taken("mcp_servers.blackboard"));
         }
         Some(server) => updated(text, server),
         None => {
@@ -65,6 +65,31 @@ pub fn without(text: &str) -> Result<Without, Trouble> {
     }
     let is_empty = changed.trim().is_empty();
     Ok(Without { text: changed, is_empty })
+}
+
+/// Whether our server is there, in whatever way it is written.
+pub fn is_there(text: &str) -> Result<bool, Trouble> {
+    Ok(server(&parse(text)?)?.is_some_and(is_ours))
+}
+
+/// Whether our server is there and is not to be started.
+pub fn is_switched_off(text: &str) -> Result<bool, Trouble> {
+    let document = parse(text)?;
+    let server = server(&document)?.and_then(Item::as_table_like);
+    Ok(server.and_then(|server| server.get("enabled")?.as_bool()) == Some(false))
+}
+
+/// What to add to this text by hand: what is right depends on how the other servers are written.
+pub fn by_hand(text: &str) -> String {
+    let table = format!("{TABLE}\ncommand = {COMMAND}\nargs = {ARGUMENTS}\n");
+    let Ok(document) = parse(text) else { return table };
+    let inline = format!("blackboard = {{ command = {COMMAND}, args = {ARGUMENTS} }}");
+    match document.as_table().get("mcp_servers") {
+        Some(servers) if servers.is_inline_table() => {
+            format!("# between the braces of mcp_servers\n{inline}\n")
+        }
+        _ => table,
+    }
 }
 
 fn parse(text: &str) -> Result<Document<&str>, Trouble> {

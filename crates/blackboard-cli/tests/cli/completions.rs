@@ -18,6 +18,16 @@ fn every_shell_gets_a_script_that_knows_the_commands() {
 }
 
 #[test]
+fn the_platforms_of_a_hook_are_offered_and_others_are_no_mistake() {
+    let scratch = Scratch::new();
+    let script = scratch.run(["completions", "bash"]).success().stdout;
+    let (_, hook) = script.split_once("\n        blackboard__subcmd__hook)").unwrap();
+    let options = hook.lines().find(|line| line.contains("opts=")).unwrap();
+    assert!(options.ends_with("claude codex gemini opencode copilot cursor\""), "{options}");
+    scratch.run(["hook", "unheard-of"]).success();
+}
+
+#[test]
 fn a_program_gets_the_script_as_a_field() {
     let json = Scratch::new().run(["completions", "fish", "--json"]).success().json();
     assert_eq!(json["shell"], "fish");

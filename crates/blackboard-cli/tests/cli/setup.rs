@@ -25,7 +25,7 @@ fn people_see_what_the_transcript_shows() {
 fn programs_get_what_happens_to_which_file_and_what_is_still_to_do() {
     let scratch = Scratch::new();
     let answer = scratch.json(["setup", "codex", "--yes"]);
-    is_object(&answer, &["written", "platforms"]);
+    is_object(&answer, &["written", "program_on_path", "platforms"]);
     assert_eq!(answer["written"], true);
     let codex = &answer["platforms"][0];
     assert_eq!((codex["platform"].as_str(), codex["scope"].as_str()), (Some("codex"), Some("user")));
@@ -86,8 +86,96 @@ fn without_a_name_the_agents_that_are_found_are_set_up() {
         assert_eq!(found, ["codex", "gemini"], "{answer}");
     }
     let nobody = Scratch::new();
-    let output = nobody.command(["setup", "--json"]).env("PATH", "/nowhere").output().unwrap();
-    assert_eq!(output.status.code(), Some(3));
+    let output = nobody.command(["setup", "all", "--json"]).env("PATH", "/nowhere").output().unwrap();
+    let refusal = crate::scratch::Output::of(output).refused(Code::NothingAvailable);
+    let hint = refusal["hint"].as_str().unwrap();
+    assert!(PLATFORMS.iter().all(|platform| hint.contains(platform)), "{hint}");
+}
+
+#[test]
+fn programs_are_told_that_a_file_was_left_alone() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join(".claude.json"), "{").unwrap();
+    let refusal = scratch.run(["setup", "claude", "--yes", "--json"]).refused(Code::ReadOnly);
+    assert!(
+        refusal["error"].as_str().unwrap().contains(".claude.json was left alone: it is not"),
+        "{refusal}"
+    );
+    assert_eq!((&refusal["written"], changes(&refusal).count()), (&true.into(), 3), "{refusal}");
+}
+
+#[test]
+fn whoever_has_not_put_the_program_on_the_path_is_told() {
+    let scratch = Scratch::new();
+    let told = |call: &[&str]| {
+        let output = scratch.command(call).env("PATH", "/usr/bin:/bin").output().unwrap();
+        crate::scratch::Output::of(output).success().stdout
+    };
+    let programs = std::path::Path::new(crate::scratch::PROGRAM).parent().unwrap().to_str().unwrap();
+    for call in [&["setup", "codex", "--yes"][..], &["setup", "codex"], &["setup", "status"]] {
+        let (shown, here) = (told(call), scratch.run(call).success().stdout);
+        assert!(shown.contains("warning: `blackboard` is not on the PATH"), "{shown}");
+        assert!(shown.contains(programs), "{shown}");
+        assert!(!here.contains("warning:"), "{here}");
+    }
+    assert!(told(&["setup", "status", "--json"]).contains("\"program_on_path\":false"));
+    let project = told(&["setup", "copilot", "--scope", "project", "--yes"]);
+    assert!(project.contains("Everybody who works here needs `blackboard` on the PATH."), "{project}");
+}
+
+#[test]
+fn what_only_the_user_can_do_is_told_again_and_so_is_what_is_switched_off() {
+    let scratch = Scratch::new();
+    let first = scratch.run(["setup", "codex", "--yes"]).success().stdout;
+    assert!(first.contains("  Still to do: accept the hooks"), "{first}");
+    assert!(!first.contains("+++"), "whoever says yes beforehand reads no differences: {first}");
+    let file = scratch.path().join(".codex/config.toml");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + "enabled = false\n").unwrap();
+    let second = scratch.run(["setup", "codex"]).success().stdout;
+    assert!(second.contains("  If not done yet: accept the hooks"), "{second}");
+    assert!(second.contains("config.toml (MCP server): it is switched off there\n"), "{second}");
+    let status = scratch.run(["setup", "status"]).success().stdout;
+    assert!(status.contains("MCP server  switched off"), "{status}");
+}
+
+#[test]
+fn a_file_that_is_as_it_should_be_is_set_up_however_it_is_kept_and_written() {
+    let scratch = Scratch::new();
+    let settings = scratch.path().join(".codex");
+    let file = settings.join("config.toml");
+    fs::create_dir(&settings).unwrap();
+    for text in [
+        "[mcp_servers.blackboard]\ncommand = \"blackboard\"\nargs = [\"mcp\"]\n",
+        "mcp_servers.blackboard.command = \"blackboard\"\nmcp_servers.blackboard.args = [\"mcp\"]\n",
+        "mcp_servers = { blackboard = { command = \"blackboard\", args = [\"mcp\"] } }\n",
+    ] {
+        for is_link in [false, true] {
+            let _ = fs::remove_file(&file);
+            let there = if is_link { scratch.path().join("kept.toml") } else { file.clone() };
+            fs::write(&there, text).unwrap();
+            if is_link {
+                std::os::unix::fs::symlink(&there, &file).unwrap();
+            }
+            let answer = scratch.json(["setup", "codex", "--yes"]);
+            let change = changes(&answer).find(|change| change["part"] == "mcp").unwrap();
+            assert_eq!(change["action"], "none", "{text} {change}");
+            assert_eq!(fs::read_to_string(&there).unwrap(), text);
+            let status = scratch.run(["setup", "status"]).success().stdout;
+            assert!(status.contains("MCP server  set up"), "{status}");
+        }
+    }
+}
+
+#[test]
+fn where_another_server_has_our_name_nothing_is_to_be_added_by_hand() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path().join(".codex")).unwrap();
+    let text = "[mcp_servers.blackboard]\ncommand = \"chalk\"\n";
+    fs::write(scratch.path().join(".codex/config.toml"), text).unwrap();
+    let refusal = scratch.run(["setup", "codex", "--yes", "--json"]).refused(Code::ReadOnly);
+    let change = changes(&refusal).find(|change| change["action"] == "refused").unwrap();
+    assert!(change["reason"].as_str().unwrap().contains("give that another name"), "{change}");
+    assert_eq!(change.get("by_hand"), None, "{change}");
 }
 
 #[test]
@@ -211,6 +299,20 @@ fn a_difference_does_not_show_what_others_have_written() {
             assert!(diff, "the keys are shown: {output:?}");
         }
         assert_eq!(fs::read_to_string(&file).unwrap(), *text);
+    }
+}
+
+#[test]
+fn a_credential_in_a_file_of_ours_is_not_shown_when_it_goes() {
+    let scratch = Scratch::new();
+    scratch.json(["setup", "opencode", "--yes"]);
+    let file = scratch.path().join(".config/opencode/plugins/blackboard.js");
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let added = format!("const token = \"{secret}\"\nconst mine = 1\n");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &added).unwrap();
+    for call in [&["setup", "opencode", "--dry-run"][..], &["setup", "remove", "--dry-run", "--json"]] {
+        let shown = scratch.run(call).success().stdout;
+        assert!(shown.contains("-const mine = 1") && !shown.contains(&secret), "{shown}");
     }
 }
 

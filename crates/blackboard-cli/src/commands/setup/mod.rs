@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::Screen;
 use crate::output::setup::{Done, PlatformChanges, Report};
-use crate::setup::{self, Action, Change, PLATFORMS, Places, Platform, Scope, Target};
+use crate::setup::{self, Change, PLATFORMS, Places, Platform, Scope, Target};
 
 /// Connect the agents that you have to the board
 ///
@@ -33,7 +33,7 @@ use crate::setup::{self, Action, Change, PLATFORMS, Places, Platform, Scope, Tar
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Setup {
-    /// The agent to connect [default: all that are found here]
+    /// The agent to connect; `all` are all that are found here [default: all]
     #[arg(value_name = "AGENT", value_parser = platforms())]
     platform: Option<Chosen>,
 
@@ -52,7 +52,7 @@ pub struct How {
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 
-    /// Do not ask
+    /// Do not ask, and show only which files are written
     #[arg(long)]
     yes: bool,
 }
@@ -85,13 +85,17 @@ impl How {
         plan: fn(&Target) -> Change,
         done: Done,
     ) -> Result<Outcome> {
+        if platforms.is_empty() {
+            return Err(nobody());
+        }
         let plan_of = |platform: &&'static Platform| PlatformChanges {
             platform,
             scope: self.scope,
             changes: (platform.targets)(places, self.scope).iter().map(plan).collect(),
         };
         let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
-        let mut report = Report { done, written: false, shown: false, platforms };
+        let on_path = places.has_this_program();
+        let mut report = Report { done, written: false, shown: false, on_path, platforms };
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
@@ -104,13 +108,11 @@ impl How {
                 report.written = true;
             }
         }
-        let nobody = report.platforms.is_empty();
-        let refused = report.changes_mut().any(|change| change.action == Action::Refused);
+        let refusal = report.refusal().map(|refusal| refusal.code);
         let outcome = Outcome::new(report);
-        Ok(match (nobody, refused) {
-            (true, _) => outcome.that_means(Code::NothingAvailable),
-            (_, true) => outcome.that_means(Code::ReadOnly),
-            _ => outcome,
+        Ok(match refusal {
+            Some(code) => outcome.that_means(code),
+            None => outcome,
         })
     }
 }
@@ -153,13 +155,21 @@ fn ask(report: &mut Report, context: &Context) -> Result<bool> {
     }
     report.shown = true;
     let asked = report
-        .show_changes(&mut Screen::of_stderr(&mut stderr, Timestamp::EPOCH))
+        .show_plan(&mut Screen::of_stderr(&mut stderr, Timestamp::EPOCH))
         .and_then(|()| Ok(write!(io::stderr(), "\nWrite this? [y/N] ")?));
     let mut answer = String::new();
     asked
         .map_err(|_| cant_ask())
         .and_then(|()| stdin.lock().read_line(&mut answer).map_err(|_| cant_ask()))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn nobody() -> Error {
+    let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.name).collect();
+    let message = "no agents were found here: neither their programs on the PATH nor their settings";
+    Refusal::new(Code::NothingAvailable, message)
+        .hint(format!("name one to set it up all the same: {}", names.join(", ")))
+        .into()
 }
 
 fn cant_ask() -> Error {

@@ -19,7 +19,7 @@ use crate::setup::{self, Change};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Remove {
-    /// The agent to disconnect [default: all of them]
+    /// The agent to disconnect; `all` are all that there are [default: all]
     #[arg(value_name = "AGENT", value_parser = platforms())]
     platform: Option<Chosen>,
 

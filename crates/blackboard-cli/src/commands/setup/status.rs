@@ -38,6 +38,7 @@ impl Run for Status {
             targets.retain(|target| target.scope != Scope::Project || !files.contains(&target.file));
             PlatformStatus { platform, installed: places.has(platform), targets }
         };
-        Ok(Outcome::new(SetupStatus(PLATFORMS.into_iter().map(status_of).collect())))
+        let platforms = PLATFORMS.into_iter().map(status_of).collect();
+        Ok(Outcome::new(SetupStatus { platforms, on_path: places.has_this_program() }))
     }
 }

@@ -46,6 +46,43 @@ fn setting_up_again_after_a_change_keeps_a_backup_of_that() {
 }
 
 #[test]
+fn two_scopes_in_one_file_come_and_go_in_any_order() {
+    for before in [None, Some("{\"a\":1}"), Some("{\n  \"mcpServers\": {},\n  \"projects\": {}\n}\n")] {
+        for setting_up in [["user", "local"], ["local", "user"]] {
+            for removing in [["user", "local"], ["local", "user"]] {
+                let scratch = Scratch::new();
+                let project = scratch.path().join("project");
+                fs::create_dir_all(project.join(".git")).unwrap();
+                fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+                let file = scratch.path().join(".claude.json");
+                if let Some(before) = before {
+                    fs::write(&file, before).unwrap();
+                }
+                let everything = scratch.contents();
+                let run = |command: &[&str], scope: &str| {
+                    let call = command.iter().copied().chain(["claude", "--yes", "--scope", scope]);
+                    let output = scratch.command(call).current_dir(&project).output().unwrap();
+                    assert!(output.status.success(), "{output:?}");
+                };
+                for scope in setting_up {
+                    run(&["setup"], scope);
+                }
+                assert_eq!(fs::read_to_string(&file).unwrap().matches("\"blackboard\":").count(), 2);
+                run(&["setup", "remove"], removing[0]);
+                assert_eq!(fs::read_to_string(&file).unwrap().matches("\"blackboard\":").count(), 1);
+                run(&["setup", "remove"], removing[1]);
+                let is_as_before = scratch.contents() == everything;
+                assert!(
+                    is_as_before,
+                    "{before:?} {setting_up:?} {removing:?}: {:?}",
+                    fs::read_to_string(&file)
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_is_removed_where_nothing_is_set_up() {
     let scratch = Scratch::new();
     let before = scratch.contents();
