@@ -13,6 +13,7 @@ mod guarantees;
 mod install;
 mod instructions;
 mod packages;
+mod pictures;
 mod release;
 mod test;
 mod torture;
@@ -34,6 +35,7 @@ usage: cargo xtask <task>
   bench web              the same for the dashboard's server
   bench instructions     count the instructions of the hot commands: --check, --write, --profile
   e2e-agents             real agents with stand-in models: --only NAME,…, --keep, --write
+  pictures               take the pictures of the README from a demonstration, with chromium
   cli-docs               write docs/cli.md from the help texts";
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = match task.as_str() {
         "cli-docs" => return cli_docs::run(),
         "install" => install::run(&arguments),
+        "pictures" => pictures::run(&arguments),
         "test" => test::run(&arguments),
         "torture" => torture::run(&arguments),
         "bench" => bench::run(&arguments),

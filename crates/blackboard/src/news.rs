@@ -241,11 +241,17 @@ fn is_relevant(event: &Event, about: &About, listener: &Listener<'_>) -> bool {
     }
 }
 
+/// How much of a session's id is enough to name it: as much as others are shown of it.
+const SHORT_ID: usize = 8;
+
 /// Whether the key of an entry names the agent, by its name or its session.
 fn is_addressed_to(event: &Event, agent: &Agent) -> bool {
     let Some(key) = &event.target_id else { return false };
     ADDRESSED.iter().any(|prefix| key.starts_with(prefix))
-        && key.split(':').skip(1).any(|part| part == agent.session_id || part == agent.agent_name)
+        && key.split(':').skip(1).any(|part| {
+            let is_its_id = part.len() >= SHORT_ID && agent.session_id.starts_with(part);
+            part == agent.agent_name || part == agent.session_id || is_its_id
+        })
 }
 
 fn field(event: &Event, name: &str) -> Option<Json> {
@@ -299,6 +305,21 @@ mod tests {
     fn in_projects(projects: &[Option<&str>]) -> About {
         let projects = projects.iter().map(|project| project.map(str::to_owned)).collect();
         About { projects, ..About::default() }
+    }
+
+    #[test]
+    fn the_beginning_of_a_session_is_enough_to_write_to_it() {
+        let agent = an_agent("3a815381-96cc-48d9-8f28-05b81429eb63");
+        for (key, expected) in [
+            ("task:3a815381:review", true),
+            ("task:3a815381-96cc-48d9-8f28-05b81429eb63", true),
+            ("task:3a81538:review", false),
+            ("task:3a815382:review", false),
+            ("note:3a815381", false),
+        ] {
+            let event = event(EventType::EntryWritten, TargetType::Entry, key);
+            assert_eq!(is_addressed_to(&event, &agent), expected, "{key}");
+        }
     }
 
     #[test]

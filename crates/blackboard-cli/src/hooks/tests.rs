@@ -88,6 +88,28 @@ fn whoever_is_denied_a_file_is_told_what_to_wait_for() {
 }
 
 #[test]
+fn what_an_agent_is_told_it_can_act_on() {
+    let board = blackboard::Board::memory();
+    let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent;
+    let title = "long title ".repeat(40);
+    board.work().create(&blackboard::work::Create::new("design-schema", &title)).unwrap();
+    let brief = board.brief(&ivy.session_id).unwrap();
+    let text = words::news(&brief.lately);
+    assert!(text.contains(" work_created design-schema: Work item "), "{text}");
+    let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
+    let other = Other {
+        path: "a".to_owned(),
+        session_id: ivy.session_id.clone(),
+        agent_name: ivy.agent_name,
+        current_work: None,
+        touch: Touch::Edited { tool: None },
+        since,
+    };
+    let text = words::warning(&[other], false);
+    assert!(text.contains(&format!("edited by Ivy ({}), at 10:00Z", &ivy.session_id[..8])), "{text}");
+}
+
+#[test]
 fn every_platform_is_understood() {
     use Happening::{AboutToEdit, DelegateEnded, Ended, Idle, Nothing, Prompted, ToolUsed};
     for (id, session, expected) in [

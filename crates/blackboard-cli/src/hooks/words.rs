@@ -3,7 +3,7 @@
 use blackboard::agent::{Agent, AgentStatus};
 use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
-use blackboard::event::Event;
+use blackboard::event::{Event, TargetType};
 use blackboard::file::{JUST_NOW, Other, Touch};
 use blackboard::news::News;
 use blackboard::work::WorkItem;
@@ -107,7 +107,8 @@ fn when_to_try_again(others: &[Other]) -> String {
 
 fn lines_about(others: &[Other]) -> Vec<String> {
     let line = |other: &Other| {
-        let (path, name) = (quoted(&other.path, PATH), quoted(&other.agent_name, NAME));
+        let path = quoted(&other.path, PATH);
+        let name = format!("{} ({})", quoted(&other.agent_name, NAME), short(&other.session_id));
         let working = match &other.current_work {
             Some(work) => format!(", who works on \"{}\"", quoted(work, TITLE)),
             None => String::new(),
@@ -137,14 +138,18 @@ fn agent(agent: &Agent) -> String {
     let project = agent.project.as_deref().map(|project| format!(", {}", quoted(project, NAME)));
     let idle = if agent.status == AgentStatus::Idle { ", idle" } else { "" };
     let work = agent.current_work.as_deref().map(|work| format!(": {}", quoted(work, TITLE)));
-    let session: String = agent.session_id.chars().take(8).collect();
     format!(
         "{} ({}{}{idle}){}",
         quoted(&agent.agent_name, NAME),
-        quoted(&session, 8),
+        short(&agent.session_id),
         project.unwrap_or_default(),
         work.unwrap_or_default()
     )
+}
+
+/// As much of a session's id as tells it from others, and as the key of an entry needs to reach it.
+fn short(session: &str) -> String {
+    quoted(session, usize::MAX / 4).chars().take(8).collect()
 }
 
 fn work(item: &WorkItem) -> String {
@@ -156,7 +161,10 @@ fn told(event: &Event) -> String {
     // Locks and reservations say everything in their summary.
     let value = value.filter(|_| event.entry.as_ref().is_some_and(|change| !is_lease(&change.scope)));
     let value = value.map(|value| format!(" = {}", quoted(value.as_str(), VALUE))).unwrap_or_default();
-    format!("{} {}{value}", clock(event.timestamp), quoted(&event.summary, SUMMARY))
+    // What was done to which item comes first: a title may be long, and no command takes it.
+    let item = event.target_id.as_deref().filter(|_| event.target_type == Some(TargetType::WorkItem));
+    let item = item.map(|item| format!("{} {}: ", event.event_type, quoted(item, TITLE))).unwrap_or_default();
+    format!("{} {item}{}{value}", clock(event.timestamp), quoted(&event.summary, SUMMARY))
 }
 
 fn is_lease(scope: &str) -> bool {

@@ -266,7 +266,8 @@ fn a_hook_ends_well_also_when_it_was_called_wrongly_or_can_not_answer() {
 #[test]
 fn an_agent_is_warned_before_it_edits_what_another_one_has() {
     let stage = Stage::new();
-    stage.hook("codex", "oak", "SessionStart", NONE());
+    // Whoever has the process that others share belongs to them, which this one does not.
+    stage.hook_in("codex", "oak", "SessionStart", NONE(), &[("BLACKBOARD_PID", "1")]);
     let diff = "*** Begin Patch\n*** Update File: src/lib.rs\n@@\n-a\n+b\n*** End Patch";
     let edit = json!({"tool_name": "apply_patch", "tool_input": {"command": diff}});
     stage.hook("codex", "oak", "PostToolUse", edit);

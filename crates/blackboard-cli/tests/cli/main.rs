@@ -10,6 +10,7 @@ mod append;
 mod clear;
 mod completions;
 mod delete;
+mod demo;
 mod export;
 mod file;
 mod guard;

@@ -164,6 +164,8 @@ fn decide(
         let with_parent =
             parent.is_some_and(|parent| parent.pid == request.pid && parent.process.as_ref() == process);
         agent.shares_process = request.shares_process || with_parent;
+    } else if request.shares_process {
+        agent.shares_process = true;
     }
     agent.status = AgentStatus::Active;
     agent.last_seen_at = now;

@@ -109,7 +109,7 @@ function drawTrack(chart, { spans }) {
 }
 
 function ticks() {
-  const steps = [10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 12 * HOUR];
+  const steps = [MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 12 * HOUR];
   const most = byId("lanes-axis").clientWidth < 600 ? 4 : 8;
   const step = steps.find((each) => (lanes.to - lanes.from) / each <= most) || DAY;
   const offset = new Date(lanes.from).getTimezoneOffset() * MINUTE;
@@ -119,9 +119,16 @@ function ticks() {
   return found;
 }
 
+// A little before the first thing that was done: a board that is minutes old does not show hours of nothing.
+function beginning() {
+  const times = lanes.all.flatMap((lane) => lane.spans.map((each) => Date.parse(each.from)));
+  const first = times.reduce((one, other) => Math.min(one, other), lanes.to);
+  return Math.min(first - 0.05 * (lanes.to - first), lanes.to - 2 * MINUTE);
+}
+
 function showLanes() {
   lanes.to = Date.now();
-  lanes.from = lanes.to - lanes.hours * HOUR;
+  lanes.from = Math.max(lanes.to - lanes.hours * HOUR, beginning());
   const labels = ticks().map((tick) =>
     draw(
       "text.tick-label",

@@ -107,6 +107,8 @@ fn a_delegate_takes_over_from_its_parent_what_it_does_not_say(fixture: &Fixture)
     assert_eq!((own.agent_name.as_str(), own.project.as_deref()), ("Oak", Some("other")));
     assert!(!own.shares_process);
     assert!(!delegate(Register::default()).shares_process, "without a PID nobody knows");
+    let told = delegate(Register { shares_process: true, ..Register::default() });
+    assert!(told.shares_process, "whoever registers it knows without a PID");
     fixture.processes.start(10);
     let reused = delegate(Register { pid: Some(10), ..Register::default() });
     assert!(!reused.shares_process, "another process has that number now");
