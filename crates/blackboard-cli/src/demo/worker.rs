@@ -10,7 +10,10 @@ use blackboard::lock::{Acquire, Release};
 use blackboard::work::{ClaimNext, Claimed, Complete, Status, WorkFilter};
 use blackboard::{Board, Code, Result, Revision};
 
-use super::plan::{LOCK, PROJECT, Task, task};
+use super::plan::{LOCK, PROJECT, Task, VICTIM, task};
+
+/// How long the one that is killed gives its end.
+const TO_BE_KILLED: Duration = Duration::from_secs(20);
 
 /// How long one waits for the lock.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -27,7 +30,8 @@ pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Res
         })?
         .agent
         .session_id;
-    let worker = Worker { board, session: &session, pace, repository: &repository.to_string_lossy() };
+    let repository = &*repository.to_string_lossy();
+    let worker = Worker { board, session: &session, pace, repository, is_victim: name == VICTIM };
     let mut idle = false;
     while parent() == starter {
         let seen = board.wait(Revision::ZERO, Duration::ZERO)?;
@@ -59,6 +63,7 @@ struct Worker<'a> {
     session: &'a str,
     pace: Duration,
     repository: &'a str,
+    is_victim: bool,
 }
 
 impl Worker<'_> {
@@ -80,6 +85,10 @@ impl Worker<'_> {
                 work_item: Some(item.clone()),
                 ..Beat::of(self.session)
             })?;
+            if self.is_victim {
+                // It is killed now, however busy the machine is.
+                std::thread::sleep(TO_BE_KILLED);
+            }
         }
         if let Some(delegate) = delegate {
             self.board.agents().deregister(&delegate)?;

@@ -114,9 +114,9 @@ fn conclude(screen: &mut Screen<'_>, ended: &Ended) -> Result {
         return screen.line(format_args!("Ended before its end; nothing is left."));
     }
     let Ended { agents, completed, items, events, .. } = ended;
+    let died = if ended.rescued.is_some() { ", one of which died" } else { "" };
     screen.line(format_args!(
-        "{completed} of {items} work items are done by {agents} agents, one of which died; none was done twice, and all \
-         of it is in {events} events."
+        "{completed} of {items} work items are done by {agents} agents{died}. All of it is in {events} events."
     ))?;
     if let Some(item) = &ended.rescued {
         screen.line(format_args!("What the dead one left ({}) was finished by another.", escape(item)))?;
