@@ -131,7 +131,8 @@ fn entries_are_paged_through_every_scope_but_those_of_holds(fixture: &Fixture) {
     let pages = |limit, prefix: Option<&str>| {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let wanted = EveryScope { prefix: prefix.map(str::to_owned), after, limit: Some(limit) };
+            let prefix = prefix.map(str::to_owned);
+            let wanted = EveryScope { prefix, after, limit: Some(limit), ..EveryScope::default() };
             let page = fixture.board.entries(&wanted).unwrap();
             assert!(page.entries.len() <= limit && page.revision == fixture.revision());
             let places = page.entries.iter().map(|entry| (entry.scope.clone(), entry.key.clone()));
