@@ -8,21 +8,20 @@
 //! so, and looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one
 //! mean nothing on the other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use blackboard::clock::Timestamp;
 use blackboard::event::{Event, StopHandle};
-use blackboard::metadata::Metadata;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use hyper::body::Bytes;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::told::{Names, Told};
 use crate::context::Opener;
 
 /// How long one wait for the board lasts: after this time a feed that is to end notices it.
@@ -117,22 +116,6 @@ pub enum Following {
     InLog,
     /// This is another board, or none.
     Elsewhere,
-}
-
-/// The line of the log as browsers get it: the event of seed 000, and more.
-#[derive(Serialize)]
-struct Told<'a> {
-    id: Revision,
-    timestamp: Timestamp,
-    event_type: &'a str,
-    actor_id: Option<&'a str>,
-    actor_name: Option<&'a str>,
-    target_id: Option<&'a str>,
-    target_type: Option<blackboard::event::TargetType>,
-    summary: &'a str,
-    metadata: Option<&'a Metadata>,
-    revision: Revision,
-    commit_id: Revision,
 }
 
 impl Feed {
@@ -434,41 +417,9 @@ fn identity_of(file: &Path) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The names of agents, each looked up once for a batch.
-struct Names<'a> {
-    board: &'a Board,
-    known: HashMap<String, Option<String>>,
-}
-
-impl<'a> Names<'a> {
-    fn new(board: &'a Board) -> Names<'a> {
-        Names { board, known: HashMap::new() }
-    }
-
-    fn of(&mut self, session: &str) -> Result<Option<&str>> {
-        if !self.known.contains_key(session) {
-            let name = self.board.agents().get(session)?.map(|agent| agent.agent_name);
-            self.known.insert(session.to_owned(), name);
-        }
-        Ok(self.known.get(session).and_then(Option::as_deref))
-    }
-}
-
 /// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.
 fn tell(event: &Event, names: &mut Names<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let told = Told {
-        id: event.id,
-        timestamp: event.timestamp,
-        event_type: event.event_type.as_str(),
-        actor_id: event.actor_id.as_deref(),
-        actor_name: event.actor_id.as_deref().map(|session| names.of(session)).transpose()?.flatten(),
-        target_id: event.target_id.as_deref(),
-        target_type: event.target_type,
-        summary: &event.summary,
-        metadata: event.metadata.as_ref(),
-        revision: event.id,
-        commit_id: event.commit_id,
-    };
+    let told = Told::of(event, names)?;
     // JSON has no line ends of its own, so that it is one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
     serde_json::to_writer(&mut *out, &told)

@@ -83,6 +83,8 @@ fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     };
     let revision = |number| Some(Revision::new(number));
     assert_eq!(page(Lines { limit: 3, ..Lines::default() }), (vec![17, 16, 15], Some(15)));
+    let short = Lines { limit: 3, most_bytes: Some(1), ..Lines::default() };
+    assert_eq!(page(short), (vec![17], Some(17)), "a page ends by its bytes, with one line at least");
     assert_eq!(page(Lines { limit: 3, before: revision(3), ..Lines::default() }), (vec![2, 1], None));
     let between = Lines { after: revision(4), before: revision(7), ..Lines::default() };
     assert_eq!(page(between), (vec![6, 5], None));
