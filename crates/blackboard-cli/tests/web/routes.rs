@@ -134,6 +134,62 @@ fn work_is_that_of_work_list_by_priority_and_the_newest_first() {
 }
 
 #[test]
+fn work_that_waits_says_everything_that_it_waits_for() {
+    let served = Served::furnished();
+    served.says(&["work", "create", "both", "--title", "Both", "--blocked-by", "later,mine"]);
+    let waiting = |path: &str| -> Vec<(String, Value)> {
+        let rows = served.json(path);
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| (row["item_id"].as_str().unwrap().to_owned(), row["open_blockers"].clone())).collect()
+    };
+    for (id, blockers) in waiting("/api/work?all=1") {
+        let said = served.says(&["work", "status", &id]);
+        assert_eq!(blockers, said["open_blockers"], "{id}");
+        assert_eq!(
+            blockers.as_array().unwrap().len(),
+            match id.as_str() {
+                "both" => 2,
+                "waits" => 1,
+                _ => 0,
+            }
+        );
+    }
+    served.says(&["work", "complete", "mine", "--session", "ivy"]);
+    assert_eq!(waiting("/api/work?status=blocked"), [("both".to_owned(), json!(["later"]))]);
+}
+
+#[test]
+fn completed_work_comes_by_its_end_if_that_is_asked_for() {
+    let served = Served::furnished();
+    let ends = ["later", "first", "mine", "waits"];
+    for id in ends {
+        if id != "mine" {
+            served.says(&["work", "claim", id, "--session", "ivy"]);
+        }
+        served.says(&["work", "complete", id, "--session", "ivy"]);
+    }
+    let path = "/api/work?status=completed&order=completed";
+    let expected = ["waits", "mine", "first", "later", "done"];
+    assert_eq!(column(&served.json(path), "item_id"), expected);
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let reply = served.get(&format!("{path}&limit=2{after}"));
+        found.extend(column(&reply.json(), "item_id").iter().map(|id| (*id).to_owned()));
+        let Some(next) = reply.header("blackboard-next") else { break };
+        after = format!("&after={next}");
+        // What ends meanwhile is on no later page.
+        let id = format!("new-{}", found.len());
+        served.says(&["work", "claim", &id, "--title", "New", "--session", "ivy"]);
+        served.says(&["work", "complete", &id, "--session", "ivy"]);
+    }
+    assert_eq!(found, expected);
+    assert_eq!(column(&served.json(&format!("{path}&project=pai")), "item_id"), ["first"]);
+    for wrong in ["order=completed", "status=completed&order=x", "all=1&order=completed"] {
+        assert_eq!(served.get(&format!("/api/work?{wrong}")).status, 400, "{wrong}");
+    }
+}
+
+#[test]
 fn one_item_is_as_work_status_says_whatever_its_id() {
     let served = Served::furnished();
     for (id, path) in [("mine", "mine"), ("gh:o/r#7", "gh%3Ao%2Fr%237"), ("gh:o/r#7", "gh:o%2fr%237")] {

@@ -3,11 +3,13 @@
 use super::*;
 use crate::entry::EveryScope;
 use crate::event::Lines;
-use crate::work::{NewestWork, SpanEnd};
+use crate::work::{LastCompleted, NewestWork, SpanEnd};
 
 on_every_engine![
     work_is_paged_by_priority_and_the_newest_first,
     work_of_some_statuses_is_put_together_in_order,
+    completed_work_is_paged_by_its_end,
+    whatever_waits_is_listed_with_everything_that_it_waits_for,
     the_log_is_paged_backwards_with_and_without_filters,
     the_log_is_read_on_in_whole_commits_or_not_at_all,
     entries_are_paged_through_every_scope_but_those_of_holds,
@@ -66,6 +68,53 @@ fn work_of_some_statuses_is_put_together_in_order(fixture: &Fixture) {
     assert_eq!(ids(&of(Status::ALL)), ["completed", "blocked", "claimed", "available"]);
     assert_eq!(ids(&of(&[Status::Completed])), ["completed"]);
     assert!(of(&[]).is_empty());
+}
+
+fn completed_work_is_paged_by_its_end(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    // The one that was created first is completed last; two are completed at the same moment.
+    let order = ["e", "c", "d", "b", "a"];
+    for id in ["a", "b", "c", "d", "e"] {
+        a_prioritized(fixture, id, if id == "d" { Priority::P1 } else { Priority::P3 });
+        fixture.pass(1);
+    }
+    for id in order {
+        fixture.claim(id, &ivy);
+        fixture.complete(id, &ivy);
+        fixture.pass(u64::from(id != "c"));
+    }
+    let all = fixture.board.work().last_completed(&LastCompleted::default()).unwrap();
+    assert_eq!((ids(&all.items), all.next), (vec!["a", "b", "d", "c", "e"], None));
+    a_prioritized(fixture, "late", Priority::P1);
+    for limit in 1..6 {
+        let (mut paged, mut after) = (Vec::new(), None);
+        loop {
+            let query = LastCompleted { limit: Some(limit), after, ..LastCompleted::default() };
+            let page = fixture.board.work().last_completed(&query).unwrap();
+            assert!(page.items.len() <= limit);
+            paged.extend(page.items.into_iter().map(|item| item.item_id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(paged, ["a", "b", "d", "c", "e"], "pages of {limit}");
+    }
+    for wrong in ["", "yesterday a", "2026-02-03T15:30:00.000Z"] {
+        let query = LastCompleted { after: Some(wrong.to_owned()), ..LastCompleted::default() };
+        assert!(fixture.board.work().last_completed(&query).is_err(), "{wrong}");
+    }
+}
+
+fn whatever_waits_is_listed_with_everything_that_it_waits_for(fixture: &Fixture) {
+    for id in ["a", "b", "c"] {
+        fixture.item(id);
+    }
+    fixture.blocked_item("d", &["b", "a"]);
+    let page = fixture.board.work().newest(&NewestWork::default()).unwrap();
+    let mut waiting: Vec<_> = page.open_blockers.into_iter().collect();
+    waiting[0].1.sort();
+    assert_eq!(waiting, [("d".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
 }
 
 fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
