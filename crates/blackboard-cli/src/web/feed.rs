@@ -150,10 +150,7 @@ impl Feed {
     /// The board; an empty one if there is none. May wait for one that was just created.
     pub fn board(&self) -> Result<Board> {
         let until = Instant::now() + TO_APPEAR;
-        while matches!(self.state().view, View::Missing)
-            && self.opener.file().exists()
-            && Instant::now() < until
-        {
+        while self.is_missing() && self.opener.file().exists() && Instant::now() < until {
             // Whoever has just written is not to be told that there is nothing.
             if let Some(thread) = self.thread.get() {
                 thread.unpark();
@@ -162,9 +159,14 @@ impl Feed {
         }
         match &self.state().view {
             View::Open(board) => Ok(board.clone()),
-            View::Missing => Ok(self.opener.empty()),
+            View::Missing => Ok(self.empty()),
             View::Unreadable(problem) => Err(problem.to_error()),
         }
+    }
+
+    /// A board on which there is nothing.
+    pub fn empty(&self) -> Board {
+        self.opener.empty()
     }
 
     /// How the board is.
@@ -264,17 +266,19 @@ impl Feed {
         });
         match opened {
             Ok(Some((board, revision))) => {
+                // Before the state is locked, for which every request waits.
+                let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
+                let identity = identity_of(self.opener.file());
                 let mut state = self.state();
                 // Whoever waits for a board to appear has seen nothing of it, and misses nothing of it.
                 let is_new = matches!(state.view, View::Missing) && state.generation > 0;
-                let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
                 let start =
                     if is_new && is_small && state.end == Revision::ZERO { Revision::ZERO } else { revision };
                 if start != Revision::ZERO || !is_new {
                     state.generation += 1;
                 }
                 state.view = View::Open(board.clone());
-                state.identity = identity_of(self.opener.file());
+                state.identity = identity;
                 state.end = start;
                 drop(state);
                 self.tell();
@@ -352,6 +356,10 @@ impl Feed {
             drop(state);
             self.tell();
         }
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self.state().view, View::Missing)
     }
 
     fn tell(&self) {

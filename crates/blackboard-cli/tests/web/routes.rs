@@ -204,6 +204,19 @@ fn one_item_is_as_work_status_says_whatever_its_id() {
 }
 
 #[test]
+fn an_id_that_no_path_can_have_is_asked_for_by_its_name() {
+    let served = Served::furnished();
+    served.says(&["work", "create", "..", "--title", "Dots"]);
+    assert_eq!(served.json("/api/item?id=..")["title"], "Dots");
+    assert_eq!(served.json("/api/item?id=gh%3Ao%2Fr%237")["item_id"], "gh:o/r#7");
+    assert_eq!(served.json("/api/agent?id=ivy")["agent_name"], "Ivy");
+    for (path, status) in [("item?id=nothing", 404), ("agent?id=nobody", 404), ("item", 400), ("agent", 400)]
+    {
+        assert_eq!(served.get(&format!("/api/{path}")).status, status, "{path}");
+    }
+}
+
+#[test]
 fn events_are_those_of_the_log_the_newest_first() {
     let served = Served::furnished();
     let events = served.json("/api/events");
@@ -224,6 +237,11 @@ fn events_are_those_of_the_log_the_newest_first() {
     }
     let claimed = served.json("/api/events?types=work_claimed,work_completed");
     assert_eq!(column(&claimed, "event_type"), ["work_completed", "work_claimed", "work_claimed"]);
+    for wrong in ["nonsense", "work_claimed,nonsense", "work_claimed,"] {
+        let refused = served.get(&format!("/api/events?types={wrong}"));
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (400, Some("usage")), "{wrong}");
+        assert!(refused.json()["hint"].as_str().unwrap().contains("work_claimed"));
+    }
     let ivy = served.says(&["agent", "show", "ivy"])["session_id"].as_str().unwrap().to_owned();
     let hers = served.json(&format!("/api/events?agent={ivy}&types=agent_registered"));
     assert_eq!(hers.as_array().unwrap().len(), 1);

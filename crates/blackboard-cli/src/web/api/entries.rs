@@ -80,7 +80,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
 /// As `history KEY --json`, the newest first. `scope`, `key`, `limit`
 pub fn history(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "key", "limit"])?;
-    let key = query.text("key").ok_or_else(|| wrong("key is missing"))?;
+    let key = query.needed("key")?;
     let scope = query.text("scope").unwrap_or(DEFAULT_SCOPE);
     let limit = query.limit(MOST_VERSIONS)?.unwrap_or(VERSIONS);
     let (found, revision) = at_one_moment(asked.board, || history::of(asked.board, scope, key, limit))?;

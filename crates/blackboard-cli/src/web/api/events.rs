@@ -1,8 +1,8 @@
 //! `/api/events`: what happened, the newest first. The stream is in `stream.rs`.
 
-use blackboard::Result;
 use blackboard::duration::parse_since;
 use blackboard::event::{EventType, Lines};
+use blackboard::{Code, Refusal, Result};
 
 use crate::web::reply::{Reply, bare_page};
 use crate::web::route::Asked;
@@ -33,9 +33,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         after,
         before,
         since: since.map(|since| parse_since(since, asked.board.clock().now())).transpose()?,
-        types: query
-            .text("types")
-            .map_or_else(Vec::new, |types| types.split(',').map(EventType::from_name).collect()),
+        types: query.text("types").map_or_else(|| Ok(Vec::new()), types)?,
         session: query.text("agent").map(str::to_owned),
         limit: query.limit(MOST)?.unwrap_or(SHOWN),
         most_bytes: Some(PAGE_BYTES),
@@ -44,4 +42,18 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let shown = page.events.iter().map(|event| Told::of(event, &mut names)).collect::<Result<Vec<_>>>()?;
     let next = page.next.map(|next| next.to_string());
     Ok(bare_page(&shown, next.as_deref(), page.revision))
+}
+
+/// The types of these names. One that nobody knows would be a filter through which nothing comes.
+fn types(names: &str) -> Result<Vec<EventType>> {
+    let known = |name| match EventType::from_name(name) {
+        EventType::Other(_) => {
+            let names: Vec<_> = EventType::ALL.iter().map(EventType::as_str).collect();
+            Err(Refusal::new(Code::Usage, "there is no such type of event")
+                .hint(format!("known are: {}", names.join(", ")))
+                .into())
+        }
+        known => Ok(known),
+    };
+    names.split(',').map(known).collect()
 }

@@ -90,7 +90,16 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
 /// As `work status --json`.
 pub fn show(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
-    let (history, revision) = at_one_moment(asked.board, || asked.board.work().status(asked.id))?;
+    details(asked, asked.id)
+}
+
+/// The same for any id: browsers take a path that ends with `..` for another one. `id`
+pub fn named(asked: &Asked<'_>) -> Result<Reply> {
+    details(asked, asked.query(&["id"])?.needed("id")?)
+}
+
+fn details(asked: &Asked<'_>, id: &str) -> Result<Reply> {
+    let (history, revision) = at_one_moment(asked.board, || asked.board.work().status(id))?;
     Ok(written(revision, |answer| ItemDetails(history).json(answer)))
 }
 
