@@ -67,7 +67,8 @@ impl Run for Serve {
         if self.background {
             let started = web::start_in_background(context, port)?;
             let url = started.url.clone();
-            let outcome = Outcome::new(Background(started));
+            let outcome =
+                Outcome::new(Background { running: started, names_board: context.globals.db.is_some() });
             return Ok(if self.open { outcome.after_flush(move || web::open(&url)) } else { outcome });
         }
         if self.detached {

@@ -60,18 +60,25 @@ impl Render for Serving {
 }
 
 /// The answer of `serve --background`.
-pub struct Background(pub Running);
+pub struct Background {
+    /// The server.
+    pub running: Running,
+    /// Whether the call named its board, as the one that stops it has to.
+    pub names_board: bool,
+}
 
 impl Render for Background {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+        answer.object(&self.running)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let Running { url, pid, .. } = &self.running;
+        let same = if self.names_board { " with the same --db" } else { "" };
         screen.line(format_args!("Blackboard dashboard running in background"))?;
-        screen.line(format_args!("URL:  {}", self.0.url))?;
-        screen.line(format_args!("PID:  {}", self.0.pid))?;
-        screen.line(format_args!("Stop: blackboard serve --stop (or kill {})", self.0.pid))
+        screen.line(format_args!("URL:  {url}"))?;
+        screen.line(format_args!("PID:  {pid}"))?;
+        screen.line(format_args!("Stop: blackboard serve --stop{same} (or kill {pid})"))
     }
 }
 
