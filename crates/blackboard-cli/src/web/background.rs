@@ -127,6 +127,11 @@ impl Claim {
         }
     }
 
+    /// Whether whoever looks for the server of the board finds this one.
+    pub fn is_found(&self) -> bool {
+        self.held.as_ref().is_some_and(|(file, path)| is_at(file, path))
+    }
+
     /// Why nobody will find this server, if that is so: neither to stop it nor to start no second one.
     pub fn take_problem(&mut self) -> Option<Error> {
         self.unknown.take()

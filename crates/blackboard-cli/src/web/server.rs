@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -47,6 +48,9 @@ const HEAD_BYTES: usize = 16 * 1024;
 
 /// How many threads ask the board: as many as it keeps connections.
 const THREADS: usize = 4;
+
+/// How often it is looked whether this is still the server of its board.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long connections are waited for when the server ends.
 const TO_LEAVE: Duration = Duration::from_secs(2);
@@ -109,15 +113,39 @@ impl Listening {
 
     /// Serves until somebody asks this process to end.
     pub fn run(self) -> Result<()> {
-        let Listening { runtime, listener, address, opener, claim } = self;
+        let Listening { runtime, listener, address, opener, mut claim } = self;
+        let board = opener.file().to_owned();
         let (feed, thread) = Feed::start(opener)?;
-        let served = runtime.block_on(serve(listener, Arc::clone(&feed), address.port()));
+        let served = runtime.block_on(async {
+            tokio::select! {
+                served = serve(listener, Arc::clone(&feed), address.port()) => served,
+                () = stay_the_only_one(&mut claim, &board, address) => Ok(()),
+            }
+        });
         feed.stop();
         // What still asks the board has nobody left to answer to.
         runtime.shutdown_background();
         let _ = thread.join();
         drop(claim);
         served
+    }
+}
+
+/// Ends when another server shows the board. Where the file is gone that says that this one does, because the directory was
+/// replaced or came only now, it is made again.
+async fn stay_the_only_one(claim: &mut Claim, board: &Path, address: SocketAddr) {
+    loop {
+        sleep(LOOK).await;
+        if claim.is_found() {
+            continue;
+        }
+        match Claim::take(board) {
+            Ok(mut anew) => {
+                anew.publish(&Running::here(address));
+                *claim = anew;
+            }
+            Err(_) => return,
+        }
     }
 }
 

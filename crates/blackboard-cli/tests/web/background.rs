@@ -130,3 +130,19 @@ fn one_that_nobody_would_find_again_does_not_start_in_the_background() {
     assert!(said.starts_with("warning: serve --status and --stop will not find this server"), "{said}");
     assert_eq!(served.scratch.run(["serve", "--status"]).code, 3);
 }
+
+#[test]
+fn one_whose_directory_is_replaced_is_found_again() {
+    let scratch = Scratch::new();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    let started = scratch.json(["serve", "--background", "--port", "0"]);
+    let directory = scratch.database().parent().unwrap().to_owned();
+    fs::rename(&directory, scratch.path().join("away")).unwrap();
+    scratch.run(["work", "create", "b", "--title", "B"]).success();
+    while scratch.run(["serve", "--status"]).code != 0 {
+        std::thread::yield_now();
+    }
+    let refused = scratch.run(["serve", "--port", "0", "--json"]).refused(Code::AlreadyRunning);
+    assert_eq!(refused["pid"], started["pid"]);
+    assert_eq!(scratch.json(["serve", "--stop"])["pid"], started["pid"]);
+}
