@@ -126,6 +126,49 @@ fn a_server_that_restarts_is_caught_up_with() {
 }
 
 #[test]
+fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline() {
+    let mut site = Site::new();
+    let team = furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    browser.until_says("#timeline-table tbody td", "reserved files");
+    // What the stream tells waits for a frame. No frame comes before the newest events were read again.
+    browser.script(
+        "const [frame, ask] = [requestAnimationFrame, fetch];
+         const held = [];
+         window.requestAnimationFrame = (show) => held.push(show);
+         window.fetch = async (path, ...rest) => {
+           const response = await ask(path, ...rest);
+           if (!path.startsWith('/api/events?since')) return response;
+           const text = await response.text();
+           setTimeout(() => { window.readAgain = true; });
+           return new Response(text, response);
+         };
+         window.heldFrames = () => held.length;
+         window.letFramesCome = () => {
+           window.requestAnimationFrame = frame;
+           for (const show of held.splice(0)) show(performance.now());
+         };",
+    );
+
+    site.kill();
+    for index in 0..15 {
+        let progress = format!("step {index}");
+        site.json(&["agent", "heartbeat", "--session", &team.ivy, "--progress", &progress]);
+    }
+    site.start();
+    browser
+        .until("the events were read again and told", "return window.readAgain && window.heldFrames() > 0");
+    browser.script("window.letFramesCome()");
+    browser.until_says("#timeline-table tbody td", "step 14");
+    let ids = browser
+        .script("return [...document.querySelectorAll('#timeline-table tbody tr')].map(row => row.item.id)");
+    let ids: Vec<i64> = serde_json::from_value(ids).unwrap();
+    assert!(ids.len() > 15, "{ids:?}");
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1] + 1), "a gap, or something twice: {ids:?}");
+}
+
+#[test]
 fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
     let mut site = Site::new();
     furnish(&site);

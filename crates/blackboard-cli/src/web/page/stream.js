@@ -89,13 +89,11 @@ function receive(message) {
   let data = "";
   for (const line of message.split("\n")) {
     if (line.startsWith("data:")) data += line.slice(line[5] === " " ? 6 : 5);
-    else if (line.startsWith("id:")) stream.next = Number(line.slice(3));
   }
   if (data === "") return;
   const event = JSON.parse(data);
   stream.queue.push(event);
-  // A commit's events carry the same id: it is passed when its last one is here.
-  stream.after = Math.max(stream.after, Number.isFinite(stream.next) ? stream.next : event.id);
+  stream.after = Math.max(stream.after, event.id);
   if (stream.scheduled) return;
   stream.scheduled = true;
   // The first of many is shown at once, the others some at a time.
