@@ -143,12 +143,17 @@ function pauseStream() {
 
 let hiddenTimer = null;
 
-document.addEventListener("visibilitychange", () => {
+function pauseWhenHidden() {
   clearTimeout(hiddenTimer);
-  if (document.hidden) {
-    hiddenTimer = setTimeout(pauseStream, HIDDEN_FOR);
-    return;
-  }
+  if (document.hidden) hiddenTimer = setTimeout(pauseStream, HIDDEN_FOR);
+}
+
+// A tab that is opened in the background is hidden from the beginning, and nothing says so.
+pauseWhenHidden();
+
+document.addEventListener("visibilitychange", () => {
+  pauseWhenHidden();
+  if (document.hidden) return;
   clearTimeout(stream.waiting);
   if (!stream.abort) keepConnected();
   readNeeded();
