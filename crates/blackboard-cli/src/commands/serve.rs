@@ -74,7 +74,7 @@ impl Run for Serve {
             web::detach();
         }
         let host = place.config.web_server.host;
-        let listening = Listening::bind(context, Options { host, port })?;
+        let listening = Listening::bind(context, Options { host, port, to_be_found: self.detached })?;
         Ok(Outcome::new(Serving::new(listening, place.file.clone(), self.open)))
     }
 }

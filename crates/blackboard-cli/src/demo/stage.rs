@@ -143,7 +143,7 @@ impl Stage {
 fn show(file: &Path) -> Result<String> {
     let globals = Globals { db: Some(file.as_os_str().to_owned()), json: false, allow_secret_looking: false };
     let host = Ipv4Addr::LOCALHOST.into();
-    let listening = Listening::bind(&Context::new(globals), Options { host, port: 0 })?;
+    let listening = Listening::bind(&Context::new(globals), Options { host, port: 0, to_be_found: false })?;
     let url = listening.running().url;
     std::thread::Builder::new()
         .name("dashboard".to_owned())

@@ -80,6 +80,8 @@ pub fn find(board: &Path) -> Option<Running> {
 pub struct Claim {
     /// `None` where no file can be: then nobody knows of this server.
     held: Option<(File, PathBuf)>,
+    /// Why nobody knows of it, unless that is because there is no directory yet.
+    unknown: Option<Error>,
 }
 
 impl Claim {
@@ -87,28 +89,57 @@ impl Claim {
     pub fn take(board: &Path) -> Result<Claim> {
         let path = place(board);
         for _ in 0..TRIES {
-            // A board that does not exist, in a directory that does not, has no place for it; nothing is created by
-            // looking.
-            let Ok(mut file) = opened(&path, true) else { return Ok(Claim { held: None }) };
+            let mut file = match opened(&path, true) {
+                Ok(file) => file,
+                // A board that does not exist, in a directory that does not, has no place for it; nothing is created
+                // by looking.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Claim { held: None, unknown: None });
+                }
+                Err(error) => return Ok(Claim::without(&path, error)),
+            };
             match file.try_lock() {
-                Ok(()) if is_at(&file, &path) => return Ok(Claim { held: Some((file, path)) }),
+                Ok(()) if is_at(&file, &path) => {
+                    // What a killed server left there is not to be taken for this one.
+                    return Ok(match file.set_len(0) {
+                        Ok(()) => Claim { held: Some((file, path)), unknown: None },
+                        Err(error) => Claim::without(&path, error),
+                    });
+                }
                 // Its last owner has just taken it away.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref())),
-                Err(TryLockError::Error(_)) => return Ok(Claim { held: None }),
+                Err(TryLockError::Error(error)) => return Ok(Claim::without(&path, error)),
             }
         }
-        Ok(Claim { held: None })
+        Ok(Claim::without(&path, io::Error::other("it goes away whenever it is opened")))
     }
 
-    /// Says who has it. That this fails is in nobody's way.
+    /// Says who has it.
     pub fn publish(&mut self, running: &Running) {
-        if let Some((file, _)) = &mut self.held
-            && let Ok(text) = serde_json::to_vec(running)
-        {
-            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text));
+        if let Some((file, path)) = &mut self.held {
+            let written = serde_json::to_vec(running)
+                .map_err(io::Error::other)
+                .and_then(|text| file.rewind().and_then(|()| file.write_all(&text)));
+            if let Err(error) = written {
+                self.unknown = Some(not_found_by(path, error));
+            }
         }
     }
+
+    /// Why nobody will find this server, if that is so: neither to stop it nor to start no second one.
+    pub fn take_problem(&mut self) -> Option<Error> {
+        self.unknown.take()
+    }
+
+    fn without(path: &Path, error: io::Error) -> Claim {
+        Claim { held: None, unknown: Some(not_found_by(path, error)) }
+    }
+}
+
+fn not_found_by(path: &Path, error: io::Error) -> Error {
+    let message = format!("{} can't be written, by which the server would be found", path.display());
+    Fault::new(Code::Io, message).because(error).hint("see what is there, and remove it").into()
 }
 
 impl Drop for Claim {
@@ -295,4 +326,21 @@ fn create_directory(directory: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn create_directory(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let board = scratch.path().join("local.db");
+        let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)));
+        fs::write(place(&board), serde_json::to_vec(&killed).unwrap()).unwrap();
+        let _starting = Claim::take(&board).unwrap();
+        let refused = Claim::take(&board).err().unwrap();
+        assert_eq!(refused.code(), Code::AlreadyRunning);
+        assert_eq!(refused.to_string(), "another dashboard of this board is just starting");
+    }
 }

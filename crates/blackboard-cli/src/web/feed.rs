@@ -8,21 +8,20 @@
 //! so, and looks for it again. Whoever follows is cut off when it becomes another board, because revisions of one
 //! mean nothing on the other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use blackboard::clock::Timestamp;
 use blackboard::event::{Event, StopHandle};
-use blackboard::metadata::Metadata;
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use hyper::body::Bytes;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::told::{Names, Told};
 use crate::context::Opener;
 
 /// How long one wait for the board lasts: after this time a feed that is to end notices it.
@@ -119,22 +118,6 @@ pub enum Following {
     Elsewhere,
 }
 
-/// The line of the log as browsers get it: the event of seed 000, and more.
-#[derive(Serialize)]
-struct Told<'a> {
-    id: Revision,
-    timestamp: Timestamp,
-    event_type: &'a str,
-    actor_id: Option<&'a str>,
-    actor_name: Option<&'a str>,
-    target_id: Option<&'a str>,
-    target_type: Option<blackboard::event::TargetType>,
-    summary: &'a str,
-    metadata: Option<&'a Metadata>,
-    revision: Revision,
-    commit_id: Revision,
-}
-
 impl Feed {
     /// A feed of the board that `opener` opens, and the thread that follows it.
     pub fn start(opener: Opener) -> Result<(Arc<Feed>, JoinHandle<()>)> {
@@ -167,10 +150,7 @@ impl Feed {
     /// The board; an empty one if there is none. May wait for one that was just created.
     pub fn board(&self) -> Result<Board> {
         let until = Instant::now() + TO_APPEAR;
-        while matches!(self.state().view, View::Missing)
-            && self.opener.file().exists()
-            && Instant::now() < until
-        {
+        while self.is_missing() && self.opener.file().exists() && Instant::now() < until {
             // Whoever has just written is not to be told that there is nothing.
             if let Some(thread) = self.thread.get() {
                 thread.unpark();
@@ -179,9 +159,14 @@ impl Feed {
         }
         match &self.state().view {
             View::Open(board) => Ok(board.clone()),
-            View::Missing => Ok(self.opener.empty()),
+            View::Missing => Ok(self.empty()),
             View::Unreadable(problem) => Err(problem.to_error()),
         }
+    }
+
+    /// A board on which there is nothing.
+    pub fn empty(&self) -> Board {
+        self.opener.empty()
     }
 
     /// How the board is.
@@ -281,17 +266,19 @@ impl Feed {
         });
         match opened {
             Ok(Some((board, revision))) => {
+                // Before the state is locked, for which every request waits.
+                let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
+                let identity = identity_of(self.opener.file());
                 let mut state = self.state();
                 // Whoever waits for a board to appear has seen nothing of it, and misses nothing of it.
                 let is_new = matches!(state.view, View::Missing) && state.generation > 0;
-                let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
                 let start =
                     if is_new && is_small && state.end == Revision::ZERO { Revision::ZERO } else { revision };
                 if start != Revision::ZERO || !is_new {
                     state.generation += 1;
                 }
                 state.view = View::Open(board.clone());
-                state.identity = identity_of(self.opener.file());
+                state.identity = identity;
                 state.end = start;
                 drop(state);
                 self.tell();
@@ -371,6 +358,10 @@ impl Feed {
         }
     }
 
+    fn is_missing(&self) -> bool {
+        matches!(self.state().view, View::Missing)
+    }
+
     fn tell(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
@@ -434,41 +425,9 @@ fn identity_of(file: &Path) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The names of agents, each looked up once for a batch.
-struct Names<'a> {
-    board: &'a Board,
-    known: HashMap<String, Option<String>>,
-}
-
-impl<'a> Names<'a> {
-    fn new(board: &'a Board) -> Names<'a> {
-        Names { board, known: HashMap::new() }
-    }
-
-    fn of(&mut self, session: &str) -> Result<Option<&str>> {
-        if !self.known.contains_key(session) {
-            let name = self.board.agents().get(session)?.map(|agent| agent.agent_name);
-            self.known.insert(session.to_owned(), name);
-        }
-        Ok(self.known.get(session).and_then(Option::as_deref))
-    }
-}
-
 /// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.
 fn tell(event: &Event, names: &mut Names<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let told = Told {
-        id: event.id,
-        timestamp: event.timestamp,
-        event_type: event.event_type.as_str(),
-        actor_id: event.actor_id.as_deref(),
-        actor_name: event.actor_id.as_deref().map(|session| names.of(session)).transpose()?.flatten(),
-        target_id: event.target_id.as_deref(),
-        target_type: event.target_type,
-        summary: &event.summary,
-        metadata: event.metadata.as_ref(),
-        revision: event.id,
-        commit_id: event.commit_id,
-    };
+    let told = Told::of(event, names)?;
     // JSON has no line ends of its own, so that it is one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
     serde_json::to_writer(&mut *out, &told)

@@ -18,6 +18,7 @@
 //! | `query.rs` | the words of a request |
 //! | `reply.rs` | an answer, and how it becomes bytes |
 //! | `feed.rs` | the one thread that follows the board, and what it has read last |
+//! | `told.rs` | an event as browsers get it |
 //! | `stream.rs` | server-sent events |
 //! | `api/` | the answers, one file a noun |
 //! | `page/` | the page |
@@ -35,6 +36,7 @@ mod reply;
 mod route;
 mod server;
 mod stream;
+mod told;
 
 pub use background::{Running, detach, find, start_in_background, stop};
 pub use browser::open;

@@ -33,6 +33,11 @@ impl Query {
         Some(found.1.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// The value of a parameter without which there is no answer.
+    pub fn needed(&self, name: &str) -> Result<&str> {
+        self.text(name).ok_or_else(|| wrong(&format!("{name} is missing")))
+    }
+
     /// How many are wanted; never more than `most`.
     pub fn limit(&self, most: usize) -> Result<Option<usize>> {
         let Some(text) = self.text("limit") else { return Ok(None) };

@@ -1,13 +1,12 @@
 //! Which path is what.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use blackboard::{Board, Code, Fault, Result};
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
+use uuid::Uuid;
 
 use super::feed::Feed;
 use super::query::{Query, decoded};
@@ -17,7 +16,7 @@ use super::{api, guard, page};
 
 /// What an answer of the API is made from.
 pub struct Asked<'a> {
-    /// The board, which is empty if there is none.
+    /// The board, which is empty if there is none; for [`ABOUT`] also if it can't be read.
     pub board: &'a Board,
     /// What stands behind the question mark.
     pub query: &'a str,
@@ -36,14 +35,19 @@ impl Asked<'_> {
 
 type Answer = fn(&Asked<'_>) -> Result<Reply>;
 
+/// The path that also answers if the board can't be read, and says why.
+const ABOUT: &str = "/api/board";
+
 /// The API: each path and what answers it. A path that ends with a slash has one more part, an id.
 const API: &[(&str, Answer)] = &[
     ("/api/status", api::status::counts),
-    ("/api/board", api::board::about),
+    (ABOUT, api::board::about),
     ("/api/agents", api::agents::list),
     ("/api/agents/", api::agents::show),
+    ("/api/agent", api::agents::named),
     ("/api/work", api::work::list),
     ("/api/work/", api::work::show),
+    ("/api/item", api::work::named),
     ("/api/lanes", api::work::lanes),
     ("/api/events", api::events::list),
     ("/api/projects", api::projects::list),
@@ -89,7 +93,10 @@ async fn route(request: Parts, feed: Arc<Feed>) -> Reply {
     let identity = feed.identity();
     let answered = decoded(id).map(|id| {
         tokio::task::spawn_blocking(move || {
-            let board = feed.board()?;
+            let board = match feed.board() {
+                Err(_) if request.uri.path() == ABOUT => feed.empty(),
+                board => board?,
+            };
             answer(&Asked { board: &board, query: request.uri.query().unwrap_or(""), id: &id, feed: &feed })
         })
     });
@@ -117,9 +124,7 @@ fn find(path: &str) -> Option<(Answer, &str)> {
 
 /// A word that nobody can know before the page is made.
 fn nonce() -> String {
-    // The keys of each are random and unknown to everybody else.
-    let random = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", random(), random())
+    Uuid::new_v4().simple().to_string()
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use super::background::{Claim, Running};
 use super::feed::Feed;
 use super::route;
-use crate::context::{Context, Opener};
+use crate::context::{Context, Opener, warn};
 
 /// How long a request may take to arrive, and a connection may be quiet between two of them.
 const TO_ASK: Duration = Duration::from_secs(10);
@@ -61,6 +61,8 @@ pub struct Options {
     pub host: IpAddr,
     /// The port; 0 for any that is free.
     pub port: u16,
+    /// Whether it may run only where it is found again, because nobody sees it run.
+    pub to_be_found: bool,
 }
 
 /// A server that has its port, and answers nobody yet.
@@ -73,7 +75,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Takes the port. Refuses if another server shows the same board, or if somebody else has the port.
+    /// Takes the port. Refuses if another server shows the same board, or if somebody else has the port. Warns, or
+    /// refuses, if nobody would find it again.
     pub fn bind(context: &Context, options: Options) -> Result<Listening> {
         let opener = context.opener()?;
         let mut claim = Claim::take(opener.file())?;
@@ -90,6 +93,12 @@ impl Listening {
             .local_addr()
             .map_err(|error| Fault::new(Code::Io, "the port of the server is not known").because(error))?;
         claim.publish(&Running::here(address));
+        if let Some(problem) = claim.take_problem() {
+            if options.to_be_found {
+                return Err(problem);
+            }
+            warn(&format!("serve --status and --stop will not find this server: {problem}"));
+        }
         Ok(Listening { runtime, listener, address, opener, claim })
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 
 use blackboard::Code;
 
@@ -107,4 +108,25 @@ fn what_is_no_board_is_refused_at_once() {
         let call = ["serve", "--json", "--port", "0", "--db", "notes.txt"];
         scratch.run(call.iter().chain(background)).refused(Code::ForeignDatabase);
     }
+}
+
+#[test]
+fn one_that_nobody_would_find_again_does_not_start_in_the_background() {
+    let scratch = Scratch::new();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    let file = format!("{}-serve", scratch.database().display());
+    let elsewhere = scratch.path().join("elsewhere");
+    symlink(&elsewhere, &file).unwrap();
+    let refused = scratch.run(["serve", "--background", "--port", "0", "--json"]).refused(Code::Io);
+    assert!(refused["error"].as_str().unwrap().contains("local.db-serve"), "{refused}");
+    assert!(!elsewhere.exists(), "a link is not followed");
+    // Whoever has it before their eyes is warned.
+    let mut command = scratch.command(["serve", "--json", "--port", "0"]);
+    let said = scratch.path().join("said");
+    command.stderr(fs::File::create(&said).unwrap());
+    let served = Served::by(scratch, command);
+    assert_eq!(get(served.port, "/api/work").status, 200);
+    let said = fs::read_to_string(said).unwrap();
+    assert!(said.starts_with("warning: serve --status and --stop will not find this server"), "{said}");
+    assert_eq!(served.scratch.run(["serve", "--status"]).code, 3);
 }

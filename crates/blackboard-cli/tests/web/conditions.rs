@@ -20,7 +20,8 @@ fn until(served: &Served, state: &str) {
     loop {
         let reply = get(served.port, "/api/board");
         let found = reply.json();
-        if found["state"] == state || (state == "unreadable" && reply.status == 503) {
+        if found["state"] == state {
+            assert_eq!(reply.status, 200);
             return;
         }
         assert!(began.elapsed() < LONG, "never {state}: {found}");
@@ -106,6 +107,11 @@ fn a_board_that_others_may_read_is_not_shown_until_that_is_mended() {
     let refused = get(served.port, "/api/work");
     assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("unsafe_permissions")));
     assert!(refused.json()["hint"].as_str().unwrap().starts_with("chmod 600"));
+    let about = served.json("/api/board");
+    assert_eq!(about["database"], served.database().display().to_string());
+    for name in ["error", "hint"] {
+        assert_eq!(about[name], refused.json()[name], "whoever asks how the board is hears why");
+    }
     assert_eq!(get(served.port, "/").status, 200, "the page is there to say so");
 }
 

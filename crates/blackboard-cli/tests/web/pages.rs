@@ -92,3 +92,45 @@ fn pages_of_entries_go_through_every_scope() {
         assert_eq!(found, all, "pages of {limit}");
     }
 }
+
+#[test]
+fn large_entries_are_shortened_in_lists_and_end_a_page() {
+    let scratch = Scratch::new();
+    let board = Board::open(&scratch.database()).unwrap();
+    let long = "ü".repeat(300_000);
+    for number in 0..20 {
+        let scope = if number < 10 { "first" } else { "second" };
+        let write = Write::new(&format!("key:{number:02}"), EntryValue::of(&long).unwrap());
+        board.scope(scope).write(&write).unwrap();
+    }
+    let list = EntryValue::of(&vec![1; 5000]).unwrap();
+    board.scope("third").write(&Write::new("list", list)).unwrap();
+    board.scope("third").write(&Write::new("small", EntryValue::of("as it is").unwrap())).unwrap();
+    drop(board);
+    let served = Served::of(scratch, 0);
+    for (path, expected) in [("/api/entries?limit=1000", 22), ("/api/entries?limit=1000&scope=first", 10)] {
+        let (mut found, mut next, mut pages) = (Vec::new(), String::new(), 0);
+        loop {
+            let reply = served.get(&format!("{path}{next}"));
+            assert!(reply.body.len() < 500_000, "{} bytes", reply.body.len());
+            let page = reply.json();
+            found.extend(page["items"].as_array().unwrap().iter().cloned());
+            pages += 1;
+            let Some(after) = page.get("next") else { break };
+            next = format!("&after={}", after.as_str().unwrap().replace('\n', "%0A"));
+        }
+        let keys: Vec<_> = found.iter().map(|entry| entry["key"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(keys.len(), expected, "{keys:?}");
+        assert!(keys.is_sorted(), "none is missing, and none comes twice: {keys:?}");
+        assert!(pages > 1, "so much is not read for one page");
+        assert_eq!((&found[0]["truncated"], &found[0]["value"]), (&true.into(), &"ü".repeat(2048).into()));
+        if expected == 22 {
+            let list = found[20]["value"].as_str().unwrap();
+            assert!(list.starts_with("[1,1,") && list.len() == 4096 && found[20]["truncated"] == true);
+            assert_eq!(found[21]["value"], "as it is");
+            assert!(found[21].get("truncated").is_none());
+        }
+    }
+    let whole = served.json("/api/entries/history?scope=first&key=key:00&limit=1");
+    assert_eq!(whole["items"][0]["value"], long);
+}

@@ -134,6 +134,62 @@ fn work_is_that_of_work_list_by_priority_and_the_newest_first() {
 }
 
 #[test]
+fn work_that_waits_says_everything_that_it_waits_for() {
+    let served = Served::furnished();
+    served.says(&["work", "create", "both", "--title", "Both", "--blocked-by", "later,mine"]);
+    let waiting = |path: &str| -> Vec<(String, Value)> {
+        let rows = served.json(path);
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| (row["item_id"].as_str().unwrap().to_owned(), row["open_blockers"].clone())).collect()
+    };
+    for (id, blockers) in waiting("/api/work?all=1") {
+        let said = served.says(&["work", "status", &id]);
+        assert_eq!(blockers, said["open_blockers"], "{id}");
+        assert_eq!(
+            blockers.as_array().unwrap().len(),
+            match id.as_str() {
+                "both" => 2,
+                "waits" => 1,
+                _ => 0,
+            }
+        );
+    }
+    served.says(&["work", "complete", "mine", "--session", "ivy"]);
+    assert_eq!(waiting("/api/work?status=blocked"), [("both".to_owned(), json!(["later"]))]);
+}
+
+#[test]
+fn completed_work_comes_by_its_end_if_that_is_asked_for() {
+    let served = Served::furnished();
+    let ends = ["later", "first", "mine", "waits"];
+    for id in ends {
+        if id != "mine" {
+            served.says(&["work", "claim", id, "--session", "ivy"]);
+        }
+        served.says(&["work", "complete", id, "--session", "ivy"]);
+    }
+    let path = "/api/work?status=completed&order=completed";
+    let expected = ["waits", "mine", "first", "later", "done"];
+    assert_eq!(column(&served.json(path), "item_id"), expected);
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let reply = served.get(&format!("{path}&limit=2{after}"));
+        found.extend(column(&reply.json(), "item_id").iter().map(|id| (*id).to_owned()));
+        let Some(next) = reply.header("blackboard-next") else { break };
+        after = format!("&after={next}");
+        // What ends meanwhile is on no later page.
+        let id = format!("new-{}", found.len());
+        served.says(&["work", "claim", &id, "--title", "New", "--session", "ivy"]);
+        served.says(&["work", "complete", &id, "--session", "ivy"]);
+    }
+    assert_eq!(found, expected);
+    assert_eq!(column(&served.json(&format!("{path}&project=pai")), "item_id"), ["first"]);
+    for wrong in ["order=completed", "status=completed&order=x", "all=1&order=completed"] {
+        assert_eq!(served.get(&format!("/api/work?{wrong}")).status, 400, "{wrong}");
+    }
+}
+
+#[test]
 fn one_item_is_as_work_status_says_whatever_its_id() {
     let served = Served::furnished();
     for (id, path) in [("mine", "mine"), ("gh:o/r#7", "gh%3Ao%2Fr%237"), ("gh:o/r#7", "gh:o%2fr%237")] {
@@ -145,6 +201,19 @@ fn one_item_is_as_work_status_says_whatever_its_id() {
         assert_eq!(shown, said);
     }
     assert_eq!(served.get("/api/work/none").json()["code"], "work_not_found");
+}
+
+#[test]
+fn an_id_that_no_path_can_have_is_asked_for_by_its_name() {
+    let served = Served::furnished();
+    served.says(&["work", "create", "..", "--title", "Dots"]);
+    assert_eq!(served.json("/api/item?id=..")["title"], "Dots");
+    assert_eq!(served.json("/api/item?id=gh%3Ao%2Fr%237")["item_id"], "gh:o/r#7");
+    assert_eq!(served.json("/api/agent?id=ivy")["agent_name"], "Ivy");
+    for (path, status) in [("item?id=nothing", 404), ("agent?id=nobody", 404), ("item", 400), ("agent", 400)]
+    {
+        assert_eq!(served.get(&format!("/api/{path}")).status, status, "{path}");
+    }
 }
 
 #[test]
@@ -168,6 +237,11 @@ fn events_are_those_of_the_log_the_newest_first() {
     }
     let claimed = served.json("/api/events?types=work_claimed,work_completed");
     assert_eq!(column(&claimed, "event_type"), ["work_completed", "work_claimed", "work_claimed"]);
+    for wrong in ["nonsense", "work_claimed,nonsense", "work_claimed,"] {
+        let refused = served.get(&format!("/api/events?types={wrong}"));
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (400, Some("usage")), "{wrong}");
+        assert!(refused.json()["hint"].as_str().unwrap().contains("work_claimed"));
+    }
     let ivy = served.says(&["agent", "show", "ivy"])["session_id"].as_str().unwrap().to_owned();
     let hers = served.json(&format!("/api/events?agent={ivy}&types=agent_registered"));
     assert_eq!(hers.as_array().unwrap().len(), 1);

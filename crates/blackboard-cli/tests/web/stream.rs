@@ -171,3 +171,16 @@ fn what_was_pruned_can_not_be_gone_on_from() {
     assert_eq!((refused.status, refused.json()["code"].as_str()), (410, Some("compacted")));
     expect_ids(&mut Events::follow(served.port, Some(5), None).unwrap(), 6..=10);
 }
+
+#[test]
+fn an_event_is_the_same_in_the_list_and_in_the_stream() {
+    let served = Served::furnished();
+    let listed = served.json("/api/events?limit=1000");
+    let mut events = Events::follow(served.port, Some(0), None).unwrap();
+    for event in listed.as_array().unwrap().iter().rev() {
+        assert_eq!(&events.next().unwrap().data, event);
+    }
+    let by_ivy = listed.as_array().unwrap().iter().filter(|event| event["actor_name"] == "Ivy");
+    assert!(by_ivy.count() > 2);
+    assert!(listed.as_array().unwrap().iter().any(|event| event["metadata"].is_object()));
+}

@@ -178,6 +178,11 @@ impl Entry {
         is_over(self.expires_at, now)
     }
 
+    /// How many bytes its value and its metadata have.
+    pub(super) fn bytes(&self) -> usize {
+        self.value.as_str().len() + self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
+    }
+
     /// How long it was to live from its last write on, in seconds.
     pub fn ttl(&self) -> Option<f64> {
         self.expires_at.map(|expires| expires.since(self.updated_at).as_secs_f64())

@@ -38,6 +38,8 @@ pub struct Query {
     pub order: Order,
     /// How many; 100 if it is not said.
     pub limit: Option<usize>,
+    /// A page ends with the entry whose value and metadata make it this many bytes; however many if it is not said.
+    pub most_bytes: Option<usize>,
     /// How many to leave out first. For going on after a page, `after` is what stays right while others write.
     pub offset: usize,
     /// Goes on where a page ended: its `next`.
@@ -164,21 +166,25 @@ impl Query {
 impl CheckedQuery {
     pub(super) fn page(&self, tx: &dyn Tx, scope: &str) -> Result<QueryPage> {
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
-        let (mut skipped, mut next) = (0, None);
+        let most_bytes = self.query.most_bytes.unwrap_or(usize::MAX);
+        let (mut skipped, mut bytes, mut next) = (0, 0, None);
         let mut entries: Vec<Entry> = Vec::new();
         self.each(tx, scope, |found| {
             if skipped < self.query.offset {
                 skipped += 1;
                 return Ok(true);
             }
-            if entries.len() == limit {
+            if entries.len() == limit || (bytes >= most_bytes && !entries.is_empty()) {
                 next = entries.last().map(|last| match self.query.order {
                     Order::Newest => last.revision.to_string(),
                     Order::Key => last.key.clone(),
                 });
                 return Ok(false);
             }
-            entries.extend(found.entry()?);
+            if let Some(entry) = found.entry()? {
+                bytes = bytes.saturating_add(entry.bytes());
+                entries.push(entry);
+            }
             Ok(true)
         })?;
         Ok(QueryPage { entries, next, revision: tx.revision()? })

@@ -26,6 +26,8 @@ pub struct EveryScope {
     pub after: Option<(String, String)>,
     /// No more than this many; 100 if it is not said.
     pub limit: Option<usize>,
+    /// A page ends with the entry whose value and metadata make it this many bytes; however many if it is not said.
+    pub most_bytes: Option<usize>,
 }
 
 /// A page of entries.
@@ -76,25 +78,36 @@ impl Board {
     /// ```
     pub fn entries(&self, wanted: &EveryScope) -> Result<EveryScopePage> {
         let limit = wanted.limit.unwrap_or(super::DEFAULT_LIMIT);
-        let query = |scope: &str, after, room| {
-            let limit = Some(room);
-            let query =
-                Query { prefix: wanted.prefix.clone(), order: Order::Key, after, limit, ..Query::default() };
+        let query = |scope: &str, after, limit, most_bytes| {
+            let query = Query {
+                prefix: wanted.prefix.clone(),
+                order: Order::Key,
+                after,
+                limit: Some(limit),
+                most_bytes: Some(most_bytes),
+                ..Query::default()
+            };
             query.checked(scope)
         };
+        let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
         // Whatever is wrong with the prefix comes up here, also if there is no scope at all.
-        query(super::DEFAULT_SCOPE, None, limit)?;
+        query(super::DEFAULT_SCOPE, None, limit, most_bytes)?;
         self.read(&[], |tx| {
-            let (mut entries, mut more) = (Vec::new(), false);
+            let (mut entries, mut bytes, mut more) = (Vec::<Entry>::new(), 0_usize, false);
             for scope in scopes_from(tx, wanted.after.as_ref().map(|(scope, _)| scope.as_str()))? {
                 let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);
-                let room = limit - entries.len();
-                let checked = query(&scope, after.map(|(_, key)| key.clone()), room.max(1))?;
+                let (room, bytes_left) = (limit - entries.len(), most_bytes.saturating_sub(bytes));
+                let is_full = room == 0 || (bytes_left == 0 && !entries.is_empty());
+                // Where there is no room left, one entry says that there is more.
+                let room = if is_full { 1 } else { room };
+                let checked = query(&scope, after.map(|(_, key)| key.clone()), room, bytes_left)?;
                 let page = checked.page(tx, &scope)?;
-                if room == 0 {
+                if is_full {
                     more |= !page.entries.is_empty();
                 } else {
                     more |= page.next.is_some();
+                    bytes =
+                        page.entries.iter().fold(bytes, |bytes, entry| bytes.saturating_add(entry.bytes()));
                     entries.extend(page.entries);
                 }
                 if more {

@@ -31,12 +31,22 @@ pub struct Lines {
     pub session: Option<String>,
     /// No more than this many.
     pub limit: usize,
+    /// A page ends with the line whose summary and metadata make it this many bytes; however many if it is not said.
+    pub most_bytes: Option<usize>,
 }
 
 impl Default for Lines {
     /// The last 200.
     fn default() -> Lines {
-        Lines { after: None, before: None, since: None, types: Vec::new(), session: None, limit: 200 }
+        Lines {
+            after: None,
+            before: None,
+            since: None,
+            types: Vec::new(),
+            session: None,
+            limit: 200,
+            most_bytes: None,
+        }
     }
 }
 
@@ -123,15 +133,18 @@ fn backwards(
     let limit = wanted.limit.max(1);
     let plain = wanted.types.is_empty() && wanted.session.is_none();
     let window = if plain { WINDOW.min(limit as u64) } else { WINDOW };
-    let (mut found, mut until, mut looked_at) = (Vec::new(), end, 0);
+    let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX).max(1);
+    let (mut found, mut bytes, mut until, mut looked_at) = (Vec::new(), 0_usize, end, 0);
     while until > lowest {
         let after = Revision::new(until.get() - i64::try_from(window).unwrap_or(i64::MAX)).max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
         for event in tx.events(&page)?.into_iter().rev().filter(is_wanted) {
-            if found.len() == limit {
+            if found.len() == limit || bytes >= most_bytes {
                 let next = found.last().map(|last: &Event| last.id);
                 return Ok((found, next));
             }
+            let metadata = event.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+            bytes = bytes.saturating_add(event.summary.len() + metadata);
             found.push(event);
         }
         looked_at += until.since(after);

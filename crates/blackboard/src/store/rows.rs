@@ -130,6 +130,8 @@ pub enum Index {
     WorkOfProject,
     /// Completed work items, by when they were.
     CompletedWork,
+    /// Completed work items, the one that was completed last first.
+    LastCompleted,
     /// What an item waits for, in the order in which that was said.
     Blockers,
     /// Which items wait for an item.
@@ -254,6 +256,11 @@ impl Range {
         Range { from: Some(moment.to_string()), ..Range::whole(Index::CompletedWork, "") }
     }
 
+    /// Completed work items, the last one first; of those that were completed before `before`.
+    pub fn last_completed(before: Option<Timestamp>) -> Range {
+        Range { before: before.map(|before| before.to_string()), ..Range::whole(Index::LastCompleted, "") }
+    }
+
     /// What an item waits for.
     pub fn blockers_of(item: &str) -> Range {
         Range::whole(Index::Blockers, item)
@@ -349,7 +356,7 @@ impl Range {
 
     /// Whether the index is read from its end.
     pub(crate) fn is_backwards(&self) -> bool {
-        matches!(self.index, Index::NewestEntries | Index::NewestWork)
+        matches!(self.index, Index::NewestEntries | Index::NewestWork | Index::LastCompleted)
     }
 }
 
@@ -448,6 +455,7 @@ impl Row {
                 }
                 if let Some(completed) = item.completed_at {
                     places.push(place(Index::CompletedWork, "", format!("{completed} {id}")));
+                    places.push(place(Index::LastCompleted, "", format!("{completed} {id}")));
                 }
                 places
             }

@@ -1,5 +1,8 @@
 //! Work in the order in which people look at it: P1 first, then the newest first, page by page.
 
+use std::collections::BTreeMap;
+
+use super::dependencies::{blockers_of, open_among};
 use super::{Priority, Status, Work, WorkItem};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -34,6 +37,8 @@ impl Default for NewestWork {
 pub struct WorkPage {
     /// The items.
     pub items: Vec<WorkItem>,
+    /// What those of them that wait are waiting for, in the order in which that was said.
+    pub open_blockers: BTreeMap<String, Vec<String>>,
     /// Where the next page goes on, if there is more. An item that keeps its priority and status is neither missed nor
     /// seen twice.
     pub next: Option<String>,
@@ -110,7 +115,12 @@ impl Work<'_> {
                 items.extend(found);
             }
             let next = items.last().filter(|_| more).map(Mark::of);
-            Ok(WorkPage { items, next, revision: tx.revision()? })
+            let mut open_blockers = BTreeMap::new();
+            // Whatever waits has its first blocker with it.
+            for item in items.iter().filter(|item| item.blocked_by.is_some()) {
+                open_blockers.insert(item.item_id.clone(), open_among(&blockers_of(tx, &item.item_id)?));
+            }
+            Ok(WorkPage { items, open_blockers, next, revision: tx.revision()? })
         })
     }
 }

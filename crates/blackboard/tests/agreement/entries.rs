@@ -455,7 +455,7 @@ impl Taking<'_> {
             order: if asked.by_key { Order::Key } else { Order::Newest },
             limit: Some(asked.limit),
             offset: asked.offset,
-            after: None,
+            ..Query::default()
         }
     }
 }

@@ -90,8 +90,17 @@ fn mark(text: &str) -> Result<(Timestamp, &str)> {
 /// As `agent show --json`.
 pub fn show(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
+    details(asked, asked.id)
+}
+
+/// The same for any id: browsers take a path that ends with `..` for another one. `id`
+pub fn named(asked: &Asked<'_>) -> Result<Reply> {
+    details(asked, asked.query(&["id"])?.needed("id")?)
+}
+
+fn details(asked: &Asked<'_>, id: &str) -> Result<Reply> {
     let (shown, revision) = at_one_moment(asked.board, || {
-        let (session, _) = asked.board.agents().resolve(asked.id)?;
+        let (session, _) = asked.board.agents().resolve(id)?;
         asked.board.agents().show(&session)
     })?;
     Ok(written(revision, |answer| AgentDetails(shown).json(answer)))

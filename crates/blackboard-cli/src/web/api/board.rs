@@ -17,7 +17,8 @@ struct About {
     revision: Revision,
 }
 
-/// `{ok, database, state: open|missing|unreadable, version, stale_threshold_seconds, revision, timestamp}`
+/// `{ok, database, state: open|missing|unreadable, error?, hint?, version, stale_threshold_seconds, revision,
+/// timestamp}`
 pub fn about(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let revision = asked.board.revision()?;

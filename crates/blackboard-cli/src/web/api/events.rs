@@ -1,13 +1,12 @@
 //! `/api/events`: what happened, the newest first. The stream is in `stream.rs`.
 
-use blackboard::clock::Timestamp;
 use blackboard::duration::parse_since;
-use blackboard::event::{Event, EventType, Lines, TargetType};
-use blackboard::{Result, Revision};
-use serde::Serialize;
+use blackboard::event::{EventType, Lines};
+use blackboard::{Code, Refusal, Result};
 
 use crate::web::reply::{Reply, bare_page};
 use crate::web::route::Asked;
+use crate::web::told::{Names, Told};
 
 /// How many are shown if nobody says, as the seed has it, and at most.
 const SHOWN: usize = 200;
@@ -16,33 +15,8 @@ const MOST: usize = 1000;
 /// From when on, if nobody says: as the seed has it.
 const SINCE: &str = "24h";
 
-/// The columns of the seed, and ours behind.
-#[derive(Serialize)]
-struct Shown<'a> {
-    id: Revision,
-    timestamp: Timestamp,
-    event_type: &'a EventType,
-    actor_id: Option<&'a str>,
-    target_id: Option<&'a str>,
-    target_type: Option<TargetType>,
-    summary: &'a str,
-    commit_id: Revision,
-}
-
-impl<'a> Shown<'a> {
-    fn of(event: &'a Event) -> Shown<'a> {
-        Shown {
-            id: event.id,
-            timestamp: event.timestamp,
-            event_type: &event.event_type,
-            actor_id: event.actor_id.as_deref(),
-            target_id: event.target_id.as_deref(),
-            target_type: event.target_type,
-            summary: &event.summary,
-            commit_id: event.commit_id,
-        }
-    }
-}
+/// How many bytes of events are read for one page: it ends with the event that makes it so many.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A bare array: the last 200 events of the last 24 hours, the newest first. `since` (`15m`, `24h`, `7d`, an ISO
 /// time), `limit` (up to 1000), `before` and `after` (revisions; without `since` they reach back as far as the log
@@ -59,13 +33,27 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         after,
         before,
         since: since.map(|since| parse_since(since, asked.board.clock().now())).transpose()?,
-        types: query
-            .text("types")
-            .map_or_else(Vec::new, |types| types.split(',').map(EventType::from_name).collect()),
+        types: query.text("types").map_or_else(|| Ok(Vec::new()), types)?,
         session: query.text("agent").map(str::to_owned),
         limit: query.limit(MOST)?.unwrap_or(SHOWN),
+        most_bytes: Some(PAGE_BYTES),
     })?;
-    let shown: Vec<_> = page.events.iter().map(Shown::of).collect();
+    let mut names = Names::new(asked.board);
+    let shown = page.events.iter().map(|event| Told::of(event, &mut names)).collect::<Result<Vec<_>>>()?;
     let next = page.next.map(|next| next.to_string());
     Ok(bare_page(&shown, next.as_deref(), page.revision))
+}
+
+/// The types of these names. One that nobody knows would be a filter through which nothing comes.
+fn types(names: &str) -> Result<Vec<EventType>> {
+    let known = |name| match EventType::from_name(name) {
+        EventType::Other(_) => {
+            let names: Vec<_> = EventType::ALL.iter().map(EventType::as_str).collect();
+            Err(Refusal::new(Code::Usage, "there is no such type of event")
+                .hint(format!("known are: {}", names.join(", ")))
+                .into())
+        }
+        known => Ok(known),
+    };
+    names.split(',').map(known).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blackboard::clock::Timestamp;
-use blackboard::work::{Lane, NewestWork, Priority, Status, WorkItem};
+use blackboard::work::{Lane, LastCompleted, NewestWork, Priority, Status, WorkItem, WorkPage};
 use blackboard::{Result, Revision};
 use serde::Serialize;
 
@@ -38,10 +38,12 @@ struct Shown<'a> {
     claimed_by_name: Option<&'a str>,
     claimed_by: Option<&'a str>,
     revision: Revision,
+    /// Everything open that it waits for; `blocked_by` is the first of them.
+    open_blockers: &'a [String],
 }
 
 impl<'a> Shown<'a> {
-    fn of(item: &'a WorkItem) -> Shown<'a> {
+    fn of(item: &'a WorkItem, page: &'a WorkPage) -> Shown<'a> {
         Shown {
             item_id: &item.item_id,
             title: &item.title,
@@ -57,33 +59,47 @@ impl<'a> Shown<'a> {
             claimed_by_name: item.claimed_by_name.as_deref(),
             claimed_by: item.claimed_by.as_deref(),
             revision: item.revision,
+            open_blockers: page.open_blockers.get(&item.item_id).map_or(&[], Vec::as_slice),
         }
     }
 }
 
-/// A bare array: what is not completed (`all=1`: everything), P1 first, then the newest first.
-/// `limit`, `after`, `status` (one or several, with commas), `project`
+/// A bare array: what is not completed (`all=1`: everything), P1 first, then the newest first; with
+/// `status=completed&order=completed` what was completed, the last one first.
+/// `limit`, `after`, `status` (one or several, with commas), `project`, `order`
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
-    let query = asked.query(&["limit", "after", "status", "project", "all"])?;
-    let statuses = match query.text("status") {
+    let query = asked.query(&["limit", "after", "status", "project", "all", "order"])?;
+    let (limit, after) = (query.limit(MOST)?, query.text("after").map(str::to_owned));
+    let project = query.text("project").map(str::to_owned);
+    let statuses: Vec<Status> = match query.text("status") {
         Some(names) => names.split(',').map(str::parse).collect::<Result<_>>()?,
         None if query.is_set("all")? => Status::ALL.to_vec(),
         None => Status::OPEN.to_vec(),
     };
-    let page = asked.board.work().newest(&NewestWork {
-        statuses,
-        project: query.text("project").map(str::to_owned),
-        limit: query.limit(MOST)?,
-        after: query.text("after").map(str::to_owned),
-    })?;
-    let shown: Vec<_> = page.items.iter().map(Shown::of).collect();
+    let page = match query.text("order") {
+        None => asked.board.work().newest(&NewestWork { statuses, project, limit, after })?,
+        Some("completed") if statuses == [Status::Completed] => {
+            asked.board.work().last_completed(&LastCompleted { project, limit, after })?
+        }
+        Some(_) => return Err(wrong("order is `completed`, and goes with status=completed")),
+    };
+    let shown: Vec<_> = page.items.iter().map(|item| Shown::of(item, &page)).collect();
     Ok(bare_page(&shown, page.next.as_deref(), page.revision))
 }
 
 /// As `work status --json`.
 pub fn show(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
-    let (history, revision) = at_one_moment(asked.board, || asked.board.work().status(asked.id))?;
+    details(asked, asked.id)
+}
+
+/// The same for any id: browsers take a path that ends with `..` for another one. `id`
+pub fn named(asked: &Asked<'_>) -> Result<Reply> {
+    details(asked, asked.query(&["id"])?.needed("id")?)
+}
+
+fn details(asked: &Asked<'_>, id: &str) -> Result<Reply> {
+    let (history, revision) = at_one_moment(asked.board, || asked.board.work().status(id))?;
     Ok(written(revision, |answer| ItemDetails(history).json(answer)))
 }
 

@@ -3,11 +3,13 @@
 use super::*;
 use crate::entry::EveryScope;
 use crate::event::Lines;
-use crate::work::{NewestWork, SpanEnd};
+use crate::work::{LastCompleted, NewestWork, SpanEnd};
 
 on_every_engine![
     work_is_paged_by_priority_and_the_newest_first,
     work_of_some_statuses_is_put_together_in_order,
+    completed_work_is_paged_by_its_end,
+    whatever_waits_is_listed_with_everything_that_it_waits_for,
     the_log_is_paged_backwards_with_and_without_filters,
     the_log_is_read_on_in_whole_commits_or_not_at_all,
     entries_are_paged_through_every_scope_but_those_of_holds,
@@ -68,6 +70,53 @@ fn work_of_some_statuses_is_put_together_in_order(fixture: &Fixture) {
     assert!(of(&[]).is_empty());
 }
 
+fn completed_work_is_paged_by_its_end(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    // The one that was created first is completed last; two are completed at the same moment.
+    let order = ["e", "c", "d", "b", "a"];
+    for id in ["a", "b", "c", "d", "e"] {
+        a_prioritized(fixture, id, if id == "d" { Priority::P1 } else { Priority::P3 });
+        fixture.pass(1);
+    }
+    for id in order {
+        fixture.claim(id, &ivy);
+        fixture.complete(id, &ivy);
+        fixture.pass(u64::from(id != "c"));
+    }
+    let all = fixture.board.work().last_completed(&LastCompleted::default()).unwrap();
+    assert_eq!((ids(&all.items), all.next), (vec!["a", "b", "d", "c", "e"], None));
+    a_prioritized(fixture, "late", Priority::P1);
+    for limit in 1..6 {
+        let (mut paged, mut after) = (Vec::new(), None);
+        loop {
+            let query = LastCompleted { limit: Some(limit), after, ..LastCompleted::default() };
+            let page = fixture.board.work().last_completed(&query).unwrap();
+            assert!(page.items.len() <= limit);
+            paged.extend(page.items.into_iter().map(|item| item.item_id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(paged, ["a", "b", "d", "c", "e"], "pages of {limit}");
+    }
+    for wrong in ["", "yesterday a", "2026-02-03T15:30:00.000Z"] {
+        let query = LastCompleted { after: Some(wrong.to_owned()), ..LastCompleted::default() };
+        assert!(fixture.board.work().last_completed(&query).is_err(), "{wrong}");
+    }
+}
+
+fn whatever_waits_is_listed_with_everything_that_it_waits_for(fixture: &Fixture) {
+    for id in ["a", "b", "c"] {
+        fixture.item(id);
+    }
+    fixture.blocked_item("d", &["b", "a"]);
+    let page = fixture.board.work().newest(&NewestWork::default()).unwrap();
+    let mut waiting: Vec<_> = page.open_blockers.into_iter().collect();
+    waiting[0].1.sort();
+    assert_eq!(waiting, [("d".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
+}
+
 fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     let start = fixture.now();
     let ivy = fixture.session("Ivy");
@@ -83,6 +132,8 @@ fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     };
     let revision = |number| Some(Revision::new(number));
     assert_eq!(page(Lines { limit: 3, ..Lines::default() }), (vec![17, 16, 15], Some(15)));
+    let short = Lines { limit: 3, most_bytes: Some(1), ..Lines::default() };
+    assert_eq!(page(short), (vec![17], Some(17)), "a page ends by its bytes, with one line at least");
     assert_eq!(page(Lines { limit: 3, before: revision(3), ..Lines::default() }), (vec![2, 1], None));
     let between = Lines { after: revision(4), before: revision(7), ..Lines::default() };
     assert_eq!(page(between), (vec![6, 5], None));
@@ -131,7 +182,8 @@ fn entries_are_paged_through_every_scope_but_those_of_holds(fixture: &Fixture) {
     let pages = |limit, prefix: Option<&str>| {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let wanted = EveryScope { prefix: prefix.map(str::to_owned), after, limit: Some(limit) };
+            let prefix = prefix.map(str::to_owned);
+            let wanted = EveryScope { prefix, after, limit: Some(limit), ..EveryScope::default() };
             let page = fixture.board.entries(&wanted).unwrap();
             assert!(page.entries.len() <= limit && page.revision == fixture.revision());
             let places = page.entries.iter().map(|entry| (entry.scope.clone(), entry.key.clone()));

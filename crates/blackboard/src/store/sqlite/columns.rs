@@ -243,6 +243,12 @@ pub(super) fn plan_of(range: &Range) -> Plan {
         Index::CompletedWork => {
             plan(&WORK_ITEMS, "completed_at IS NOT NULL", Some("completed_at"), "completed_at, item_id")
         }
+        Index::LastCompleted => plan(
+            &WORK_ITEMS,
+            "completed_at IS NOT NULL",
+            Some("completed_at"),
+            "completed_at DESC, item_id DESC",
+        ),
         Index::Blockers => plan(&DEPENDENCIES, "item_id = ?1", None, "created_at, blocked_by"),
         Index::Dependents => plan(&DEPENDENCIES, "blocked_by = ?1", None, "item_id"),
         Index::Operations => plan(&OPERATIONS, "1", Some("created_at"), "created_at, operation_id"),

@@ -1,0 +1,103 @@
+//! Completed work, the last one first, page by page.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Work, WorkItem, WorkPage};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::store::{Range, Tx};
+
+/// How many items are read together where a project is asked for.
+const CHUNK: usize = 500;
+
+/// Which completed items.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastCompleted {
+    /// Those of this project.
+    pub project: Option<String>,
+    /// No more than this many.
+    pub limit: Option<usize>,
+    /// Goes on where a page ended: its `next`.
+    pub after: Option<String>,
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq)]
+struct Mark {
+    completed_at: Timestamp,
+    item_id: String,
+}
+
+impl Mark {
+    fn of(item: &WorkItem) -> Option<Mark> {
+        Some(Mark { completed_at: item.completed_at?, item_id: item.item_id.clone() })
+    }
+
+    fn parse(text: &str) -> Result<Mark> {
+        let mark = text.split_once(' ').and_then(|(completed_at, item_id)| {
+            Some(Mark { completed_at: completed_at.parse().ok()?, item_id: item_id.to_owned() })
+        });
+        mark.ok_or_else(|| {
+            Error::invalid("a page of completed work goes on after the `next` of the one before")
+        })
+    }
+
+    fn to_text(&self) -> String {
+        format!("{} {}", self.completed_at, self.item_id)
+    }
+
+    /// Whether an item comes after this place.
+    fn is_before(&self, item: &WorkItem) -> bool {
+        (item.completed_at, &item.item_id) < (Some(self.completed_at), &self.item_id)
+    }
+}
+
+impl Work<'_> {
+    /// What was completed, the last one first. What is completed between two pages is on neither.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::{Create, LastCompleted}};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("a", "A task"))?;
+    /// assert_eq!(board.work().last_completed(&LastCompleted::default())?.items, []);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn last_completed(&self, query: &LastCompleted) -> Result<WorkPage> {
+        let after = query.after.as_deref().map(Mark::parse).transpose()?;
+        let limit = query.limit.unwrap_or(usize::MAX);
+        self.board.read(&[], |tx| {
+            let mut items = found(tx, query, after.clone(), limit.saturating_add(1))?;
+            let more = items.len() > limit;
+            items.truncate(limit);
+            let next = items.last().filter(|_| more).and_then(Mark::of).map(|mark| mark.to_text());
+            Ok(WorkPage { items, open_blockers: BTreeMap::new(), next, revision: tx.revision()? })
+        })
+    }
+}
+
+/// The first `limit` items after a place.
+fn found(tx: &dyn Tx, query: &LastCompleted, mut mark: Option<Mark>, limit: usize) -> Result<Vec<WorkItem>> {
+    let at_once = if query.project.is_some() { CHUNK } else { limit };
+    let mut found = Vec::new();
+    loop {
+        // Items of the same moment as the last one are read again, and left out by their ids.
+        let before = mark.as_ref().map(|mark| mark.completed_at.plus(Duration::from_millis(1)));
+        let range = Range::last_completed(before);
+        let same = match &mark {
+            Some(mark) => tx.count(&Range { from: Some(mark.completed_at.to_string()), ..range.clone() })?,
+            None => 0,
+        };
+        let chunk = at_once.saturating_add(usize::try_from(same).unwrap_or(usize::MAX));
+        let items = tx.hints::<WorkItem>(&range, chunk)?;
+        let is_end = items.len() < chunk;
+        let last = items.last().and_then(Mark::of);
+        let fresh = items.into_iter().filter(|item| mark.as_ref().is_none_or(|mark| mark.is_before(item)));
+        found.extend(fresh.filter(|item| query.project.is_none() || item.project_id == query.project));
+        if is_end || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+        mark = last;
+    }
+}
