@@ -2,7 +2,7 @@
 
 use blackboard::agent::Register;
 use blackboard::entry::{Value, Write};
-use blackboard::work::Create;
+use blackboard::work::{Claim, Complete, Create};
 
 use crate::browser::Browser;
 use crate::site::Site;
@@ -120,4 +120,32 @@ fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
     browser.until("all of it was read", "return document.getElementById('entries-foot').hidden");
     browser.until_says("#entries-count", "1001");
     assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_completed_last_is_shown_however_much_was_completed() {
+    let site = Site::new();
+    let board = site.library();
+    let request = Register { pid: Some(std::process::id()), ..Register::named("Ivy") };
+    let session = board.agents().register(&request).unwrap().agent.session_id;
+    // The oldest of all is completed last.
+    for index in 0..1001 {
+        board.work().create(&Create::new(&format!("item-{index}"), &format!("Item {index}"))).unwrap();
+    }
+    for index in (0..1001).rev() {
+        let id = format!("item-{index}");
+        board.work().claim(&Claim::of(&id, &session)).unwrap();
+        board.work().complete(&Complete::of(&id, &session)).unwrap();
+    }
+    let browser = Browser::start();
+    browser.open(&format!("{}#work", site.address()));
+    let first = |title: &str| {
+        let script = format!(
+            "const card = document.querySelector('.column[data-status=completed] .item-title');
+             return card && card.textContent === '{title}'"
+        );
+        browser.until(&format!("{title} is the first"), &script);
+    };
+    first("Item 0");
+    browser.until_says(".column[data-status=completed] .count", "1000 of more");
 }

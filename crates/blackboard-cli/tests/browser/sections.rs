@@ -246,6 +246,35 @@ fn work_is_a_board_with_dependencies() {
 }
 
 #[test]
+fn everything_that_an_item_waits_for_knows_of_it() {
+    let site = Site::new();
+    for id in ["a", "b"] {
+        site.json(&["work", "create", "--id", id, "--title", &format!("Item {id}")]);
+    }
+    site.json(&["work", "create", "--id", "c", "--title", "Item c", "--blocked-by", "a,b"]);
+    let browser = Browser::start();
+    browser.open(&format!("{}#work", site.address()));
+    browser.until_says(".column[data-status=blocked] .item-waits", "waits for Item a and 1 more");
+    browser.until(
+        "both hold it up",
+        "const cards = [...document.querySelectorAll('.column[data-status=available] .item')];
+         return cards.length === 2 && cards.every(card => card.textContent.includes('holds up 1'))",
+    );
+    browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
+    browser.until(
+        "both belong to it",
+        "return document.querySelectorAll('.column[data-status=available] .item.related').length === 2",
+    );
+    let session = site.agent(&["--name", "Ivy"]);
+    site.json(&["work", "claim", "a", "--session", &session]);
+    site.json(&["work", "complete", "a", "--session", &session]);
+    browser.until(
+        "it waits for the other one",
+        "return document.querySelector('.column[data-status=blocked] .item-waits').textContent === 'waits for Item b'",
+    );
+}
+
+#[test]
 fn entries_stand_by_scope_with_versions_and_history() {
     let site = Site::new();
     furnish(&site);

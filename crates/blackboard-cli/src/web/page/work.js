@@ -14,10 +14,7 @@ const workColumns = [];
 let waitingFor = new Map();
 
 // What an item waits for, as long as that is open.
-function blockersOf(item) {
-  if (item.status === "completed") return [];
-  return item.open_blockers ?? (item.blocked_by ? [item.blocked_by] : []);
-}
+const blockersOf = (item) => (item.status === "completed" ? [] : item.open_blockers);
 
 function createBoard() {
   for (const { status, title } of COLUMNS) {
