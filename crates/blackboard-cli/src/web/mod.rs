@@ -5,7 +5,7 @@
 //! That one reads and serialises each commit once, however many browsers follow it ([`stream`]): a client costs a
 //! connection and a place in the log, and no thread, query or connection to the board.
 //!
-//! Every answer of the API carries the header `Blackboard-Revision`, the revision at which it was read;
+//! What the board answers carries the header `Blackboard-Revision`, the revision at which it was read;
 //! `/api/events/stream?after=REVISION` goes on from there, so that nothing is missed in between. The answers that
 //! seed 000 has are bare: what it lists, its columns, its order, and more columns behind. Where such a list was cut
 //! off, the header `Blackboard-Next` says where it goes on. All other answers have the envelope of commands.

@@ -105,6 +105,11 @@ fn large_entries_are_shortened_in_lists_and_end_a_page() {
     }
     let list = EntryValue::of(&vec![1; 5000]).unwrap();
     board.scope("third").write(&Write::new("list", list)).unwrap();
+    for number in 0..20 {
+        let value = EntryValue::of(&format!("{number} {long}")).unwrap();
+        board.scope("first").write(&Write::new("key:00", value)).unwrap();
+    }
+    board.scope("first").write(&Write::new("key:00", EntryValue::of(&long).unwrap())).unwrap();
     board.scope("third").write(&Write::new("small", EntryValue::of("as it is").unwrap())).unwrap();
     drop(board);
     let served = Served::of(scratch, 0);
@@ -133,4 +138,8 @@ fn large_entries_are_shortened_in_lists_and_end_a_page() {
     }
     let whole = served.json("/api/entries/history?scope=first&key=key:00&limit=1");
     assert_eq!(whole["items"][0]["value"], long);
+    let versions = served.json("/api/entries/history?scope=first&key=key:00&limit=200");
+    let versions = versions["items"].as_array().unwrap();
+    assert_eq!(versions[0]["value"], long);
+    assert!((2..10).contains(&versions.len()), "{} versions of 600 kB", versions.len());
 }

@@ -31,12 +31,29 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn history(&self, key: &str, limit: usize) -> Result<History> {
+        self.history_within(key, limit, usize::MAX)
+    }
+
+    /// The same, ending with the version whose value and metadata make it `most_bytes`.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// for _ in 0..3 {
+    ///     scope.write(&Write::new("a", Value::of("12345678")?))?;
+    /// }
+    /// assert_eq!(scope.history_within("a", 10, 15)?.versions.len(), 2);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn history_within(&self, key: &str, limit: usize, most_bytes: usize) -> Result<History> {
         self.reading_chain(key, |tx, newest| {
-            let mut versions = Vec::new();
+            let (mut versions, mut bytes) = (Vec::new(), 0_usize);
             let mut next = newest;
-            while let Some(revision) = next.filter(|_| versions.len() < limit) {
+            while let Some(revision) = next.filter(|_| versions.len() < limit && bytes < most_bytes) {
                 let Some(version) = tx.version(revision)? else { break };
                 next = version.previous;
+                bytes = bytes.saturating_add(version.entry.bytes());
                 versions.push(version);
             }
             let oldest = versions.last().and_then(|version: &EntryVersion| version.previous);

@@ -35,13 +35,13 @@ impl Run for History {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
         let board = context.reading()?;
-        Ok(Outcome::new(of(&board, &name, &self.key, self.limit)?))
+        Ok(Outcome::new(of(&board, &name, &self.key, self.limit, usize::MAX)?))
     }
 }
 
 /// What was under a key, for this command and for the dashboard.
-pub fn of(board: &Board, scope: &str, key: &str, limit: usize) -> Result<KeyHistory> {
-    let history = board.scope(scope).history(key, limit)?;
+pub fn of(board: &Board, scope: &str, key: &str, limit: usize, most_bytes: usize) -> Result<KeyHistory> {
+    let history = board.scope(scope).history_within(key, limit, most_bytes)?;
     if history.versions.is_empty() {
         let message = format!("nothing is known of an entry {key} in scope {scope}");
         return Err(Refusal::new(Code::EntryNotFound, message)

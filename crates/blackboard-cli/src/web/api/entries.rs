@@ -15,7 +15,7 @@ use crate::web::route::Asked;
 const SHOWN: usize = 100;
 const MOST: usize = 1000;
 
-/// How many bytes of entries are read for one page: it ends with the entry that makes it so many.
+/// How many bytes of entries, or versions, are read for one answer: it ends with the one that makes it so many.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many bytes of a value stand in a list; the history of its key has all of it.
@@ -77,13 +77,14 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     Ok(as_list(&listed(page.entries)?, next.as_deref(), page.revision))
 }
 
-/// As `history KEY --json`, the newest first. `scope`, `key`, `limit`
+/// As `history KEY --json`, the newest first, with whole values; it ends also by its bytes. `scope`, `key`, `limit`
 pub fn history(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "key", "limit"])?;
     let key = query.needed("key")?;
     let scope = query.text("scope").unwrap_or(DEFAULT_SCOPE);
     let limit = query.limit(MOST_VERSIONS)?.unwrap_or(VERSIONS);
-    let (found, revision) = at_one_moment(asked.board, || history::of(asked.board, scope, key, limit))?;
+    let read = || history::of(asked.board, scope, key, limit, PAGE_BYTES);
+    let (found, revision) = at_one_moment(asked.board, read)?;
     Ok(written(revision, |answer| found.json(answer)))
 }
 
