@@ -210,8 +210,8 @@ async function readNewer() {
   while (!events.length && from < readAt) {
     const page = await readLog({ after: from, before: from + length + 1 });
     if (!page) return;
-    if (page.next !== null && length > PAGE) {
-      length = Math.max(PAGE, Math.floor(length / 4));
+    if (page.next !== null && length > 1) {
+      length = Math.ceil(length / 4);
       continue;
     }
     events = page.events;
