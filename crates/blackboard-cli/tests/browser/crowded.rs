@@ -1,7 +1,8 @@
 //! A board with much on it, on which much happens, is shown as any other.
 
 use blackboard::agent::Register;
-use blackboard::work::Create;
+use blackboard::entry::{Value, Write};
+use blackboard::work::{Claim, Complete, Create};
 
 use crate::browser::Browser;
 use crate::site::Site;
@@ -69,4 +70,84 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
     browser.click(".chip.kind-agents");
     browser.until_says("#timeline-table tbody td", &format!("Agent \"Agent {}\" registered", AGENTS - 1));
     assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
+    let site = Site::new();
+    let board = site.library();
+    let write = |scope: &str, key: &str| {
+        board.scope(scope).write(&Write::new(key, Value::of(&"a fact").unwrap())).unwrap();
+    };
+    for index in 0..1001 {
+        write("first", &format!("key-{index:04}"));
+    }
+    write("second", "zebra:stripes");
+    let browser = Browser::start();
+    browser.open(&format!("{}#entries", site.address()));
+    let keys = |keys: &[&str]| {
+        let script = format!(
+            "const rows = [...document.querySelectorAll('#entries-table tbody tr:not(.group)')];
+             return JSON.stringify(rows.map(row => row.item.key)) === {}",
+            serde_json::Value::from(serde_json::to_string(keys).unwrap()),
+        );
+        browser.until(&format!("the keys are {keys:?}"), &script);
+    };
+    let set = |id: &str, value: &str, event: &str| {
+        browser.script(&format!(
+            "const element = document.getElementById('{id}'); element.value = '{value}'; \
+             element.dispatchEvent(new Event('{event}'))"
+        ));
+    };
+    browser.until_says("#entries-read", "1,000 of 1,002 entries read");
+    browser.until_says("#entries-count", "1000 of 1002");
+    set("entries-find", "zebra", "input");
+    keys(&["zebra:stripes"]);
+    set("entries-find", "no such thing", "input");
+    keys(&[]);
+    set("entries-find", "", "input");
+
+    browser.until_says("#entries-scope option", "second");
+    set("entries-scope", "second", "change");
+    keys(&["zebra:stripes"]);
+    browser.until("all of it was read", "return document.getElementById('entries-foot').hidden");
+    set("entries-scope", "first", "change");
+    browser.until_says("#entries-read", "1,000 of 1,001 entries read");
+    set("entries-find", "key-1000", "input");
+    keys(&["key-1000"]);
+    set("entries-find", "", "input");
+    browser.click("#entries-more");
+    browser.until("all of it was read", "return document.getElementById('entries-foot').hidden");
+    browser.until_says("#entries-count", "1001");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_completed_last_is_shown_however_much_was_completed() {
+    let site = Site::new();
+    let board = site.library();
+    let request = Register { pid: Some(std::process::id()), ..Register::named("Ivy") };
+    let session = board.agents().register(&request).unwrap().agent.session_id;
+    for index in 0..1001 {
+        board.work().create(&Create::new(&format!("item-{index}"), &format!("Item {index}"))).unwrap();
+    }
+    for index in 1..1001 {
+        let id = format!("item-{index}");
+        board.work().claim(&Claim::of(&id, &session)).unwrap();
+        board.work().complete(&Complete::of(&id, &session)).unwrap();
+    }
+    // The oldest of all is completed last; by a command, which takes longer than a clock needs to go on.
+    site.json(&["work", "claim", "item-0", "--session", &session]);
+    site.json(&["work", "complete", "item-0", "--session", &session]);
+    let browser = Browser::start();
+    browser.open(&format!("{}#work", site.address()));
+    let first = |title: &str| {
+        let script = format!(
+            "const card = document.querySelector('.column[data-status=completed] .item-title');
+             return card && card.textContent === '{title}'"
+        );
+        browser.until(&format!("{title} is the first"), &script);
+    };
+    first("Item 0");
+    browser.until_says(".column[data-status=completed] .count", "1000 of more");
 }

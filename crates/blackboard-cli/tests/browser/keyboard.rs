@@ -156,3 +156,42 @@ fn rows_are_walked_and_opened_with_the_keyboard() {
     title("Write the routes");
     assert_eq!(browser.console(), Vec::<String>::new());
 }
+
+#[test]
+fn the_spans_of_the_lanes_are_opened_with_the_keyboard() {
+    let site = Site::new();
+    let team = furnish(&site);
+    // Two at a time: the second one has a row of its own, without a name.
+    site.json(&["work", "claim", "routes", "--session", &team.ivy]);
+    let browser = Browser::start();
+    browser.open(&format!("{}#lanes", site.address()));
+    let focus = |title: &str| {
+        let script = format!(
+            "return (document.activeElement.getAttribute('aria-label') || '').startsWith({})",
+            Value::from(title)
+        );
+        browser.until(&format!("the focus is on {title}"), &script);
+    };
+    browser.until_says(".lane .span", "Write the routes");
+    browser.until_says(".lane .span", "Design the schema");
+    browser.script(
+        "[...document.querySelectorAll('.lane button')].find(name => name.textContent === 'Ivy').focus()",
+    );
+    browser.press(&["Tab"]);
+    focus("Design the schema, ");
+    browser.press(&["ArrowDown"]);
+    focus("Write the routes, ");
+    // What happens meanwhile takes the focus from nobody.
+    site.json(&["work", "create", "--id", "late", "--title", "Something late"]);
+    site.json(&["work", "claim", "late", "--session", &team.sage]);
+    browser.until_says(".lane .span", "Something late");
+    focus("Write the routes, ");
+    for key in ["Enter", " "] {
+        browser.press(&[key]);
+        browser.until_says("#drawer-title", "Write the routes");
+        browser.press(&["Escape"]);
+        browser.until("the drawer is closed", "return !document.getElementById('drawer').open");
+        focus("Write the routes, ");
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

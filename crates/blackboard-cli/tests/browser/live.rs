@@ -1,6 +1,10 @@
 //! The page follows the board: what happens shows by itself, also after the server was away.
 
+use blackboard::Board;
+use blackboard::work::Create;
+
 use crate::browser::Browser;
+use crate::scratch::Scratch;
 use crate::sections::furnish;
 use crate::site::Site;
 
@@ -126,6 +130,49 @@ fn a_server_that_restarts_is_caught_up_with() {
 }
 
 #[test]
+fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline() {
+    let mut site = Site::new();
+    let team = furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    browser.until_says("#timeline-table tbody td", "reserved files");
+    // What the stream tells waits for a frame. No frame comes before the newest events were read again.
+    browser.script(
+        "const [frame, ask] = [requestAnimationFrame, fetch];
+         const held = [];
+         window.requestAnimationFrame = (show) => held.push(show);
+         window.fetch = async (path, ...rest) => {
+           const response = await ask(path, ...rest);
+           if (!path.startsWith('/api/events?since')) return response;
+           const text = await response.text();
+           setTimeout(() => { window.readAgain = true; });
+           return new Response(text, response);
+         };
+         window.heldFrames = () => held.length;
+         window.letFramesCome = () => {
+           window.requestAnimationFrame = frame;
+           for (const show of held.splice(0)) show(performance.now());
+         };",
+    );
+
+    site.kill();
+    for index in 0..15 {
+        let progress = format!("step {index}");
+        site.json(&["agent", "heartbeat", "--session", &team.ivy, "--progress", &progress]);
+    }
+    site.start();
+    browser
+        .until("the events were read again and told", "return window.readAgain && window.heldFrames() > 0");
+    browser.script("window.letFramesCome()");
+    browser.until_says("#timeline-table tbody td", "step 14");
+    let ids = browser
+        .script("return [...document.querySelectorAll('#timeline-table tbody tr')].map(row => row.item.id)");
+    let ids: Vec<i64> = serde_json::from_value(ids).unwrap();
+    assert!(ids.len() > 15, "{ids:?}");
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1] + 1), "a gap, or something twice: {ids:?}");
+}
+
+#[test]
 fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
     let mut site = Site::new();
     furnish(&site);
@@ -147,4 +194,90 @@ fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
         "return !document.querySelector('#events-table').textContent.includes('Ivy')",
     );
     browser.until_says("#revision", "1");
+}
+
+/// A board of its own with this many items on it, and as many events.
+fn board_of(items: usize) -> Scratch {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.database().parent().unwrap()).unwrap();
+    let board = Board::open(&scratch.database()).unwrap();
+    for index in 0..items {
+        board.work().create(&Create::new(&format!("other-{index}"), &format!("Other {index}"))).unwrap();
+    }
+    scratch
+}
+
+#[test]
+fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
+    let site = Site::new();
+    furnish(&site);
+    let browser = Browser::start();
+    browser.open(&format!("{}#timeline", site.address()));
+    browser.until_says("#timeline-table tbody td", "reserved files");
+    let timeline = |summaries: &[&str]| {
+        let script = format!(
+            "const rows = [...document.querySelectorAll('#timeline-table tbody tr')];
+             return JSON.stringify(rows.map(row => row.item.summary)) === {}",
+            serde_json::Value::from(serde_json::to_string(summaries).unwrap()),
+        );
+        browser.until(&format!("the timeline is {summaries:?}"), &script);
+    };
+
+    // One that has come further: its revisions would go on where the others ended.
+    site.replace_board(&board_of(25));
+    browser.until_says("#timeline-table tbody td", "Work item \"Other 24\" created");
+    let summaries: Vec<_> =
+        (0..25).rev().map(|index| format!("Work item \"Other {index}\" created")).collect();
+    timeline(&summaries.iter().map(String::as_str).collect::<Vec<_>>());
+    browser.until_says("#revision", "25");
+    site.json(&["project", "register", "--id", "late", "--name", "Late"]);
+    browser.until_says("#timeline-table tbody td", "Project \"Late\" registered");
+    browser.view("overview");
+    browser.until_says("#events-table tbody td", "Project \"Late\" registered");
+    assert_eq!(
+        browser.script("return document.getElementById('events-table').textContent.includes('reserved')"),
+        false
+    );
+
+    // One that has not come as far: what was told of the other one is not waited for.
+    browser.script(
+        "const ask = fetch;
+         window.fetch = (...question) => { window.lastAsked = performance.now(); return ask(...question); };
+         window.lastAsked = performance.now();",
+    );
+    site.replace_board(&board_of(2));
+    browser.until(
+        "the revision is that of the board",
+        "return document.getElementById('revision').textContent === '2'",
+    );
+    browser.until_says("#work-count", "2");
+    browser.until("nothing is asked any more", "return performance.now() - window.lastAsked > 1500");
+    browser.view("timeline");
+    timeline(&["Work item \"Other 1\" created", "Work item \"Other 0\" created"]);
+
+    // None at all.
+    site.remove_board();
+    timeline(&[]);
+    browser.until("there is no revision", "return document.getElementById('revision').textContent === '0'");
+    site.json(&["project", "register", "--id", "anew", "--name", "Anew"]);
+    timeline(&["Project \"Anew\" registered"]);
+}
+
+#[test]
+fn only_what_is_looked_at_is_said_to_be_unreadable() {
+    let site = Site::new();
+    let browser = Browser::start();
+    browser.open(&site.address());
+    browser.script(
+        "const ask = fetch;
+         window.fetch = (path, ...rest) => path.startsWith('/api/locks')
+           ? Promise.resolve(new Response('{\"error\":\"no locks today\"}', { status: 503 }))
+           : ask(path, ...rest);",
+    );
+    browser.view("locks");
+    browser.until_says("#trouble", "no locks today");
+    browser.view("projects");
+    browser.until("it is not said any more", "return document.getElementById('trouble').hidden");
+    browser.view("locks");
+    browser.until_says("#trouble", "no locks today");
 }

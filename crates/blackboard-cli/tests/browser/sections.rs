@@ -246,6 +246,80 @@ fn work_is_a_board_with_dependencies() {
 }
 
 #[test]
+fn everything_that_an_item_waits_for_knows_of_it() {
+    let site = Site::new();
+    for id in ["a", "b"] {
+        site.json(&["work", "create", "--id", id, "--title", &format!("Item {id}")]);
+    }
+    site.json(&["work", "create", "--id", "c", "--title", "Item c", "--blocked-by", "a,b"]);
+    let browser = Browser::start();
+    browser.open(&format!("{}#work", site.address()));
+    browser.until_says(".column[data-status=blocked] .item-waits", "waits for Item a and 1 more");
+    browser.until(
+        "both hold it up",
+        "const cards = [...document.querySelectorAll('.column[data-status=available] .item')];
+         return cards.length === 2 && cards.every(card => card.textContent.includes('holds up 1'))",
+    );
+    browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
+    browser.until(
+        "both belong to it",
+        "return document.querySelectorAll('.column[data-status=available] .item.related').length === 2",
+    );
+    let session = site.agent(&["--name", "Ivy"]);
+    site.json(&["work", "claim", "a", "--session", &session]);
+    site.json(&["work", "complete", "a", "--session", &session]);
+    browser.until(
+        "it waits for the other one",
+        "return document.querySelector('.column[data-status=blocked] .item-waits').textContent === 'waits for Item b'",
+    );
+}
+
+#[test]
+fn an_item_is_found_by_any_id() {
+    let site = Site::new();
+    let browser = Browser::start();
+    for id in ["..", ".", "a/../b?c#d&e=%2e"] {
+        let title = format!("Called {id}");
+        site.json(&["work", "create", "--id", id, "--title", &title]);
+        browser.open(&format!("{}?#work", site.address()));
+        browser.until_says(".item-title", &title);
+        browser.script(&format!(
+            "[...document.querySelectorAll('.item')].find(item => item.textContent.includes({})).click()",
+            Value::from(title.as_str())
+        ));
+        browser.until_says("#drawer-body .history", "created");
+        browser.press(&["Escape"]);
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn a_long_value_begins_in_the_list_and_is_whole_in_the_drawer() {
+    let site = Site::new();
+    let ivy = site.agent(&["--name", "Ivy"]);
+    let text = format!("{}the end", "long ".repeat(2000));
+    site.json(&["write", "text", &Value::from(text.as_str()).to_string(), "--session", &ivy]);
+    let object = serde_json::json!({ "words": text }).to_string();
+    site.json(&["write", "object", &object, "--session", &ivy]);
+    let browser = Browser::start();
+    browser.open(&format!("{}#entries", site.address()));
+    for (key, beginning) in [("text", "long long"), ("object", "{\"words\":\"long long")] {
+        let script = format!(
+            "const row = [...document.querySelectorAll('#entries-table tbody tr')].find(row => row.item.key === '{key}');
+             if (!row || !row.cells[1].textContent.startsWith({})) return false;
+             row.querySelector('button').click();
+             return true",
+            Value::from(beginning)
+        );
+        browser.until(&format!("{key} begins with {beginning}"), &script);
+        browser.until_says("#drawer-title", key);
+        browser.until_says("#drawer-body .value", "the end");
+        browser.press(&["Escape"]);
+        browser.until("the drawer is closed", "return !document.getElementById('drawer').open");
+    }
+}
+
+#[test]
 fn entries_stand_by_scope_with_versions_and_history() {
     let site = Site::new();
     furnish(&site);

@@ -62,6 +62,21 @@ impl Site {
         std::fs::remove_dir_all(self.scratch.database().parent().unwrap()).unwrap();
     }
 
+    /// Puts another board in its place at once, as a backup is put back, while it is served.
+    pub fn replace_board(&self, other: &Scratch) {
+        Connection::open(other.database())
+            .unwrap()
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .unwrap();
+        for ending in ["-wal", "-shm"] {
+            let mut path = self.scratch.database().into_os_string();
+            path.push(ending);
+            // It is there only while somebody has the board open.
+            let _ = std::fs::remove_file(path);
+        }
+        std::fs::rename(other.database(), self.scratch.database()).unwrap();
+    }
+
     fn answers(&self) -> bool {
         let ask = || -> std::io::Result<String> {
             let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;

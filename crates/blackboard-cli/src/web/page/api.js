@@ -16,7 +16,7 @@ class Refused extends Error {
   }
 }
 
-// What the server answers, and the revision at which it read that.
+// What the server answers, the revision at which it read that, and the word for the board that it read.
 async function ask(path, { signal, values } = {}) {
   const response = await fetch(path, {
     signal,
@@ -38,6 +38,7 @@ async function ask(path, { signal, values } = {}) {
   return {
     answer,
     revision: Number(response.headers.get("Blackboard-Revision") ?? answer.revision ?? 0),
+    board: response.headers.get("Blackboard-Board"),
     // Where a bare list goes on, if there is more of it.
     next: next === null ? null : decodeURIComponent(next),
   };

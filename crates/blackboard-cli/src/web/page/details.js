@@ -5,7 +5,7 @@ function openAgent(session) {
     kind: "Agent",
     title: model.agentById.get(session)?.agent_name || session,
     concerns: isAbout("agent", "work_item", "entry"),
-    read: () => askFor(`/api/agents/${encodeURIComponent(session)}`),
+    read: () => askFor(query("/api/agent", { id: session })),
     build(agent) {
       if (agent.gone) return gone();
       this.title = agent.agent_name;
@@ -56,7 +56,7 @@ function openItem(id) {
     kind: "Work item",
     title: titleOf(id),
     concerns: isAbout("work_item", "agent"),
-    read: () => askFor(`/api/work/${encodeURIComponent(id)}`),
+    read: () => askFor(query("/api/item", { id })),
     build(item) {
       if (item.gone) return gone();
       this.title = item.title;

@@ -24,6 +24,7 @@ function createDrawer() {
   // The event comes later than the end; something else may have been opened in between.
   dialog.addEventListener("close", () => {
     if (!dialog.open) drawer.stack = [];
+    showTrouble();
   });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }

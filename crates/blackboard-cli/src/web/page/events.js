@@ -43,22 +43,23 @@ const recentResource = new Resource({
   path: "/api/events?since=24h&limit=200",
   concerns: () => false,
   show(events) {
-    const known = new Set(events.map((event) => event.id));
-    const newer = recentEvents.filter((event) => !known.has(event.id));
-    recentEvents = [...newer, ...events].sort((a, b) => b.id - a.id).slice(0, RECENT);
+    keepRecent(events);
     showEventsTable();
   },
 });
 recentResource.neededBy("overview", "timeline");
 
-// Events as they come, the oldest first. Some may be known already: a connection that is resumed repeats its
-// last commit.
+// An event comes by the stream and is read as well, and either may be the first.
+function keepRecent(events) {
+  const byRevision = new Map([...recentEvents, ...events].map((event) => [event.id, event]));
+  recentEvents = [...byRevision.values()].sort((a, b) => b.id - a.id).slice(0, RECENT);
+}
+
+// Events as the stream tells them, the oldest first. The timeline knows by itself which of them it has.
 function addEvents(events) {
-  const newest = recentEvents.length ? recentEvents[0].id : 0;
-  const fresh = events.filter((event) => event.id > newest).reverse();
-  recentEvents = [...fresh, ...recentEvents].slice(0, RECENT);
+  keepRecent(events);
   if (currentView() === "overview") showEventsTable();
-  timelineArrived(fresh);
+  timelineArrived([...events].reverse());
 }
 
 function forgetEvents() {

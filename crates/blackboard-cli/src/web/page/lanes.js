@@ -27,7 +27,7 @@ function createLanes() {
         "div.lane",
         { role: "listitem" },
         make("span.lane-name", {}, name),
-        draw("svg.lane-chart", { role: "img", height: "24" }),
+        draw("svg.lane-chart", { role: "group", height: "24" }),
       );
       return row;
     },
@@ -79,7 +79,6 @@ function drawTrack(chart, { spans }) {
     const x = percent(share(tick));
     return draw("line.lane-tick", { x1: x, x2: x, y1: "0", y2: "100%" });
   });
-  const words = [];
   const bars = spans.map((span_) => {
     const from = Date.parse(span_.from);
     const to = span_.to ? Date.parse(span_.to) : lanes.to;
@@ -87,7 +86,6 @@ function drawTrack(chart, { spans }) {
       span_.to === null || span_.to === undefined ? "now" : ENDS[span_.ended] ? span_.ended : "released";
     const title = cut(shown(span_.title || span_.item_id), 200);
     const when = `${clock(new Date(from))}–${span_.to ? clock(new Date(to)) : "now"}, ${span(to - from)}`;
-    words.push(`${title}, ${when}, ${ENDS[end] || "goes on"}`);
     const width = Math.max(share(to) - share(from), 0.3);
     const x = Math.min(share(from), 100 - width);
     return draw(
@@ -97,15 +95,26 @@ function drawTrack(chart, { spans }) {
         y: "2",
         width: percent(width),
         height: "20",
+        role: "button",
+        tabindex: "0",
+        "aria-label": `${title}, ${when}, ${ENDS[end] || "goes on"}`,
+        "data-span": `${span_.item_id} ${span_.from}`,
         onclick: () => openItem(span_.item_id),
+        onkeydown(event) {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          openItem(span_.item_id);
+        },
       },
       draw("title", {}, `${title}\n${shown(span_.item_id)}\n${when}\n${ENDS[end] || "goes on"}`),
       draw(`rect.bar.bar-${end}`, { width: "100%", height: "20", rx: "4" }),
       draw("text.bar-label", { x: "6", y: "14" }, title),
     );
   });
+  const focused = chart.contains(document.activeElement) && document.activeElement.dataset.span;
   chart.replaceChildren(...marks, ...bars);
-  setAttribute(chart, "aria-label", words.length ? cut(words.join("; "), 2000) : "nothing in this time");
+  if (focused) bars.find((bar) => bar.dataset.span === focused)?.focus({ preventScroll: true });
+  setAttribute(chart, "aria-label", bars.length ? counted(bars.length, "item", "items") : "nothing in this time");
 }
 
 function ticks() {

@@ -34,10 +34,10 @@ workResource.neededBy("overview", "work");
 const COMPLETED_SHOWN = 1000;
 
 const completedResource = new Resource({
-  path: `/api/work?status=completed&limit=${COMPLETED_SHOWN}`,
+  path: query("/api/work", { status: "completed", order: "completed", limit: COMPLETED_SHOWN }),
   concerns: (event) => ["work_completed", "work_reset", "work_deleted"].includes(event.event_type),
   show(items) {
-    model.completed = items.sort((a, b) => (a.completed_at < b.completed_at ? 1 : -1));
+    model.completed = items;
     workChanged();
   },
 });

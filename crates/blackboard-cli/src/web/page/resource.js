@@ -44,6 +44,7 @@ class Resource {
   restart() {
     this.generation += 1;
     this.readAt = -1;
+    this.wanted = 0;
     clearTimeout(this.timer);
     this.timer = null;
     if (this.reading) this.again = true;
@@ -107,7 +108,13 @@ const failing = new Map();
 function trouble(resource, error) {
   if (error) failing.set(resource, error);
   else failing.delete(resource);
-  const refused = [...failing.values()].find((failure) => failure instanceof Refused);
+  showTrouble();
+}
+
+// What nobody looks at troubles nobody.
+function showTrouble() {
+  const looked = [...failing].filter(([resource]) => resource.needed).map(([, failure]) => failure);
+  const refused = looked.find((failure) => failure instanceof Refused);
   const element = byId("trouble");
   element.hidden = !refused;
   say(element, refused ? `The board can't be read: ${shown(refused.message)}` : "");
@@ -115,6 +122,7 @@ function trouble(resource, error) {
 
 // Reads what the current view shows, unless it is fresh.
 function readNeeded() {
+  showTrouble();
   for (const resource of resources) {
     if (resource.needed && (resource.readAt < 0 || resource.wanted > resource.readAt)) resource.schedule(0);
   }
@@ -135,7 +143,10 @@ function readAged() {
 let revisionShown = 0;
 
 function noteRevision(revision) {
-  if (revision <= revisionShown) return;
+  if (revision > revisionShown) showRevision(revision);
+}
+
+function showRevision(revision) {
   revisionShown = revision;
   say(byId("revision"), revision);
 }

@@ -154,7 +154,7 @@ class Rows {
   focusRow(index) {
     this.reveal(index);
     const row = this.used.get(this.key(this.items[index], index));
-    const button = row && row.querySelector("button");
+    const button = row && row.querySelector("button:not([hidden]), [role=button]");
     if (button) button.focus({ preventScroll: true });
   }
 

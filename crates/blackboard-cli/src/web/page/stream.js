@@ -1,6 +1,7 @@
 // The one connection on which the server tells what happens, and how the page gets it back after it was lost.
 //
-// The stream starts at the revision that the first answer was read at, so nothing falls between. Events are
+// The stream starts at the revision that the first answer was read at, so nothing falls between, and goes on
+// only with the board that this answer was about: revisions of one board mean nothing on another. Events are
 // collected and applied together, at most ten times a second. A tab that nobody has looked at for a
 // while gives its connection back, because browsers allow only a few of them to one server.
 
@@ -11,6 +12,7 @@ const BETWEEN_BATCHES = 100;
 
 const stream = {
   after: null,
+  board: null,
   attempt: 0,
   abort: null,
   lastSign: 0,
@@ -26,7 +28,7 @@ async function keepConnected() {
   stream.abort = abort;
   try {
     if (stream.after === null) await begin(abort.signal);
-    const response = await fetch(`/api/events/stream?after=${stream.after}`, {
+    const response = await fetch(query("/api/events/stream", { after: stream.after, board: stream.board }), {
       signal: abort.signal,
       cache: "no-store",
       headers: { Accept: "text/event-stream" },
@@ -37,6 +39,7 @@ async function keepConnected() {
       throw new Refused(response.status, {});
     }
     if (stream.attempt > 0) readEverything();
+    timelineConnected();
     stream.attempt = 0;
     stream.lastSign = Date.now();
     showConnection("live");
@@ -53,16 +56,23 @@ async function keepConnected() {
   }
 }
 
-// The revision from which on the stream tells everything. A board that has gone back in time is another one.
+// Which board it is, and the revision from which on the stream tells everything. Who comes back here could not
+// go on: what happened between is not known, or happened on another board.
 async function begin(signal) {
-  const { revision } = await ask("/api/status", { signal });
-  if (revision < revisionShown) {
-    revisionShown = 0;
+  const { revision, board } = await ask("/api/status", { signal });
+  const isOther = stream.board !== null && board !== stream.board;
+  stream.board = board;
+  stream.after = revision;
+  if (isOther) {
+    readEverything();
+    showRevision(revision);
+  } else {
+    noteRevision(revision);
+  }
+  if (stream.attempt > 0) {
+    stream.queue = [];
     forgetEvents();
   }
-  stream.after = revision;
-  noteRevision(revision);
-  if (stream.attempt > 0) forgetEvents();
 }
 
 async function follow(reader, abort) {
@@ -89,13 +99,11 @@ function receive(message) {
   let data = "";
   for (const line of message.split("\n")) {
     if (line.startsWith("data:")) data += line.slice(line[5] === " " ? 6 : 5);
-    else if (line.startsWith("id:")) stream.next = Number(line.slice(3));
   }
   if (data === "") return;
   const event = JSON.parse(data);
   stream.queue.push(event);
-  // A commit's events carry the same id: it is passed when its last one is here.
-  stream.after = Math.max(stream.after, Number.isFinite(stream.next) ? stream.next : event.id);
+  stream.after = Math.max(stream.after, event.id);
   if (stream.scheduled) return;
   stream.scheduled = true;
   // The first of many is shown at once, the others some at a time.
@@ -135,12 +143,17 @@ function pauseStream() {
 
 let hiddenTimer = null;
 
-document.addEventListener("visibilitychange", () => {
+function pauseWhenHidden() {
   clearTimeout(hiddenTimer);
-  if (document.hidden) {
-    hiddenTimer = setTimeout(pauseStream, HIDDEN_FOR);
-    return;
-  }
+  if (document.hidden) hiddenTimer = setTimeout(pauseStream, HIDDEN_FOR);
+}
+
+// A tab that is opened in the background is hidden from the beginning, and nothing says so.
+pauseWhenHidden();
+
+document.addEventListener("visibilitychange", () => {
+  pauseWhenHidden();
+  if (document.hidden) return;
   clearTimeout(stream.waiting);
   if (!stream.abort) keepConnected();
   readNeeded();

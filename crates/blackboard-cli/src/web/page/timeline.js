@@ -16,6 +16,7 @@ const timeline = {
   older: null,
   loading: false,
   generation: 0,
+  log: 0,
   loaded: false,
   sliding: false,
 };
@@ -90,13 +91,26 @@ async function readLog(place) {
   }
 }
 
+// The log is another one, or not known without a gap any more.
 function timelineReset() {
+  timeline.log += 1;
+  timeline.generation += 1;
+  timeline.loading = false;
   timeline.loaded = false;
-  if (currentView() === "timeline") followTimeline();
+  timeline.rows = [];
+  timeline.older = null;
+  say(byId("timeline-oldest"), "");
+  if (currentView() === "timeline") openTimeline();
+}
+
+// What could not be read while the server was away is read now.
+function timelineConnected() {
+  if (currentView() === "timeline" && !timeline.loaded && !timeline.loading) openTimeline();
 }
 
 // The oldest event that is kept, by halving: before it there is nothing.
 async function findOldest() {
+  const { log } = timeline;
   const isThere = async (revision) =>
     (await ask(`/api/events?limit=1&before=${revision + 1}`)).answer.length > 0;
   try {
@@ -107,6 +121,7 @@ async function findOldest() {
       if (await isThere(middle)) something = middle;
       else nothing = middle;
     }
+    if (log !== timeline.log) return;
     byId("timeline-slider").min = something;
     say(byId("timeline-oldest"), `r${something}`);
   } catch {
@@ -195,8 +210,8 @@ async function readNewer() {
   while (!events.length && from < readAt) {
     const page = await readLog({ after: from, before: from + length + 1 });
     if (!page) return;
-    if (page.next !== null && length > PAGE) {
-      length = Math.max(PAGE, Math.floor(length / 4));
+    if (page.next !== null && length > 1) {
+      length = Math.ceil(length / 4);
       continue;
     }
     events = page.events;

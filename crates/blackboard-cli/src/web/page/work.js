@@ -8,7 +8,13 @@ const COLUMNS = [
   { status: "completed", title: "Completed" },
 ];
 
-const board = { columns: [], waiting: new Map() };
+const workColumns = [];
+
+// Which items wait for an item.
+let waitingFor = new Map();
+
+// What an item waits for, as long as that is open.
+const blockersOf = (item) => (item.status === "completed" ? [] : item.open_blockers);
 
 function createBoard() {
   for (const { status, title } of COLUMNS) {
@@ -37,7 +43,7 @@ function createBoard() {
       create: createItemCard,
       update: updateItemCard,
     });
-    board.columns.push({ status, rows, count });
+    workColumns.push({ status, rows, count });
   }
   byId("work-find").addEventListener("input", showBoard);
   byId("work-project").addEventListener("change", showBoard);
@@ -75,9 +81,10 @@ function updateItemCard(cell, item) {
         ? cut(shown(item.project_id), 100)
         : "",
   );
-  const blocker = item.status === "completed" ? null : item.blocked_by;
-  say(waits, blocker ? `waits for ${cut(shown(titleOf(blocker)), 100)}` : "");
-  const waiting = board.waiting.get(item.item_id);
+  const [first, ...others] = blockersOf(item);
+  const more = others.length ? ` and ${others.length} more` : "";
+  say(waits, first ? `waits for ${cut(shown(titleOf(first)), 100)}${more}` : "");
+  const waiting = waitingFor.get(item.item_id);
   say(holds, waiting ? `holds up ${waiting.length}` : "");
   card.classList.toggle("related", isRelated(item));
 }
@@ -88,14 +95,15 @@ let relatedTo = null;
 
 function isRelated(item) {
   return (
-    relatedTo !== null && (relatedTo.blocked_by === item.item_id || item.blocked_by === relatedTo.item_id)
+    relatedTo !== null &&
+    (blockersOf(relatedTo).includes(item.item_id) || blockersOf(item).includes(relatedTo.item_id))
   );
 }
 
 // Shows which cards on the board wait for this one, and which it waits for.
 function relate(item) {
   relatedTo = item;
-  for (const { rows } of board.columns) {
+  for (const { rows } of workColumns) {
     for (const cell of rows.used.values())
       cell.firstChild.classList.toggle("related", isRelated(cell.item));
   }
@@ -111,13 +119,14 @@ function showBoard() {
   const wanted = (item) =>
     (project === "" || item.project_id === project) &&
     fits(words, item.title, item.item_id, item.project_id, item.claimed_by_name, item.source_ref);
-  board.waiting = new Map();
+  waitingFor = new Map();
   for (const item of model.work) {
-    if (!item.blocked_by) continue;
-    if (board.waiting.has(item.blocked_by)) board.waiting.get(item.blocked_by).push(item.item_id);
-    else board.waiting.set(item.blocked_by, [item.item_id]);
+    for (const blocker of blockersOf(item)) {
+      if (waitingFor.has(blocker)) waitingFor.get(blocker).push(item.item_id);
+      else waitingFor.set(blocker, [item.item_id]);
+    }
   }
-  for (const { status, rows, count } of board.columns) {
+  for (const { status, rows, count } of workColumns) {
     const all = status === "completed" ? model.completed : model.work;
     const items = all.filter((item) => item.status === status && wanted(item));
     rows.show(items);
