@@ -132,7 +132,7 @@ function ticks() {
 function beginning() {
   const times = lanes.all.flatMap((lane) => lane.spans.map((each) => Date.parse(each.from)));
   const first = times.reduce((one, other) => Math.min(one, other), lanes.to);
-  return Math.min(first - 0.05 * (lanes.to - first), lanes.to - 2 * MINUTE);
+  return Math.min(first - 0.05 * (lanes.to - first), lanes.to - MINUTE);
 }
 
 function showLanes() {
