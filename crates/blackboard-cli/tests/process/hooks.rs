@@ -43,9 +43,9 @@ fn usual_deadline(command: &mut Command) {
     command.env_remove("BLACKBOARD_HOOK_DEADLINE");
 }
 
-/// The ids of the items that a text tells of.
+/// The numbers of the items of whose creation a text tells.
 fn items_in(text: &str) -> Vec<String> {
-    let parts = text.split("item-").skip(1);
+    let parts = text.split("work_created item-").skip(1);
     parts.map(|part| part.chars().take_while(char::is_ascii_digit).collect()).collect()
 }
 
