@@ -331,7 +331,7 @@ fn make_fifo(path: &Path) {
 }
 
 fn other_program() -> Vec<u8> {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("other.db");
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
