@@ -32,6 +32,7 @@ usage: cargo xtask <task>
   install [--root DIR]   build the static release binary, install it, and show it at work
   test [--all] [--under-load]
                          everything that has to hold before a change lands; with the tests on a busy machine
+  dependencies           check the licenses, sources and known vulnerabilities of all dependencies
   load [--busy COUNT]    keep the machine busy, as test --under-load does, until the input ends
   torture [NAME]         the tests with real processes at their full size
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         "cli-docs" => cli_docs::run(),
         "install" => install::run(&arguments),
         "pictures" => pictures::run(&arguments),
+        "dependencies" => test::check_dependencies(&arguments),
         "load" => load::run(&arguments),
         "test" => test::run(&arguments),
         "torture" => torture::run(&arguments),

@@ -40,6 +40,17 @@ pub fn run(arguments: &[String]) -> Result {
     outcome
 }
 
+/// `cargo xtask dependencies`: the step that checks the dependencies, alone.
+pub fn check_dependencies(arguments: &[String]) -> Result {
+    if !arguments.is_empty() {
+        return Err("usage: cargo xtask dependencies".into());
+    }
+    let mut report = Report::default();
+    let outcome = dependencies(in_ci(), &mut report);
+    println!("\n{report}");
+    outcome
+}
+
 /// Whether this runs in continuous integration, where missing tools are installed rather than missed.
 fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true" || value == "1")

@@ -86,7 +86,8 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     };
     let mut tests = tests(target);
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
-    tests.env("BLACKBOARD_TEST_TIMEOUT", LIMIT.as_secs().to_string());
+    // What is large takes long and does not hang.
+    tests.env("BLACKBOARD_TEST_TIMEOUT", LIMIT.as_secs().to_string()).env("BLACKBOARD_TEST_PATIENCE", "300");
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().ok_or("the tests have no output")?;
     let endured = run::within(LIMIT + run::SHORT, child.id(), name, move || {

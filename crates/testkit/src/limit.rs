@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const VARIABLE: &str = "BLACKBOARD_TEST_TIMEOUT";
 
 /// Far more than any test takes, also on a machine that is busy with other things.
-const DEFAULT: Duration = Duration::from_secs(300);
+const DEFAULT: Duration = Duration::from_mins(5);
 
 /// The exit code of a run with a failed test.
 const FAILED: i32 = 101;
@@ -121,16 +121,18 @@ fn watch() {
 
 /// Names the test, kills what the run has started, and ends the run.
 fn end_run(name: &str) -> ! {
-    let mut text = format!(
-        "\ntest {name} did not end within {} s ({VARIABLE} changes the limit): the run ends here\n",
-        duration().as_secs()
+    let seconds = duration().as_secs();
+    let mut text = Vec::new();
+    let _ = writeln!(
+        text,
+        "\ntest {name} did not end within {seconds} s ({VARIABLE} changes the limit): the run ends here"
     );
     #[cfg(target_os = "linux")]
     for (pid, command) in crate::descendants::kill_all() {
-        text.push_str(&format!("killed process {pid}: {command}\n"));
+        let _ = writeln!(text, "killed process {pid}: {command}");
     }
     // Not by a macro, whose output the harness captures.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = std::io::stderr().write_all(&text);
     std::process::exit(FAILED)
 }
 

@@ -35,14 +35,11 @@ pub fn end_of(mut child: Child) -> Ended {
         let _ = sender.send(ended);
     });
     // Twice as long as a state is waited for: the process itself may wait for one.
-    match receiver.recv_timeout(2 * patience()) {
-        Ok(ended) => ended,
-        Err(_) => {
-            let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            kill(pid);
-            panic!("process {pid} does not end: {}", command.replace('\0', " "))
-        }
-    }
+    receiver.recv_timeout(2 * patience()).unwrap_or_else(|_| {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        kill(pid);
+        panic!("process {pid} does not end: {}", command.replace('\0', " "))
+    })
 }
 
 /// Ends a process that cannot refuse it.
