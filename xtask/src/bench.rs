@@ -1,9 +1,13 @@
 //! `cargo xtask bench`: builds what measures, and runs it.
 
 use std::process::Command;
+use std::time::Duration;
 
 use crate::release::{self, Options};
-use crate::{Result, instructions, packages};
+use crate::{Result, instructions, packages, run};
+
+/// The limit of one suite of measurements.
+const TO_MEASURE: Duration = Duration::from_hours(3);
 
 /// Runs one kind of measurement.
 pub fn run(arguments: &[String]) -> Result {
@@ -21,6 +25,6 @@ fn suite(name: &str, arguments: &[String]) -> Result {
         packages::install_missing(&["redis-server"])?;
     }
     let programs = release::build(Options { bench: true, ..Options::default() })?;
-    let status = Command::new(programs.join(release::program("bench"))).arg(name).args(arguments).status()?;
-    if status.success() { Ok(()) } else { Err(format!("the measurement ended with {status}").into()) }
+    let mut measurement = Command::new(programs.join(release::program("bench")));
+    run::success(measurement.arg(name).args(arguments), TO_MEASURE)
 }

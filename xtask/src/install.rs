@@ -4,9 +4,13 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::Result;
 use crate::release::{self, Options};
+use crate::{Result, run};
+
+/// The limit of the demonstration, which takes half a minute.
+const TO_SHOW: Duration = Duration::from_mins(5);
 
 /// Installs.
 pub fn run(arguments: &[String]) -> Result {
@@ -15,24 +19,28 @@ pub fn run(arguments: &[String]) -> Result {
         [option, root] if option == "--root" => PathBuf::from(root),
         _ => return Err("usage: cargo xtask install [--root DIR]".into()),
     };
+    let directory = root.join("bin");
+    let installed = directory.join(release::program("blackboard"));
+    step(1, "build the release binary; that takes some minutes, most of them for the last crate");
     let built = release::build(Options::default())?.join(release::program("blackboard"));
     if release::STATIC {
         release::check_static(&built)?;
     }
-    let directory = root.join("bin");
-    let installed = directory.join(release::program("blackboard"));
+    step(2, &format!("install {}", installed.display()));
     replace(&built, &installed)?;
-
-    println!("What the new program is for, on a board that is removed afterwards:\n");
-    let shown = Command::new(&installed).arg("demo").stdin(Stdio::null()).status()?;
-    if !shown.success() {
-        return Err(format!("`blackboard demo` ended with {shown}").into());
-    }
+    step(3, "show it at work: `blackboard demo`, on a board that is removed afterwards");
+    println!();
+    run::success(Command::new(&installed).arg("demo").stdin(Stdio::null()), TO_SHOW)?;
     let size = fs::metadata(&installed)?.len();
     let linked = if release::STATIC { ", static" } else { "" };
     println!("\nInstalled {} ({} KB{linked})", installed.display(), size / 1000);
     println!("{}", advice(&directory, &installed));
     Ok(())
+}
+
+/// Says what happens now.
+fn step(number: u32, what: &str) {
+    println!("[{number}/3] {what}");
 }
 
 /// Where cargo installs programs.
@@ -44,7 +52,7 @@ fn cargo_home() -> Result<PathBuf> {
     Ok(home.join(".cargo"))
 }
 
-/// Puts the program in place by renaming, so that whoever runs the old one at this moment is not disturbed.
+/// Puts the program in place by renaming, so that a process that runs the old one is not disturbed.
 fn replace(built: &Path, installed: &Path) -> Result {
     let directory = installed.parent().ok_or("the program needs a directory")?;
     fs::create_dir_all(directory)?;
@@ -53,7 +61,7 @@ fn replace(built: &Path, installed: &Path) -> Result {
     if outcome.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
-    Ok(outcome.map_err(|error| format!("{} can't be written: {error}", installed.display()))?)
+    Ok(outcome.map_err(|error| format!("{} cannot be written: {error}", installed.display()))?)
 }
 
 /// What a shell will make of the name `blackboard` now.

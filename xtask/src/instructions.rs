@@ -12,11 +12,14 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::Result;
 use crate::release::{self, Options};
+use crate::{Result, run};
 
 /// How much a ratio may grow before it is a regression.
 const TOLERANCE: f64 = 0.10;
+
+/// More heartbeats than any log needs to be folded back.
+const MOST_BEATS: usize = 10_000;
 
 /// How many agents the board has.
 const AGENTS: usize = 50;
@@ -143,8 +146,13 @@ impl Board {
         board.answer(&["work", "create", "item", "--title", "Design SQL schema", "--json"])?;
         // Until the log has just been folded back: then every count starts without one.
         let log = board.template.path().join("local.db-wal");
+        let mut beats = 0;
         while fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
+            if beats == MOST_BEATS {
+                return Err(format!("the log is not folded back by {beats} heartbeats").into());
+            }
             board.answer(&["agent", "heartbeat", "--json"])?;
+            beats += 1;
         }
         Ok(board)
     }
@@ -152,7 +160,7 @@ impl Board {
     fn answer(&self, arguments: &[&str]) -> Result<Value> {
         let mut words = vec![self.programs.join(release::program("blackboard")).display().to_string()];
         words.extend(arguments.iter().map(|&argument| argument.to_owned()));
-        let output = self.command(&words, self.template.path()).output()?;
+        let output = run::output(&mut self.command(&words, self.template.path()), run::SHORT)?;
         if !output.status.success() {
             return Err(
                 format!("{} failed: {}", words.join(" "), String::from_utf8_lossy(&output.stdout)).into()
@@ -188,20 +196,14 @@ impl Board {
             let file = place.path().join("input");
             fs::write(&file, input)?;
             // One before it hears what is new, and gives the sign of life.
-            let first = self
-                .command(&self.line("blackboard", &["hook", "claude"]), place.path())
-                .stdin(fs::File::open(&file)?)
-                .stdout(Stdio::null())
-                .status()?;
-            if !first.success() {
-                return Err(format!("the first hook ended with {first}").into());
-            }
+            let mut first = self.command(&self.line("blackboard", &["hook", "claude"]), place.path());
+            run::success(first.stdin(fs::File::open(&file)?).stdout(Stdio::null()), run::SHORT)?;
             stdin = fs::File::open(&file)?.into();
         }
         let out = format!("--callgrind-out-file={}", place.path().join("profile").display());
         let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), out];
         words.extend_from_slice(line);
-        let output = self.command(&words, place.path()).stdin(stdin).stdout(Stdio::null()).output()?;
+        let output = run::output(self.command(&words, place.path()).stdin(stdin), run::SHORT)?;
         let report = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             return Err(format!("{} failed: {report}", line.join(" ")).into());
@@ -228,10 +230,9 @@ impl Board {
 /// Prints the functions that most instructions were spent in or below, each once.
 fn annotate(name: &str, place: &TempDir) -> Result {
     const SHOWN: usize = 60;
-    let output = Command::new("callgrind_annotate")
-        .args(["--inclusive=yes", "--threshold=100", "--auto=no"])
-        .arg(place.path().join("profile"))
-        .output()?;
+    let mut annotate = Command::new("callgrind_annotate");
+    annotate.args(["--inclusive=yes", "--threshold=100", "--auto=no"]).arg(place.path().join("profile"));
+    let output = run::output(&mut annotate, run::SHORT)?;
     println!("\n{name}, by function, with what it calls:");
     let text = String::from_utf8_lossy(&output.stdout);
     let mut seen = HashSet::new();

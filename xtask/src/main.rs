@@ -12,22 +12,28 @@ mod e2e_agents;
 mod guarantees;
 mod install;
 mod instructions;
+mod load;
 mod packages;
 mod pictures;
+mod processes;
 mod release;
+mod run;
 mod test;
 mod torture;
 
 use std::process::ExitCode;
 
-/// What a task returns; an error is a sentence for whoever called it.
+/// What a task returns; an error is a sentence for the caller.
 pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
   install [--root DIR]   build the static release binary, install it, and show it at work
-  test [--all]           everything that has to hold before a change lands
+  test [--all] [--under-load]
+                         everything that has to hold before a change lands; with the tests on a busy machine
+  dependencies           check the licenses, sources and known vulnerabilities of all dependencies
+  load [--busy COUNT]    keep the machine busy, as test --under-load does, until the input ends
   torture [NAME]         the tests with real processes at their full size
   bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
   bench entries          the same for entries and their followers; also needs redis-server, to compare
@@ -43,9 +49,11 @@ fn main() -> ExitCode {
     let task = arguments.next().unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
     let outcome = match task.as_str() {
-        "cli-docs" => return cli_docs::run(),
+        "cli-docs" => cli_docs::run(),
         "install" => install::run(&arguments),
         "pictures" => pictures::run(&arguments),
+        "dependencies" => test::check_dependencies(&arguments),
+        "load" => load::run(&arguments),
         "test" => test::run(&arguments),
         "torture" => torture::run(&arguments),
         "bench" => bench::run(&arguments),

@@ -1,10 +1,14 @@
 //! Programs that tests and measurements need beyond cargo.
 
 use std::process::Command;
+use std::time::Duration;
 
-use crate::Result;
+use crate::{Result, run};
 
-/// Installs Debian packages whose program is not there, and says so.
+/// The limit of one installation.
+pub const TO_INSTALL: Duration = Duration::from_mins(20);
+
+/// Installs the Debian packages of programs that are missing, and says so.
 pub fn install_missing(programs: &[&str]) -> Result {
     let missing: Vec<_> =
         programs.iter().filter(|program| !is_there(program)).map(|program| package_of(program)).collect();
@@ -13,12 +17,10 @@ pub fn install_missing(programs: &[&str]) -> Result {
     }
     eprintln!("installing {} with apt-get", missing.join(", "));
     let run = |arguments: &[&str]| -> Result {
-        let status =
-            Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(arguments).status();
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            _ => Err(format!("{} can't be installed; install it by hand", missing.join(", ")).into()),
-        }
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments);
+        run::success(&mut command, TO_INSTALL)
+            .map_err(|error| format!("install {} by hand: {error}", missing.join(", ")).into())
     };
     run(&["update", "-qq"])?;
     run(&[&["install", "-y", "-qq", "--no-install-recommends"], &missing[..]].concat())

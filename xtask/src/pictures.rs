@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::release::{self, Options};
-use crate::{Result, packages};
+use crate::{Result, packages, run};
 
 /// Where they are kept.
 const DIRECTORY: &str = "docs/pictures";
@@ -20,8 +21,11 @@ const PICTURES: [(&str, &str, &str, bool); 3] = [
     ("lanes-dark.png", "#lanes", "1400,420", true),
 ];
 
-/// When something of everything has happened, and somebody has died.
-const IN_THE_MIDDLE: Duration = Duration::from_secs(14);
+/// What the demonstration prints when something of everything has happened: an agent was killed, and is swept.
+const IN_THE_MIDDLE: &str = "blackboard sweep";
+
+/// How long the demonstration may take to get there, and to end.
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// Takes all of them.
 pub fn run(arguments: &[String]) -> Result {
@@ -31,9 +35,11 @@ pub fn run(arguments: &[String]) -> Result {
     packages::install_missing(&["chromium"])?;
     let program = release::build(Options::default())?.join(release::program("blackboard"));
     fs::create_dir_all(DIRECTORY)?;
-    let mut demonstration = Demonstration::start(&program)?;
-    let url = demonstration.url()?;
-    sleep(IN_THE_MIDDLE);
+    let demonstration = Demonstration::start(&program)?;
+    let url = demonstration.wait_for("Dashboard:")?;
+    demonstration.wait_for(IN_THE_MIDDLE)?;
+    // The next line tells what the sweep has found.
+    demonstration.wait_for("")?;
     for (name, view, size, dark) in PICTURES {
         let file = Path::new(DIRECTORY).join(name);
         take(&format!("{url}/{view}"), &file, size, dark)?;
@@ -43,47 +49,63 @@ pub fn run(arguments: &[String]) -> Result {
 }
 
 /// A demonstration that ends with the value.
-struct Demonstration(Child);
+struct Demonstration {
+    process: Child,
+    lines: Receiver<String>,
+}
 
 impl Demonstration {
     fn start(program: &Path) -> Result<Demonstration> {
         let mut command = Command::new(program);
         command.args(["demo", "--keep"]).stdin(Stdio::null()).stdout(Stdio::piped());
-        Ok(Demonstration(command.spawn()?))
+        let mut process = command.spawn()?;
+        let output = process.stdout.take().ok_or("the demonstration has no output")?;
+        let (sender, lines) = mpsc::channel();
+        // To the end, also when no line is wanted any more: a full pipe would stop the demonstration.
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Ok(Demonstration { process, lines })
     }
 
-    /// Where its dashboard is, which it says first.
-    fn url(&mut self) -> Result<String> {
-        let output = self.0.stdout.take().ok_or("the demonstration says nothing")?;
-        let mut lines = BufReader::new(output).lines();
-        let line = lines.find_map(|line| line.ok()?.strip_prefix("Dashboard:").map(str::to_owned));
-        // Nobody reads on, but the pipe has to stay open: the demonstration tells its story.
-        std::mem::forget(lines);
-        Ok(line.ok_or("the demonstration has no dashboard")?.trim().to_owned())
+    /// Waits for a line, and returns what follows the text in it.
+    fn wait_for(&self, text: &str) -> Result<String> {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left);
+            let line =
+                line.map_err(|_| format!("the demonstration did not print {text:?} within {LIMIT:?}"))?;
+            if let Some((_, rest)) = line.split_once(text) {
+                return Ok(rest.trim().to_owned());
+            }
+        }
     }
 }
 
 impl Drop for Demonstration {
     fn drop(&mut self) {
-        // It ends in good order when it is asked to, and then removes its board.
-        let asked = Command::new("kill").arg(self.0.id().to_string()).status();
-        if !asked.is_ok_and(|status| status.success()) {
-            let _ = self.0.kill();
+        // It ends normally when it is asked to, and then removes its board.
+        let mut ask = Command::new("kill");
+        if run::success(ask.arg(self.process.id().to_string()), run::SHORT).is_err() {
+            let _ = self.process.kill();
         }
-        let _ = self.0.wait();
+        run::end(&mut self.process, LIMIT);
     }
 }
 
 fn take(url: &str, file: &Path, size: &str, dark: bool) -> Result {
     // As Chromium counts them.
     let scheme = u8::from(!dark);
-    let taken = Command::new("chromium")
+    let mut chromium = Command::new("chromium");
+    chromium
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
         .args(["--virtual-time-budget=5000", &format!("--window-size={size}")])
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--screenshot={}", file.display()))
         .arg(url)
-        .stderr(Stdio::null())
-        .status()?;
-    if taken.success() { Ok(()) } else { Err(format!("chromium ended with {taken}").into()) }
+        .stderr(Stdio::null());
+    run::success(&mut chromium, run::SHORT)
 }

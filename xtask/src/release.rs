@@ -6,8 +6,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use crate::Result;
+use crate::{Result, run};
+
+/// The limit of one build.
+pub const TO_BUILD: Duration = Duration::from_mins(45);
 
 /// Whether binaries are static here.
 pub const STATIC: bool = cfg!(target_os = "linux");
@@ -40,7 +44,7 @@ pub fn build(options: Options) -> Result<PathBuf> {
         let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
         cargo.env(variable, "-C target-feature=+crt-static -C relocation-model=static");
     }
-    let status = cargo.arg("--target-dir").arg(&directory).status()?;
+    let status = run::status(cargo.arg("--target-dir").arg(&directory), TO_BUILD)?;
     if !status.success() {
         let missing =
             "a static build needs the C library's archive: libc6-dev on Debian, glibc-static on Fedora";
@@ -69,15 +73,15 @@ pub fn program(name: &str) -> String {
 }
 
 fn host() -> Result<String> {
-    let output = Command::new("rustc").arg("-vV").output()?;
+    let output = run::output(Command::new("rustc").arg("-vV"), run::SHORT)?;
     let text = String::from_utf8(output.stdout)?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.ok_or("rustc -vV names no host")?.to_owned())
 }
 
 fn target_directory() -> Result<PathBuf> {
-    let output =
-        Command::new(env!("CARGO")).args(["metadata", "--no-deps", "--format-version", "1"]).output()?;
+    let mut cargo = Command::new(env!("CARGO"));
+    let output = run::output(cargo.args(["metadata", "--no-deps", "--format-version", "1"]), run::SHORT)?;
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     Ok(metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?.into())
 }

@@ -1,21 +1,52 @@
-//! `cargo xtask test`: everything that has to hold before a change lands. CI calls nothing else.
+//! `cargo xtask test`: everything that has to hold before a change lands. CI calls it after `cargo xtask install`.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::{Result, instructions, packages};
+use crate::load::{self, Load};
+use crate::{Result, instructions, packages, run};
+
+/// The limit of a step that compiles.
+const TO_COMPILE: Duration = Duration::from_mins(45);
+
+/// The limit of all tests, and on a busy machine.
+const TO_TEST: Duration = Duration::from_mins(45);
+const TO_TEST_UNDER_LOAD: Duration = Duration::from_mins(150);
+
+/// What was asked for.
+#[derive(Clone, Copy)]
+struct Options {
+    /// Also what takes long or has to be installed first.
+    thorough: bool,
+    /// Run the tests beside processes that keep the machine busy.
+    under_load: bool,
+}
 
 /// Runs every step, and stops at the first that fails.
 pub fn run(arguments: &[String]) -> Result {
-    let thorough = match arguments {
-        [] => in_ci(),
-        [option] if option == "--all" => true,
-        _ => return Err("usage: cargo xtask test [--all]".into()),
-    };
+    let mut options = Options { thorough: in_ci(), under_load: false };
+    for argument in arguments {
+        match argument.as_str() {
+            "--all" => options.thorough = true,
+            "--under-load" => options.under_load = true,
+            _ => return Err("usage: cargo xtask test [--all] [--under-load]".into()),
+        }
+    }
     let mut report = Report::default();
-    let outcome = steps(thorough, &mut report);
+    let outcome = steps(options, &mut report);
+    println!("\n{report}");
+    outcome
+}
+
+/// `cargo xtask dependencies`: the step that checks the dependencies, alone.
+pub fn check_dependencies(arguments: &[String]) -> Result {
+    if !arguments.is_empty() {
+        return Err("usage: cargo xtask dependencies".into());
+    }
+    let mut report = Report::default();
+    let outcome = dependencies(in_ci(), &mut report);
     println!("\n{report}");
     outcome
 }
@@ -25,19 +56,20 @@ fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-fn steps(thorough: bool, report: &mut Report) -> Result {
-    report.step("format", cargo(&["fmt", "--all", "--check"]))?;
+fn steps(options: Options, report: &mut Report) -> Result {
+    let thorough = options.thorough;
+    report.step("format", cargo(&["fmt", "--all", "--check"]), run::SHORT)?;
     let lint = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-    report.step("lint", cargo(&lint))?;
+    report.step("lint", cargo(&lint), TO_COMPILE)?;
     let mut documentation = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
     documentation.env("RUSTDOCFLAGS", "-D warnings");
-    report.step("documentation", documentation)?;
-    report.step("build", cargo(&["build", "--workspace", "--all-features"]))?;
+    report.step("documentation", documentation, TO_COMPILE)?;
+    report.step("build", cargo(&["build", "--workspace", "--all-features"]), TO_COMPILE)?;
     provide_strace(report)?;
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
-    report.step("tests", cargo(&["test", "--workspace", "--all-features"]))?;
+    tests(options.under_load, report)?;
     dependencies(thorough, report)?;
     if !thorough {
         report.skip("instructions", "only in CI or with --all");
@@ -47,6 +79,24 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
         report.timed("instructions", || instructions::run(&["--check".to_owned()]))?;
     }
     Ok(())
+}
+
+/// Runs all tests. What is compiled for them is compiled before the machine is made busy.
+fn tests(under_load: bool, report: &mut Report) -> Result {
+    let all = ["test", "--workspace", "--all-features"];
+    if !under_load {
+        return report.step("tests", cargo(&all), TO_TEST);
+    }
+    report.step("tests, compiled", cargo(&[&all[..], &["--no-run"]].concat()), TO_COMPILE)?;
+    let busy = load::busy_processes();
+    println!("the tests run beside {busy} processes that compute and one that writes to the disk");
+    let load = Load::start(busy)?;
+    let mut tests = cargo(&all);
+    // What takes long on such a machine does not hang.
+    tests.env("BLACKBOARD_TEST_PATIENCE", "180").env("BLACKBOARD_TEST_TIMEOUT", "1800");
+    let outcome = report.step("tests under load", tests, TO_TEST_UNDER_LOAD);
+    drop(load);
+    outcome
 }
 
 /// Some tests make system calls fail. Without the tool for that they say that they are skipped.
@@ -61,7 +111,7 @@ fn provide_strace(report: &mut Report) -> Result {
     println!("strace is missing: installing it with apt-get");
     let mut install = Command::new("sh");
     install.args(["-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends strace"]);
-    report.step("strace", install)
+    report.step("strace", install, packages::TO_INSTALL)
 }
 
 /// One test lets the MCP Inspector talk to the server. Without it that test says that it is skipped.
@@ -82,10 +132,8 @@ fn provide_inspector(thorough: bool, report: &mut Report) {
     install.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&directory);
     install.arg(format!("@modelcontextprotocol/inspector@{version}"));
     println!("the MCP Inspector is missing: installing it with npm");
-    let installed =
-        std::fs::create_dir_all(&directory).is_ok() && install.status().is_ok_and(|status| status.success());
-    if !installed {
-        report.skip("inspector", "npm could not install it");
+    if let Err(error) = install_into(&directory, &mut install) {
+        report.skip("inspector", &error.to_string());
     }
 }
 
@@ -123,11 +171,15 @@ fn provide_axe(thorough: bool, report: &mut Report) {
         .args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
         .arg(&directory);
     install.arg(format!("axe-core@{AXE}"));
-    let installed =
-        std::fs::create_dir_all(&directory).is_ok() && install.status().is_ok_and(|status| status.success());
-    if !installed {
-        report.skip("axe-core", "npm could not install it");
+    if let Err(error) = install_into(&directory, &mut install) {
+        report.skip("axe-core", &error.to_string());
     }
+}
+
+/// Installs something in a directory of its own.
+fn install_into(directory: &Path, install: &mut Command) -> Result {
+    std::fs::create_dir_all(directory)?;
+    run::success(install, packages::TO_INSTALL)
 }
 
 /// The version of axe-core that judges.
@@ -135,7 +187,7 @@ const AXE: &str = "4.14.0";
 
 /// The first numbers of node's version, as in `v22.23.3`.
 fn node_version() -> Option<(u32, u32)> {
-    let output = Command::new("node").arg("--version").output().ok()?;
+    let output = run::output(Command::new("node").arg("--version"), run::SHORT).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let mut numbers = text.trim().strip_prefix('v')?.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
@@ -148,9 +200,25 @@ fn dependencies(thorough: bool, report: &mut Report) -> Result {
             return Ok(());
         }
         println!("cargo-deny is missing: installing it, which takes some minutes");
-        report.step("cargo-deny", cargo(&["install", "--locked", "cargo-deny"]))?;
+        report.step("cargo-deny", cargo(&["install", "--locked", "cargo-deny"]), TO_COMPILE)?;
     }
-    report.step("dependencies", cargo(&["deny", "check", "bans", "licenses", "sources"]))
+    let own = cargo(&["deny", "check", "bans", "licenses", "sources"]);
+    report.step("dependencies", own, packages::TO_INSTALL)?;
+    advisories(report)
+}
+
+/// Checks the dependencies for known vulnerabilities. The database of them is fetched first. Where that is not possible
+/// nothing is known, which the report says, and the run continues.
+fn advisories(report: &mut Report) -> Result {
+    println!("\n== advisories: fetching the database");
+    if let Err(error) = run::success(&mut cargo(&["deny", "fetch", "db"]), run::SHORT) {
+        let why = format!("NOT CHECKED, the advisory database is unavailable: {error}");
+        println!("{why}");
+        report.skip("advisories", &why);
+        return Ok(());
+    }
+    let check = cargo(&["deny", "check", "--disable-fetch", "advisories"]);
+    report.step("advisories", check, packages::TO_INSTALL)
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -161,11 +229,11 @@ fn cargo(arguments: &[&str]) -> Command {
 
 /// Whether this program can be started. What it answers does not matter.
 fn exists(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok()
+    run::output(Command::new(program).arg("--version"), run::SHORT).is_ok()
 }
 
 fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+    run::output(Command::new("id").arg("-u"), run::SHORT).is_ok_and(|output| output.stdout == b"0\n")
 }
 
 /// What ran, and how long it took.
@@ -176,11 +244,8 @@ struct Report {
 }
 
 impl Report {
-    fn step(&mut self, name: &str, mut command: Command) -> Result {
-        self.timed(name, || {
-            let status = command.status()?;
-            if status.success() { Ok(()) } else { Err(format!("{name} failed ({status})").into()) }
-        })
+    fn step(&mut self, name: &str, mut command: Command, limit: Duration) -> Result {
+        self.timed(name, || run::success(&mut command, limit))
     }
 
     fn timed(&mut self, name: &str, run: impl FnOnce() -> Result) -> Result {

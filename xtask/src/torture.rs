@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Result;
+use crate::{Result, release, run};
 
 /// What there is to endure: its name here, the module of its tests, and what it is. Those of `web::` are tests of the
 /// dashboard's server, all others of many processes.
@@ -34,6 +34,9 @@ const TORMENTS: &[(&str, &str, &str)] = &[
 const PROCESSES: &str = "process";
 const WEB: &str = "web";
 
+/// How long one test may take at its full size.
+const LIMIT: Duration = Duration::from_hours(2);
+
 /// Larger than what brings any test to its full size.
 const SCALE: &str = "1000";
 
@@ -49,9 +52,7 @@ pub fn run(arguments: &[String]) -> Result {
         return Err(usage().into());
     }
     for target in [PROCESSES, WEB] {
-        if !tests(target).arg("--no-run").status()?.success() {
-            return Err("the tests could not be built".into());
-        }
+        run::success(tests(target).arg("--no-run"), release::TO_BUILD)?;
     }
     let mut outcomes = Vec::new();
     for (name, module, about) in torments {
@@ -85,19 +86,25 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     };
     let mut tests = tests(target);
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
+    // What is large takes long and does not hang.
+    tests.env("BLACKBOARD_TEST_TIMEOUT", LIMIT.as_secs().to_string()).env("BLACKBOARD_TEST_PATIENCE", "300");
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
-    let mut figures = Vec::new();
-    let own = format!("{name}: ");
-    for line in BufReader::new(child.stdout.take().ok_or("the tests have no output")?).lines() {
-        let line = line?;
-        println!("{line}");
-        if let Some(figure) = line.strip_prefix(&own) {
-            figures.push(figure.to_owned());
-        } else if line.starts_with("skipped: ") {
-            figures.push(line);
+    let output = child.stdout.take().ok_or("the tests have no output")?;
+    let endured = run::within(LIMIT + run::SHORT, child.id(), name, move || {
+        let mut figures = Vec::new();
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            println!("{line}");
+            if let Some(figure) = line.strip_prefix(name).and_then(|line| line.strip_prefix(": ")) {
+                figures.push(figure.to_owned());
+            } else if line.starts_with("skipped: ") {
+                figures.push(line);
+            }
         }
-    }
-    let passed = child.wait()?.success();
+        Ok((child.wait()?.success(), figures))
+    });
+    // The other torments are endured even if this one hangs.
+    let (passed, figures) = endured.unwrap_or_else(|error| (false, vec![error.to_string()]));
     Ok(Outcome { name, passed, time: start.elapsed(), figures })
 }
 

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_with_the_access_that_is_asked_for() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let usual = directory.path().join("usual");
         fs::write(&usual, "").unwrap();
         let odd = Permissions::from_mode(0o640);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_file_that_can_not_be_written_stays_and_nothing_lies_beside_it() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let file = directory.path().join("file");
         fs::write(&file, "old").unwrap();
         let failed = replace(&file, Access::Usual, |out| {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_set_aside_never_takes_the_name_of_another_file() {
         for set_aside in [set_aside, move_to_free_name] {
-            let directory = tempfile::tempdir().unwrap();
+            let directory = testkit::tempdir().unwrap();
             let (file, other) = (directory.path().join("file"), directory.path().join("other"));
             fs::write(&file, "1").unwrap();
             set_aside(&file, &other).unwrap();

@@ -4,6 +4,7 @@
 
 mod board_file;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Changes, Commit, Committed, Memory, Store, Tx, Wanted};
 use blackboard::{Board, Code, Fault, Result, Revision};
 use rusqlite::Connection;
+use testkit::wait_until;
 
 use self::board_file::BoardFile;
 
@@ -103,12 +105,20 @@ fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
     subscription.acknowledge(first.last).unwrap();
     assert_eq!(cursor(&file), 0, "somebody else is writing, and nobody waits for that");
     std::thread::scope(|scope| {
+        let (queue, ended) = (file.beside("-lock"), Arc::new(AtomicBool::new(false)));
+        let has_ended = ended.clone();
         scope.spawn(move || {
-            std::thread::sleep(Duration::from_millis(50));
+            // A writer that waits for the lock leaves a mark in this file.
+            let waits = || std::fs::metadata(&queue).is_ok_and(|metadata| metadata.len() > 0);
+            wait_until("the subscription waits for the lock", || {
+                (waits() || has_ended.load(Ordering::Relaxed)).then_some(())
+            });
+            assert!(!has_ended.load(Ordering::Relaxed), "it did not wait");
             busy.execute_batch("ROLLBACK").unwrap();
         });
         let second = subscription.next_batch(LONG).unwrap().unwrap();
         assert_eq!((second.last.get(), cursor(&file)), (2, 1), "now one batch at most comes again");
+        ended.store(true, Ordering::Relaxed);
     });
 }
 
@@ -120,6 +130,7 @@ struct Stuck {
 
 impl Stuck {
     fn board() -> (Arc<Stuck>, Board) {
+        testkit::limit_test();
         let clock = Arc::new(SystemClock);
         let stuck = Arc::new(Stuck { store: Memory::new(clock.clone()), error: Mutex::default() });
         (stuck.clone(), Board::on(stuck, clock))
@@ -206,12 +217,10 @@ fn a_subscription_whose_caller_takes_its_time_keeps_nobody_from_folding_the_log_
     for number in 100..400 {
         write(&others, number);
     }
-    let began = Instant::now();
-    while std::fs::metadata(&wal).unwrap().len() > 0 {
-        assert!(began.elapsed() < LONG, "somebody holds on to a state of the board");
+    wait_until("the log is folded back: no reader holds on to a state of the board", || {
         others.settle();
-        std::thread::yield_now();
-    }
+        (std::fs::metadata(&wal).unwrap().len() == 0).then_some(())
+    });
     let rest: Vec<_> = subscription.take(399).map(|event| event.unwrap().id.get()).collect();
     assert_eq!(rest, (2..=400).collect::<Vec<_>>());
 }

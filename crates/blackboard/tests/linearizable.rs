@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blackboard::entry::{Entry, Value, Write};
 use blackboard::{Board, Code, Result};
@@ -108,7 +108,7 @@ struct Scratch(TempDir);
 
 impl Scratch {
     fn new() -> Scratch {
-        let scratch = Scratch(tempfile::tempdir().unwrap());
+        let scratch = Scratch(testkit::tempdir().unwrap());
         drop(scratch.board());
         scratch
     }
@@ -131,13 +131,11 @@ impl Scratch {
 
     /// Waits until a client has begun so many calls.
     fn wait_for_calls(&self, client: usize, calls: usize) {
-        let began = Instant::now();
         let noted =
             || fs::read_to_string(notes_of(self.0.path(), client)).unwrap_or_default().lines().count();
-        while noted() < 2 * calls {
-            assert!(began.elapsed() < Duration::from_mins(2), "client {client} does nothing");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        testkit::wait_until(&format!("{calls} calls of client {client}"), || {
+            (noted() >= 2 * calls).then_some(())
+        });
     }
 
     /// What every client noted. A call without an answer may still happen at the end of all time.
@@ -276,8 +274,10 @@ fn run(board: &Board, call: &Call, seen: &mut [Option<Entry>; 3], faulty: bool) 
         Call::Delete(key) => scope.delete(KEYS[key]).map_or_else(refused, |done| written(done.version)),
         // What everybody does who has no `increment`: somebody may write in between.
         Call::Increment(key, by) if faulty => {
+            let before = board.revision()?;
             let count = scope.read(KEYS[key])?.map_or(Ok(0), |value| value.to::<i64>())?;
-            std::thread::sleep(Duration::from_micros(200));
+            // Until another one has written, as long as there is another one.
+            board.wait(before, Duration::from_millis(20))?;
             written(scope.write(&Write::new(KEYS[key], Value::of(&(count + by))?))?.version)
         }
         Call::Increment(key, by) => written(scope.increment(KEYS[key], by)?.version),

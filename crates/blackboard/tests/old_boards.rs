@@ -53,7 +53,7 @@ struct Opened {
 
 /// A board at a path of its own, from the file of an old version or empty.
 fn opened(version: Option<u32>) -> Opened {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     if let Some(version) = version {
         fs::write(&path, fs::read(fixture(version)).unwrap()).unwrap();
@@ -350,7 +350,7 @@ fn takes_entries(board: &Board) {
 
 #[test]
 fn an_old_board_that_is_opened_to_read_stays_as_old_as_it_is() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     let old = fs::read(fixture(1)).unwrap();
     fs::write(&path, &old).unwrap();

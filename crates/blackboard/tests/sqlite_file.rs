@@ -30,7 +30,7 @@ struct Scratch {
 
 impl Scratch {
     fn new() -> Scratch {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let path = directory.path().join("local.db");
         Scratch { directory, path }
     }
@@ -110,7 +110,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn every_file_is_private_and_directories_of_others_are_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     set_mode(directory.path(), 0o755);
     let own = directory.path().join("deep/.blackboard");
     let path = own.join("local.db");

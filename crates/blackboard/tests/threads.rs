@@ -28,6 +28,7 @@ struct Shared {
 
 impl Shared {
     fn memory() -> Shared {
+        testkit::limit_test();
         let clock = clock();
         let board = Board::on(Arc::new(Memory::new(clock.clone())), clock.clone());
         Shared { clock, handle: Box::new(move || board.clone()), _directory: None }
@@ -35,14 +36,14 @@ impl Shared {
 
     /// Every thread shares one handle on the file.
     fn sqlite() -> Shared {
-        let (clock, directory) = (clock(), tempfile::tempdir().unwrap());
+        let (clock, directory) = (clock(), testkit::tempdir().unwrap());
         let board = open(&directory, &clock);
         Shared { clock, handle: Box::new(move || board.clone()), _directory: Some(directory) }
     }
 
     /// Every thread opens the file for itself, as every process does.
     fn sqlite_opened_by_each() -> Shared {
-        let (clock, directory) = (clock(), tempfile::tempdir().unwrap());
+        let (clock, directory) = (clock(), testkit::tempdir().unwrap());
         let path = directory.path().join("local.db");
         let of_all = clock.clone();
         let handle = move || open_at(&path, &of_all);

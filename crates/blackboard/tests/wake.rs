@@ -7,13 +7,14 @@ mod board_file;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blackboard::agent::{Beat, Register};
 use blackboard::event::Since;
 use blackboard::work::Create;
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
+use testkit::wait_until;
 
 use self::board_file::BoardFile;
 
@@ -53,6 +54,14 @@ fn wait(board: &Board, seen: &mut Revision) {
     let now = board.wait(*seen, LONG).unwrap();
     assert!(now > *seen, "the time is over");
     *seen = now;
+}
+
+/// Waits until somebody waits for the board: the first who does creates this file, and completes it before it sleeps.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn wait_until_somebody_waits(file: &BoardFile) {
+    let is_complete = || std::fs::metadata(file.beside("-wake")).is_ok_and(|metadata| metadata.len() > 0);
+    wait_until("a file to sleep on", || is_complete().then_some(()));
 }
 
 /// Not a test: the writer of the next one, in a process of its own.
@@ -123,7 +132,8 @@ fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
     let writer = Connection::open(file.path()).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(before, LONG).unwrap());
-        std::thread::sleep(Duration::from_millis(20));
+        #[cfg(target_os = "linux")]
+        wait_until_somebody_waits(&file);
         writer
             .execute_batch(
                 "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
@@ -151,12 +161,10 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
             others.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
         }
         // Nobody but the one who waits has the board open, and for the moments of his looks alone.
-        let began = Instant::now();
-        while std::fs::metadata(file.beside("-wal")).unwrap().len() > 0 {
-            assert!(began.elapsed() < LONG, "somebody holds on to a state of the board");
+        wait_until("the log is folded back: no reader holds on to a state of the board", || {
             others.settle();
-            std::thread::yield_now();
-        }
+            (std::fs::metadata(file.beside("-wal")).unwrap().len() == 0).then_some(())
+        });
         others.work().create(&Create::new("the last one", "Something")).unwrap();
         waiting.join().unwrap();
     });
@@ -171,8 +179,13 @@ fn nobody_is_woken_by_what_has_no_events() {
     let word = || std::fs::read(file.beside("-wake")).ok();
     let seen = teller.tell();
     assert_eq!(word(), None, "nobody has waited yet");
-    board.wait(seen, Duration::from_millis(1)).unwrap();
-    let told = teller.tell();
+    let told = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| board.wait(seen, LONG).unwrap());
+        wait_until_somebody_waits(&file);
+        let told = teller.tell();
+        assert_eq!(waiting.join().unwrap(), told);
+        told
+    });
     let after_event = word().unwrap();
     assert_eq!(after_event[..4], u32::try_from(told.get()).unwrap().to_ne_bytes());
     teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();

@@ -33,7 +33,7 @@ use std::process::Command;
 use self::check::Checks;
 use self::clients::{CLIENTS, Client, Package, inspector};
 use self::story::Stage;
-use crate::Result;
+use crate::{Result, release, run};
 
 const USAGE: &str = "usage: cargo xtask e2e-agents [--only NAME,…] [--keep] [--write]";
 
@@ -128,11 +128,8 @@ fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
 
 /// Builds the program under test.
 fn build() -> Result<PathBuf> {
-    let built =
-        Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "blackboard-cli"]).status()?;
-    if !built.success() {
-        return Err("the program could not be built".into());
-    }
+    let mut cargo = Command::new(env!("CARGO"));
+    run::success(cargo.args(["build", "--quiet", "--package", "blackboard-cli"]), release::TO_BUILD)?;
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug");
     Ok(target.join(crate::release::program("blackboard")).canonicalize()?)
 }
@@ -140,7 +137,7 @@ fn build() -> Result<PathBuf> {
 /// When and where this is.
 fn setting(program: &Path) -> Result<String> {
     let said = |program: &Path, arguments: &[&str]| -> Result<String> {
-        let output = Command::new(program).args(arguments).output()?;
+        let output = run::output(Command::new(program).args(arguments), run::SHORT)?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let version: serde_json::Value = serde_json::from_str(&said(program, &["version", "--json"])?)?;

@@ -8,6 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+pub use crate::processes::Process;
+use crate::processes::{below, kill_with_descendants, runs};
 
 /// How long a client may take to end.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -16,16 +18,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Running {
     child: Child,
     output: PathBuf,
-}
-
-/// What the system says about a process.
-pub struct Process {
-    pub pid: u32,
-    parent: u32,
-    /// Its name, as `ps` shows it.
-    pub name: String,
-    /// Its command line.
-    pub arguments: Vec<String>,
 }
 
 impl Running {
@@ -68,12 +60,12 @@ impl Running {
         if pid == self.child.id() {
             self.child.kill()?;
             self.child.wait()?;
-        } else if !Command::new("kill").args(["-9", &pid.to_string()]).status()?.success() {
-            return Err(format!("process {pid} can't be killed").into());
+        } else {
+            crate::processes::kill(pid);
         }
         // A large one takes a while to die, and whoever looks at it meanwhile finds it alive.
         let until = Instant::now() + PATIENCE;
-        while is_there(pid) {
+        while runs(pid) {
             if Instant::now() >= until {
                 return Err(format!("process {pid} does not die").into());
             }
@@ -110,45 +102,7 @@ impl Drop for Running {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        for process in below(self.child.id()).unwrap_or_default() {
-            let _ = Command::new("kill").args(["-9", &process.pid.to_string()]).status();
-        }
+        kill_with_descendants(self.child.id());
         let _ = self.child.wait();
     }
-}
-
-/// A process and its descendants, each after its parent.
-fn below(root: u32) -> Result<Vec<Process>> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir("/proc")?.flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        all.extend(pid.and_then(process));
-    }
-    let mut found: Vec<Process> = Vec::new();
-    let mut wanted = vec![root];
-    while let Some(next) = wanted.pop() {
-        wanted.extend(all.iter().filter(|process| process.parent == next).map(|process| process.pid));
-        if let Some(place) = all.iter().position(|process| process.pid == next) {
-            found.push(all.swap_remove(place));
-        }
-    }
-    Ok(found)
-}
-
-/// Whether a process is more than an entry that waits for its parent.
-fn is_there(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|name| stat[name + 1..].split_whitespace().next());
-    state.is_some_and(|state| !matches!(state, "Z" | "X"))
-}
-
-fn process(pid: u32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may contain anything, also brackets.
-    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
-    let parent = stat[close + 1..].split_whitespace().nth(1)?.parse().ok()?;
-    let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let arguments = arguments.split(|byte| *byte == 0).filter(|argument| !argument.is_empty());
-    let arguments = arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
-    Some(Process { pid, parent, name: stat[open + 1..close].to_owned(), arguments })
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::clients::Package;
-use crate::Result;
+use crate::{Result, packages, run};
 
 /// How long something that happens in another process may take to be seen on the board.
 const SOON: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ impl Scratch {
 
     /// Runs a command to its end.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
-        let output = self.command(program).args(arguments).output()?;
+        let output = run::output(self.command(program).args(arguments), run::SHORT)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -158,12 +158,9 @@ pub fn install(package: &Package) -> Result<PathBuf> {
         fs::create_dir_all(&directory)?;
         let name = format!("{}@{}", package.name, package.version);
         println!("installing {name} with npm");
-        let output = Command::new("npm")
-            .args(["install", "--silent", "--no-audit", "--no-fund", "--no-save"])
-            .arg("--prefix")
-            .arg(&directory)
-            .arg(&name)
-            .output()?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-save"]);
+        let output = run::output(npm.arg("--prefix").arg(&directory).arg(&name), packages::TO_INSTALL)?;
         if !output.status.success() {
             let _ = fs::remove_dir_all(&directory);
             return Err(

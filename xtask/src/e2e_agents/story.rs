@@ -265,7 +265,8 @@ fn dies(stage: &Stage, checks: &mut Checks) -> Result {
         thread::sleep(Duration::from_millis(1_200));
         let mut sweep = scratch.command(scratch.program());
         sweep.args(["sweep", "--json"]).env("BLACKBOARD_STALE_THRESHOLD", "1");
-        let swept = String::from_utf8_lossy(&sweep.output()?.stdout).into_owned();
+        let swept =
+            String::from_utf8_lossy(&crate::run::output(&mut sweep, crate::run::SHORT)?.stdout).into_owned();
         ended(stage, &session, "stale")
             .map_err(|error| format!("{error}; the sweep said {}", swept.trim()))?;
         is_available(scratch, SECOND)?;

@@ -15,7 +15,7 @@ struct Files {
 
 impl Files {
     fn new() -> Files {
-        Files { directory: TempDir::new().unwrap() }
+        Files { directory: testkit::tempdir().unwrap() }
     }
 
     fn home(&self) -> PathBuf {

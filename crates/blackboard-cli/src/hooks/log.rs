@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_log_is_private_bounded_and_one_line_a_call() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let log = LogFile::new("claude");
         log.write("nobody knows where");
         log.locate(&[directory.path().join("none"), directory.path().to_owned()]);
@@ -136,7 +136,7 @@ mod tests {
             WRITING.wait();
             Ok(())
         };
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let log = LogFile { append: slow, ..LogFile::new("claude") };
         log.locate(&[directory.path().to_owned()]);
         std::thread::scope(|scope| {
@@ -151,7 +151,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn the_log_is_never_written_through_a_link() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let target = directory.path().join("target");
         fs::write(&target, "").unwrap();
         std::os::unix::fs::symlink(&target, directory.path().join(FILE)).unwrap();

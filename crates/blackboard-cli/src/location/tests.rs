@@ -14,7 +14,7 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        let directory = TempDir::new().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("home/ivy")).unwrap();
         Place { root, _directory: directory }

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn paths_are_told_from_the_root_on() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("src/[id]/deep")).unwrap();
         std::fs::create_dir_all(root.join("docs")).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_file_has_one_name_whichever_link_leads_to_it() {
         use std::os::unix::fs::symlink;
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap().join("tree");
         std::fs::create_dir_all(root.join("src/store")).unwrap();
         std::fs::create_dir_all(root.with_file_name("elsewhere")).unwrap();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_link_to_the_tree_is_a_way_into_it() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap().join("tree");
         std::fs::create_dir_all(root.join("src")).unwrap();
         let link = root.with_file_name("link");

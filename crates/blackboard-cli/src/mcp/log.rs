@@ -149,6 +149,7 @@ mod tests {
 
     #[test]
     fn whoever_follows_hears_what_kind_of_thing_changed() {
+        testkit::limit_test();
         let (board, log) = (Board::memory(), Log::default());
         board.agents().register(&Register::named("Ivy")).unwrap();
         let mut receiver = log.follow(&board, || Ok(None)).unwrap();
@@ -163,15 +164,10 @@ mod tests {
 
     #[test]
     fn the_thread_ends_when_nobody_waits_and_starts_again_for_the_next_one() {
+        testkit::limit_test();
         let (board, log) = (Board::memory(), Log::default());
         drop(log.follow(&board, || Ok(None)).unwrap());
-        for _ in 0..600 {
-            if lock(&log.following).is_none() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        assert!(lock(&log.following).is_none());
+        testkit::wait_until("the end of the thread", || lock(&log.following).is_none().then_some(()));
         let mut receiver = log.follow(&board, || Ok(None)).unwrap();
         board.work().create(&Create::new("x", "X")).unwrap();
         assert!(next(&mut receiver).work > Revision::ZERO);

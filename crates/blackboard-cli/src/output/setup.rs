@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn whoever_is_asked_has_the_files_in_front_and_the_differences_above() {
-        let home = tempfile::tempdir().unwrap();
+        let home = testkit::tempdir().unwrap();
         let path = home.path().to_owned();
         let places = Places::new(path.clone(), path.clone(), Environment::default(), path);
         let plan_of = |platform: &'static Platform| PlatformChanges {

@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
-        let scratch = tempfile::tempdir().unwrap();
+        let scratch = testkit::tempdir().unwrap();
         let board = scratch.path().join("local.db");
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)));
         fs::write(place(&board), serde_json::to_vec(&killed).unwrap()).unwrap();

@@ -11,15 +11,11 @@ use crate::webdriver::Driver;
 /// Long enough that only something that hangs takes longer, however slow the machine is.
 const HANGS: Duration = Duration::from_mins(1);
 
-/// Shorter than the time after which the page reads again by itself: what shows earlier was told by the stream.
-const TOLD: Duration = Duration::from_secs(12);
-
 /// Browsers are large: one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 pub struct Browser {
     driver: Driver,
-    patience: Duration,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -29,16 +25,21 @@ pub const VIEWS: [&str; 8] =
 
 impl Browser {
     pub fn start() -> Browser {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let browser = Browser { driver: Driver::start(), patience: HANGS, _turn: turn };
+        // Other tests have limits of their own: how long they take does not count here.
+        let turn = testkit::without_limit(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+        let browser = Browser { driver: Driver::start(), _turn: turn };
         browser.driver.post("/timeouts", &json!({ "script": 100_000 }));
         browser.resize(1400, 900);
         browser
     }
 
-    /// From now on only what the stream tells is waited for.
-    pub fn only_what_is_told(&mut self) {
-        self.patience = TOLD;
+    /// The pages that are opened from now on do not read again by themselves, which they do every 15 s: what shows was
+    /// told by the stream.
+    #[track_caller]
+    pub fn only_what_is_told(&self) {
+        let source = "const every = setInterval;
+            window.setInterval = (f, time, ...rest) => (time >= 15000 ? 0 : every(f, time, ...rest));";
+        self.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": source }));
     }
 
     /// Opens an address, and waits until the page is in touch with the board.
@@ -79,7 +80,7 @@ impl Browser {
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 return value;
             }
-            if start.elapsed() > self.patience {
+            if start.elapsed() > HANGS {
                 let text = self.script("return document.body.innerText.slice(0, 4000)");
                 let said = text.as_str().unwrap_or_default();
                 panic!(

@@ -3,8 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blackboard::Board;
 use rusqlite::Connection;
@@ -40,13 +39,11 @@ impl Site {
         let port = self.port.to_string();
         let mut command = self.scratch.command(["serve", "--port", &port]);
         self.server = Some(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap());
-        let start = Instant::now();
-        while !self.answers() {
+        testkit::wait_until("the server answers", || {
             let ended = self.server.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server ended: {ended:?}");
-            assert!(start.elapsed() < HANGS, "the server does not answer");
-            thread::sleep(Duration::from_millis(20));
-        }
+            self.answers().then_some(())
+        });
     }
 
     /// Ends the server without a word.

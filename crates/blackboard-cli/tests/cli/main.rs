@@ -44,9 +44,6 @@ mod foreign_files;
 mod hostile_entries;
 mod hostile_text;
 mod location;
-#[expect(dead_code, reason = "the tests of many processes use more of it")]
-#[path = "../process/machine.rs"]
-mod machine;
 mod missing_board;
 mod output;
 mod permissions;
@@ -57,3 +54,5 @@ mod shapes;
 mod transcript;
 mod usage;
 mod workflows;
+
+use testkit::machine;

@@ -29,7 +29,7 @@ pub struct Output {
 
 impl Scratch {
     pub fn new() -> Scratch {
-        Scratch { directory: tempfile::tempdir().unwrap() }
+        Scratch { directory: testkit::tempdir().unwrap() }
     }
 
     /// The directory; home and working directory of every call.

@@ -40,7 +40,7 @@ fn processes_in(directory: &Path) -> Vec<u32> {
 
 #[test]
 fn everything_is_done_once_though_one_of_them_dies() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &["--json"]));
     assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let told: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -52,7 +52,7 @@ fn everything_is_done_once_though_one_of_them_dies() {
 
 #[test]
 fn people_read_who_died_and_who_took_over() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &[]));
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
@@ -68,7 +68,7 @@ fn people_read_who_died_and_who_took_over() {
 #[test]
 fn whoever_ends_it_early_finds_nothing_left_either() {
     for sent in [Signal::INT, Signal::TERM] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let child = start(directory.path(), &["--keep"]);
         wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
         signal(child.id(), sent);
@@ -81,7 +81,7 @@ fn whoever_ends_it_early_finds_nothing_left_either() {
 
 #[test]
 fn its_agents_do_not_outlive_it_for_long() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let mut child = start(directory.path(), &["--keep"]);
     wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
     kill(child.id());
@@ -91,7 +91,7 @@ fn its_agents_do_not_outlive_it_for_long() {
 
 #[test]
 fn it_does_not_touch_the_board_of_whoever_runs_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &["--db", "own.db"]));
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     assert!(ended.stderr.contains("a board of its own"), "{ended:?}");

@@ -51,7 +51,7 @@ fn fifty_processes_write_and_wait_on_a_board_that_does_not_exist_and_all_succeed
         let key = format!("key:{}", index / 2);
         match index % 2 {
             0 => board.run(["write", &key, "1", "--json"]),
-            _ => board.run(["wait", &key, "--timeout", "1m", "--json"]),
+            _ => board.run(["wait", &key, "--timeout", "10m", "--json"]),
         }
     });
     for answer in answers {

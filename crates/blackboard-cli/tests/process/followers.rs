@@ -24,10 +24,6 @@ const BATCH: usize = 1000;
 /// The most bytes that the write-ahead log may have.
 const WAL_LIMIT: u64 = 2 * 1024 * 1024;
 
-/// Who has waited longer than this was hardly woken. A follower that nobody wakes looks every 200 ms, and so half of what
-/// it hears takes longer than this.
-const NOT_WOKEN: Duration = Duration::from_millis(100);
-
 /// A commit as the program makes it, but for the wake-up.
 const ANOTHER_EVENT: &str =
     "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
@@ -199,7 +195,7 @@ fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be
     }
     writer.execute_batch("ROLLBACK").unwrap();
     commit_and_write_on();
-    // Longer than a writer waits for others.
+    // Longer than a writer waits for others: what is tested is what happens after that time.
     thread::sleep(Duration::from_secs(6));
     assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
     writer.execute_batch("ROLLBACK").unwrap();
@@ -306,19 +302,24 @@ fn a_follower_is_woken_by_every_write() {
     let mut lines = BufReader::new(follower.stdout.take().unwrap());
     written(&library, "task", 0);
     assert_eq!(id_of(&next_line(&mut lines)), 2);
-    let mut not_woken = 0;
+    // It sleeps on the word that every writer changes: what it has mapped shows that.
+    let maps = || std::fs::read_to_string(format!("/proc/{}/maps", follower.id())).unwrap();
+    let sleeps_on = board.beside("-wake").display().to_string();
+    wait_until("the follower sleeps on the word in the file", || maps().contains(&sleeps_on).then_some(()));
+    let mut latencies = Vec::new();
     for round in 0..rounds {
         let began = Instant::now();
         let id = written(&library, "task", round);
         assert_eq!(id_of(&next_line(&mut lines)), id);
-        not_woken += usize::from(began.elapsed() > NOT_WOKEN);
+        latencies.push(began.elapsed());
         // So that the next write comes before, while and after it falls asleep again.
         thread::sleep(Duration::from_micros((round % 500) as u64));
         progress("followers, writes", round + 1, rounds);
     }
-    println!("followers: {not_woken} of {rounds} writes were not heard at once");
-    // A machine that has much else to do wakes late. That not even one is lost is tested where no time has to tell.
-    assert!(not_woken <= rounds / 20, "{not_woken} of {rounds} writes woke nobody");
+    // A figure and no verdict: a machine that has much else to do wakes late. That not even one wake-up is lost is tested
+    // where no time has to tell, in `of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through`.
+    latencies.sort();
+    println!("followers: half of {rounds} writes were heard within {:?}", latencies[rounds / 2]);
     kill(follower.id());
     follower.wait().unwrap();
 }

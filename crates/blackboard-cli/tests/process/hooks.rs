@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use blackboard::Board;
 use blackboard::id::session_of_hint;
@@ -11,10 +10,8 @@ use blackboard::work::Create;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::crowd::{end_of, wait_until};
 use crate::scratch::Scratch;
-
-/// Far more than any hook takes on any machine that is not broken: whoever is not done then hangs.
-const FOR_EVER: Duration = Duration::from_secs(30);
 
 fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut Command)) -> Child {
     let mut command = scratch.command(["hook", "claude"]);
@@ -29,10 +26,10 @@ fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut
 
 /// What a hook said that has to end well.
 fn said(child: Child) -> String {
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert!(output.stderr.is_empty(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let ended = end_of(child);
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+    ended.stdout
 }
 
 fn hook(scratch: &Scratch, session: &str, event: &str) -> String {
@@ -175,14 +172,14 @@ fn a_hook_does_not_hang_while_somebody_holds_the_write_lock() {
     tell_of_items(&scratch, 1);
     let lock = Connection::open(scratch.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let began = Instant::now();
     for event in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"] {
         for session in ["ivy", "new"] {
             let said = said(start(&scratch, session, event, usual_deadline));
             assert_eq!(said, "", "{event}: nothing can be told that can't be noted as told");
         }
     }
-    assert!(began.elapsed() < FOR_EVER, "{:?}", began.elapsed());
+    // Nobody but this test can end the transaction: the lock was held while they ran from beginning to end.
+    assert!(!lock.is_autocommit());
     let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
     assert!(log.lines().count() >= 8, "{log}");
     lock.execute_batch("ROLLBACK").unwrap();
@@ -200,14 +197,7 @@ fn a_hook_whose_input_never_ends_ends_by_itself() {
     let mut child = command.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"{\"session_id\": \"ivy\"").unwrap();
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(began.elapsed() < FOR_EVER, "it hangs");
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let status = wait_until("the end of the hook", || child.try_wait().unwrap());
     assert!(status.success());
     drop(input);
     let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
@@ -230,23 +220,24 @@ fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
     scratch.json(["work", "claim", "--id", "x", "--title", "X", "--session", &dead]);
     agent.kill().unwrap();
     agent.wait().unwrap();
-    let began = Instant::now();
     let mut told = String::new();
-    while !told.contains("marked stale") {
-        assert!(began.elapsed() < FOR_EVER, "nobody finds the dead: {told}");
+    wait_until("a hook that tells of the stale agent", || {
         // Idle and active in turns, so that no hook is throttled away.
         for event in ["Stop", "UserPromptSubmit"] {
             told.push_str(&said(start(&scratch, "ivy", event, stale)));
         }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        told.contains("marked stale").then_some(())
+    });
     let found = scratch.json(["agent", "show", &dead]);
     assert_eq!(found["status"], "stale");
     assert_eq!(scratch.json(["work", "status", "x"])["status"], "available");
-    while !told.contains("Released 1 work item(s)") {
-        assert!(began.elapsed() < FOR_EVER, "its work is told of: {told}");
-        told.push_str(&said(start(&scratch, "ivy", "UserPromptSubmit", stale)));
-    }
+    wait_until("a hook that tells of its work", || {
+        let is_told = told.contains("Released 1 work item(s)");
+        if !is_told {
+            told.push_str(&said(start(&scratch, "ivy", "UserPromptSubmit", stale)));
+        }
+        is_told.then_some(())
+    });
 }
 
 #[test]

@@ -27,7 +27,6 @@ mod guard;
 mod hooks;
 mod liveness;
 mod locks;
-mod machine;
 mod many_entries;
 mod migration;
 mod mutations;
@@ -36,7 +35,6 @@ mod queue;
 mod readers;
 mod retention;
 mod runs;
-mod scale;
 #[expect(dead_code, reason = "the tests of single commands use more of it")]
 #[path = "../cli/scratch.rs"]
 mod scratch;
@@ -47,3 +45,5 @@ mod system_calls;
 mod test_board;
 mod unknown_outcome;
 mod wal;
+
+use testkit::{machine, scale};

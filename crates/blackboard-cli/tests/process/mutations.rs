@@ -266,8 +266,8 @@ fn whoever_waits_hears_of_a_write_whatever_stands_where_the_sidecar_should() {
         let board = TestBoard::new();
         board.session("Ivy");
         put_beside(&board, "-wake", kind);
-        let waiting = board.start(["wait", "fact", "--value", "--timeout", "1m"]);
-        let following = board.start(["wait", "other", "--value", "--timeout", "1m"]);
+        let waiting = board.start(["wait", "fact", "--value", "--timeout", "10m"]);
+        let following = board.start(["wait", "other", "--value", "--timeout", "10m"]);
         board.json(&["write", "fact", "1"]);
         let ended = end_of(waiting);
         assert_eq!((ended.status.code(), ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "1\n", ""));
@@ -331,7 +331,7 @@ fn make_fifo(path: &Path) {
 }
 
 fn other_program() -> Vec<u8> {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("other.db");
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection

@@ -95,11 +95,11 @@ fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
     wait_until("another one that waits", || waits(before.id()));
     wait_until("a heartbeat that waits", || waits(runner.child.id()));
     signal(runner.child.id(), Signal::TERM);
-    while !told.exists() {
+    wait_until("the command is told", || {
         let still_waits = before.try_wait().unwrap().is_none();
         assert!(still_waits, "the command was not told before the heartbeat gave up");
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+        told.exists().then_some(())
+    });
     lock.execute_batch("ROLLBACK").unwrap();
     assert_eq!(end_of(runner.child).status.code(), Some(7));
     assert_eq!(end_of(before).status.code(), Some(0));

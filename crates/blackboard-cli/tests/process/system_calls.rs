@@ -221,7 +221,7 @@ fn with_failure(
 
 /// Lets somebody wait for something, so that there is a file by which writers wake whoever waits.
 fn have_a_sidecar(board: &TestBoard) {
-    let waiting = board.start(["wait", "signal", "--timeout", "1m"]);
+    let waiting = board.start(["wait", "signal", "--timeout", "10m"]);
     wait_until("a sidecar", || board.beside("-wake").exists().then_some(()));
     board.json(&["write", "signal", "1"]);
     assert!(end_of(waiting).status.success());

@@ -168,7 +168,7 @@ impl TestBoard {
     /// The database for SQL of the test's own.
     pub fn sql(&self) -> Connection {
         let connection = Connection::open(&self.database).unwrap();
-        connection.busy_timeout(crate::crowd::HANGS).unwrap();
+        connection.busy_timeout(testkit::patience()).unwrap();
         // As the program does: looking at a board must not fold its log back.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
         connection

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
 use blackboard::Code;
+use testkit::wait_until;
 
 use crate::client::get;
 use crate::scratch::Scratch;
@@ -65,9 +66,7 @@ fn what_a_killed_server_left_is_in_nobodys_way() {
     let pid =
         rustix::process::Pid::from_raw(i32::try_from(started["pid"].as_i64().unwrap()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    while scratch.run(["serve", "--status"]).code == 0 {
-        std::thread::yield_now();
-    }
+    wait_until("the end of the server", || (scratch.run(["serve", "--status"]).code != 0).then_some(()));
     scratch.run(["serve", "--stop", "--json"]).refused(Code::NotRunning);
     let again = scratch.json(["serve", "--background", "--port", "0"]);
     assert_ne!(again["pid"], started["pid"]);
@@ -139,9 +138,9 @@ fn one_whose_directory_is_replaced_is_found_again() {
     let directory = scratch.database().parent().unwrap().to_owned();
     fs::rename(&directory, scratch.path().join("away")).unwrap();
     scratch.run(["work", "create", "b", "--title", "B"]).success();
-    while scratch.run(["serve", "--status"]).code != 0 {
-        std::thread::yield_now();
-    }
+    wait_until("the server at its new place", || {
+        (scratch.run(["serve", "--status"]).code == 0).then_some(())
+    });
     let refused = scratch.run(["serve", "--port", "0", "--json"]).refused(Code::AlreadyRunning);
     assert_eq!(refused["pid"], started["pid"]);
     assert_eq!(scratch.json(["serve", "--stop"])["pid"], started["pid"]);

@@ -3,30 +3,24 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 use blackboard::Board;
 use blackboard::work::Create;
 use rusqlite::Connection as Sql;
 
-use crate::client::{Events, LONG, get, raw};
+use crate::client::{Events, get, raw};
 use crate::scratch::Scratch;
 use crate::served::Served;
 
 /// Asks until the board is in this state.
 #[track_caller]
 fn until(served: &Served, state: &str) {
-    let began = Instant::now();
-    loop {
+    testkit::wait_until(&format!("the board is {state}"), || {
         let reply = get(served.port, "/api/board");
-        let found = reply.json();
-        if found["state"] == state {
-            assert_eq!(reply.status, 200);
-            return;
-        }
-        assert!(began.elapsed() < LONG, "never {state}: {found}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        let is_so = reply.json()["state"] == state;
+        assert!(!is_so || reply.status == 200);
+        is_so.then_some(())
+    });
 }
 
 #[test]

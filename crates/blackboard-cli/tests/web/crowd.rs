@@ -47,9 +47,13 @@ fn a_thousand_clients_get_every_event_in_order() {
     let (memory, idle) = runtime.block_on(async {
         let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(follow(served.port, last))).collect();
         // All of them are there before the first write.
-        while established(served.port) < CLIENTS {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let all_are_there = async {
+            while established(served.port) < CLIENTS {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let limit = 2 * testkit::patience();
+        tokio::time::timeout(limit, all_are_there).await.expect("all clients are connected");
         let idle = usage(served.pid()).memory;
         let database = served.database();
         let busy = std::thread::spawn(move || {

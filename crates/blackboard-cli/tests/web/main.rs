@@ -13,9 +13,6 @@ mod crowd;
 mod limits;
 mod pages;
 mod routes;
-#[path = "../process/scale.rs"]
-#[expect(dead_code, reason = "the tests of many processes use more of it")]
-mod scale;
 #[path = "../cli/scratch.rs"]
 #[expect(dead_code, reason = "the tests of single commands use more of it")]
 mod scratch;
@@ -23,3 +20,5 @@ mod security;
 mod served;
 mod stream;
 mod writes;
+
+use testkit::scale;

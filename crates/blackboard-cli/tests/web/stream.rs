@@ -113,9 +113,9 @@ fn a_client_that_is_too_slow_is_cut_off_and_goes_on_where_it_was() {
             .unwrap();
     }
     let last = 1 + COMMITS * EVENTS;
-    while Events::follow(served.port, None, None).unwrap().start < last {
-        std::thread::yield_now();
-    }
+    testkit::wait_until("the server has read everything", || {
+        (Events::follow(served.port, None, None).unwrap().start >= last).then_some(())
+    });
     let mut seen = 1;
     while let Some(message) = slow.next() {
         assert_eq!(message.id, seen + 1);

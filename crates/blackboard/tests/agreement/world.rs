@@ -43,13 +43,14 @@ impl World {
 
     pub fn sqlite() -> World {
         World::on(|clock| {
-            let directory = tempfile::tempdir().unwrap();
+            let directory = testkit::tempdir().unwrap();
             let path = directory.path().join("local.db");
             (Arc::new(Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap()), Some(directory))
         })
     }
 
     fn on(engine: impl FnOnce(Arc<dyn Clock>) -> (Arc<dyn Store>, Option<TempDir>)) -> World {
+        testkit::limit_test();
         let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
         let processes = Arc::new(FakeProcesses::default());
         let (store, directory) = engine(clock.clone());

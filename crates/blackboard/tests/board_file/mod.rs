@@ -12,7 +12,7 @@ pub(crate) struct BoardFile {
 
 impl BoardFile {
     pub(crate) fn new() -> BoardFile {
-        BoardFile { directory: tempfile::tempdir().unwrap() }
+        BoardFile { directory: testkit::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> PathBuf {

@@ -138,7 +138,7 @@ impl Inspector {
 
     /// Lets it make one call, and says what it printed.
     fn ask(&self, arguments: &[&str]) -> Result<String> {
-        let output = self.command().args(arguments).output()?;
+        let output = crate::run::output(self.command().args(arguments), crate::run::SHORT)?;
         let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if output.status.success() {
             // Verdicts go to the one or the other.

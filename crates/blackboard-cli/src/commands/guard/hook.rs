@@ -407,7 +407,7 @@ mod tests {
     fn what_another_installation_has_done_meanwhile_is_seen_before_anything_is_set_aside() {
         use std::os::unix::fs::PermissionsExt;
         let theirs = b"#!/bin/sh\nexit 0\n";
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let place = Place::inside(directory.path());
         fs::write(&place.hook, theirs).unwrap();
         fs::set_permissions(&place.hook, fs::Permissions::from_mode(0o755)).unwrap();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::scratch::Scratch;
 
 /// How long anything may take on a machine that is busy with other tests.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Which version of the protocol a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -144,11 +144,30 @@ impl Client {
         self.answers.remove(&id).unwrap()
     }
 
-    /// The answer to a request, if it came within `time`.
-    pub fn answer_within(&mut self, id: u64, time: Duration) -> Option<Value> {
-        let until = Instant::now() + time;
-        while !self.answers.contains_key(&id) && self.hear(until) {}
-        self.answers.remove(&id)
+    /// Whether a request was answered before the server answered one that is sent now.
+    #[track_caller]
+    pub fn has_answer(&mut self, id: u64) -> bool {
+        self.call("who", json!({}));
+        self.answers.contains_key(&id)
+    }
+
+    /// Waits until a call waits for something that happens on the board, or until none does any more: as long as one
+    /// does, a thread of the server follows the log.
+    #[track_caller]
+    pub fn wait_until_followed(&mut self, is_followed: bool) {
+        // The server has read what was sent before when it has answered this.
+        self.call("who", json!({}));
+        if !cfg!(target_os = "linux") {
+            return;
+        }
+        let what = format!("the server follows the log: {is_followed}");
+        testkit::wait_until(&what, || (self.follows_the_log() == is_followed).then_some(()));
+    }
+
+    fn follows_the_log(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server())).unwrap();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+        names.into_iter().any(|name| name.trim() == "follows the log")
     }
 
     /// Waits for a notification that `wanted` wants.
@@ -194,14 +213,8 @@ impl Client {
     /// Waits for the end of the server, which has to be a good one.
     #[track_caller]
     pub fn ended(&mut self) {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.server.try_wait().unwrap() {
-                return assert!(status.success(), "{status}");
-            }
-            assert!(Instant::now() < until, "the server does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let status = testkit::wait_until("the end of the server", || self.server.try_wait().unwrap());
+        assert!(status.success(), "{status}");
     }
 
     /// Kills the server.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Client, GENERATIONS, Generation, PATIENCE, succeeded};
+use super::client::{Client, GENERATIONS, Generation, succeeded};
 use crate::scratch::Scratch;
 
 #[test]
@@ -194,7 +194,7 @@ fn answers_that_are_on_their_way_still_come_when_the_input_ends() {
         .collect();
     client.end();
     for id in ids {
-        succeeded(&client.answer_within(id, PATIENCE).expect("an answer"));
+        succeeded(&client.answer(id));
     }
     assert_eq!(scratch.json(["agent", "list"])["count"], 0);
     assert_eq!(scratch.json(["list"]).as_array().unwrap().len(), 20);

@@ -184,15 +184,10 @@ fn heartbeats_come_while_the_client_lives_and_leave_an_idle_session_idle() {
     let mut command = scratch.command(["mcp"]);
     command.env("BLACKBOARD_HEARTBEAT_INTERVAL", "1");
     let _client = Client::speaking(Generation::Of2025, command);
-    let mut shown = Value::Null;
-    for _ in 0..300 {
-        shown = scratch.json(["agent", "show", &ivy]);
-        if shown["last_beat_at"].as_str() > idle["last_seen_at"].as_str() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(shown["last_beat_at"].as_str() > idle["last_seen_at"].as_str(), "{shown}");
+    let shown = testkit::wait_until("a heartbeat", || {
+        let shown = scratch.json(["agent", "show", &ivy]);
+        (shown["last_beat_at"].as_str() > idle["last_seen_at"].as_str()).then_some(shown)
+    });
     assert_eq!(shown["status"], "idle");
 }
 

@@ -1,7 +1,5 @@
 //! Resources, and being told when they change.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::client::{Client, GENERATIONS, Generation};
@@ -83,32 +81,14 @@ fn a_client_of_2026_listens_until_it_cancels() {
     let told = client.notified(tells_of("blackboard://agents"));
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], json!(id), "{told}");
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    client.call("who", json!({}));
+    // From then on nobody is there who could tell.
+    client.wait_until_followed(false);
     scratch.json(["agent", "register", "--name", "Oak"]);
-    assert_eq!(client.answer_within(id, Duration::from_millis(700)), None);
+    assert!(!client.has_answer(id));
     assert_eq!(client.notifications.len(), 0, "{:?}", client.notifications);
     let answer = client.ask("resources/subscribe", json!({"uri": "blackboard://agents"}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     client.end();
-}
-
-/// Whether a thread of the server follows the log.
-#[cfg(target_os = "linux")]
-fn follows_the_log(client: &Client) -> bool {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", client.server())).unwrap();
-    let mut names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
-    names.any(|name| name.trim() == "follows the log")
-}
-
-/// Waits until one does, which gives itself its name when it begins, or until none does any more.
-#[cfg(target_os = "linux")]
-#[track_caller]
-fn wait_until_the_log_is_followed(client: &Client, is_followed: bool) {
-    let until = std::time::Instant::now() + super::client::PATIENCE;
-    while follows_the_log(client) != is_followed {
-        assert!(std::time::Instant::now() < until, "followed: {}", !is_followed);
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -118,9 +98,9 @@ fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
     let mut client = Client::new(&scratch);
     for _ in 0..2 {
         client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
-        wait_until_the_log_is_followed(&client, true);
+        client.wait_until_followed(true);
         client.ask("resources/unsubscribe", json!({"uri": "blackboard://work"}));
-        wait_until_the_log_is_followed(&client, false);
+        client.wait_until_followed(false);
     }
     client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));
     scratch.json(["work", "create", "x", "--title", "X"]);
@@ -130,9 +110,9 @@ fn nobody_follows_the_log_for_clients_that_do_not_listen_any_more() {
     let wanted = json!({"notifications": {"resourceSubscriptions": ["blackboard://work"]}});
     let id = client.request("subscriptions/listen", wanted);
     client.notified(tells_of("blackboard://work"));
-    wait_until_the_log_is_followed(&client, true);
+    client.wait_until_followed(true);
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    wait_until_the_log_is_followed(&client, false);
+    client.wait_until_followed(false);
 }
 
 #[test]

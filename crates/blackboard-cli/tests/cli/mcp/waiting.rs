@@ -1,15 +1,10 @@
 //! Waiting for keys and locks, and calls that nobody wants any more.
 
-use std::time::Duration;
-
 use blackboard::Code;
 use serde_json::{Value, json};
 
 use super::client::{Client, GENERATIONS, refused, succeeded};
 use crate::scratch::Scratch;
-
-/// Long enough for an answer that must not come.
-const A_WHILE: Duration = Duration::from_millis(700);
 
 fn cancel(client: &mut Client, id: u64) {
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
@@ -20,7 +15,8 @@ fn a_wait_ends_when_somebody_writes_the_key() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let id = client.start("wait", json!({"key": "result", "seconds": 600}));
-    assert_eq!(client.answer_within(id, A_WHILE), None);
+    client.wait_until_followed(true);
+    assert!(!client.has_answer(id));
     let written = scratch.json(["write", "result", "{\"a\":1}"]);
     let entry = succeeded(&client.answer(id))["entry"].clone();
     assert_eq!((&entry["value"], &entry["revision"]), (&json!({"a": 1}), &written["revision"]));
@@ -41,7 +37,8 @@ fn a_wait_for_a_lock_gets_it_when_it_is_free() {
     assert_eq!((&late["timed_out"], &late["waited_seconds"]), (&json!(true), &json!(1)), "{late}");
     assert!(late["missing"].as_str().unwrap().contains("Ivy") && late["fence"].is_i64(), "{late}");
     let id = client.start("wait", json!({"lock": "deploy", "seconds": 600}));
-    assert_eq!(client.answer_within(id, A_WHILE), None);
+    client.wait_until_followed(true);
+    assert!(!client.has_answer(id));
     scratch.json(["lock", "release", "deploy", "--session", "ivy"]);
     assert_eq!(succeeded(&client.answer(id))["acquired"], true);
 }
@@ -55,15 +52,15 @@ fn a_cancelled_wait_is_not_answered_and_leaves_nothing_held() {
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
         let key = client.start("wait", json!({"key": "result", "seconds": 600}));
         let lock = client.start("wait", json!({"lock": "deploy", "seconds": 600}));
-        assert_eq!(client.answer_within(lock, A_WHILE), None);
+        client.wait_until_followed(true);
+        assert!(!client.has_answer(key) && !client.has_answer(lock));
         cancel(&mut client, key);
         cancel(&mut client, lock);
-        // The server has read both when it has answered this.
-        client.call("who", json!({}));
+        // From then on no call waits.
+        client.wait_until_followed(false);
         scratch.json(["lock", "release", "deploy", "--session", "ivy"]);
         scratch.json(["write", "result", "1"]);
-        assert_eq!(client.answer_within(key, A_WHILE), None);
-        assert_eq!(client.answer_within(lock, A_WHILE), None);
+        assert!(!client.has_answer(key) && !client.has_answer(lock));
         assert_eq!(scratch.json(["lock", "list"])["count"], 0);
         client.end();
     }
@@ -92,7 +89,8 @@ fn whoever_still_waits_when_the_input_ends_is_told_at_once() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let id = client.start("wait", json!({"key": "never", "seconds": 600}));
-    assert_eq!(client.answer_within(id, A_WHILE), None);
+    client.wait_until_followed(true);
+    assert!(!client.has_answer(id));
     client.end();
     refused(&client.answer(id), Code::TimedOut);
 }

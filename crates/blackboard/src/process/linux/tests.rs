@@ -19,6 +19,7 @@ impl Sleeper {
     }
 
     fn run(command: &mut Command) -> Sleeper {
+        testkit::limit_test();
         Sleeper(command.spawn().unwrap())
     }
 
@@ -131,7 +132,7 @@ fn a_process_shows_its_program_and_arguments() {
 
 #[test]
 fn a_program_that_was_replaced_while_it_runs_keeps_its_path() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let path = shell_called_claude(directory.path());
     let child = Sleeper::ready(Command::new(&path).args(["-c", "echo; read line"]));
     fs::remove_file(&path).unwrap();
@@ -147,7 +148,7 @@ fn an_agent_is_found_by_its_child() {
         assert_eq!(find_agent(&chain[..1], &[]), Found::Agent(parent_id()));
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let path = shell_called_claude(directory.path());
     ask(&[&path, "-c", "\"$@\"; exit $?", "claude"], "an_agent_is_found_by_its_child", "").unwrap();
 }

@@ -95,13 +95,14 @@ impl Fixture {
 
     pub(crate) fn sqlite() -> Fixture {
         Fixture::on(|clock| {
-            let directory = tempfile::tempdir().unwrap();
+            let directory = testkit::tempdir().unwrap();
             let path = directory.path().join("local.db");
             (Arc::new(Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap()), Some(directory))
         })
     }
 
     fn on(engine: impl FnOnce(Arc<dyn Clock>) -> (Arc<dyn Store>, Option<TempDir>)) -> Fixture {
+        testkit::limit_test();
         let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
         let processes = Arc::new(FakeProcesses::default());
         let (store, directory) = engine(clock.clone());

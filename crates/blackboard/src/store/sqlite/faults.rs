@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_sqlite_says_becomes_what_is_the_case() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let board = directory.path().join("local.db");
         std::fs::write(&board, "").unwrap();
         for (said, meant) in [

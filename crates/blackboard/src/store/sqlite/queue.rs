@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn where_there_can_be_no_lock_everybody_is_at_the_head() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         // Two boards that have nothing to do with each other, and no place for a sidecar file.
         let queues = ["one", "other"].map(|name| {
             let database = directory.path().join("none").join(name);
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_no_longer_has_one_limit_for_everything() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let limit = Duration::from_millis(40);
         for (waiting, expected) in [(Waiting::QueueNoLonger, true), (Waiting::Queue, false)] {
             let database = directory.path().join(format!("{waiting:?}"));

@@ -22,7 +22,7 @@ struct Scratch {
 impl Scratch {
     fn new() -> Scratch {
         let clock = FixedClock::at("2026-02-03T15:30:00Z").unwrap();
-        Scratch { directory: tempfile::tempdir().unwrap(), clock: Arc::new(clock) }
+        Scratch { directory: testkit::tempdir().unwrap(), clock: Arc::new(clock) }
     }
 
     fn path(&self) -> PathBuf {
@@ -343,10 +343,10 @@ fn a_migration_waits_for_whoever_writes() {
         let opening = scope.spawn(|| scratch.open().map(drop));
         // Whoever finds somebody at work says so beside the database before he waits.
         let sidecar = queue::beside(&scratch.path(), "-lock");
-        while std::fs::metadata(&sidecar).map_or(0, |metadata| metadata.len()) == 0 {
+        testkit::wait_until("a writer that waits", || {
             assert!(!opening.is_finished(), "it did not wait");
-            std::thread::yield_now();
-        }
+            std::fs::metadata(&sidecar).is_ok_and(|metadata| metadata.len() > 0).then_some(())
+        });
         writer.execute_batch("ROLLBACK").unwrap();
         opening.join().unwrap().unwrap();
     });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use tempfile::TempDir;
+use testkit::wait_until;
 
 use super::word::LENGTH;
 use super::*;
@@ -26,7 +27,7 @@ struct Scratch {
 
 impl Scratch {
     fn new() -> Scratch {
-        Scratch { directory: tempfile::tempdir().unwrap(), revision: AtomicI64::new(7) }
+        Scratch { directory: testkit::tempdir().unwrap(), revision: AtomicI64::new(7) }
     }
 
     fn wake(&self) -> Wake {
@@ -95,9 +96,15 @@ fn who_waits_creates_the_file_and_who_tells_does_not() {
     scratch.revision.store(7, Ordering::SeqCst);
     assert_eq!(scratch.wait(&wake, Duration::ZERO), Revision::new(7));
     assert!(!scratch.sidecar().exists(), "nobody had the time to sleep");
-    scratch.wait(&wake, Duration::from_millis(1));
-    assert_eq!(fs::read(scratch.sidecar()).unwrap(), [0; LENGTH]);
-    assert_eq!(fs::metadata(scratch.sidecar()).unwrap().permissions().mode() & 0o7777, 0o600);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
+        let other = scratch.wake();
+        wait_until("a file to sleep on", || other.sidecar.existing());
+        assert_eq!(fs::read(scratch.sidecar()).unwrap(), [0; LENGTH]);
+        assert_eq!(fs::metadata(scratch.sidecar()).unwrap().permissions().mode() & 0o7777, 0o600);
+        scratch.commit(&other);
+        assert_eq!(waiting.join().unwrap(), Revision::new(8));
+    });
     wake.tell(Revision::new(0x0123_4567_89ab_cdef));
     let told = fs::read(scratch.sidecar()).unwrap();
     assert_eq!(told[..4], 0x89ab_cdef_u32.to_ne_bytes());
@@ -252,9 +259,7 @@ fn of_many_who_create_the_file_all_get_the_same() {
             });
         }
         let last = scratch.wake();
-        while last.sidecar.existing().is_none() {
-            std::thread::yield_now();
-        }
+        wait_until("a file to sleep on", || last.sidecar.existing());
         scratch.commit(&last);
     });
     assert_eq!(fs::read(scratch.sidecar()).unwrap()[..4], 8_u32.to_ne_bytes());
@@ -296,7 +301,7 @@ fn what_is_committed_right_after_a_look_is_not_slept_through() {
         let scratch = Scratch::new();
         let (mut one, other) = (scratch.wake(), scratch.wake());
         one.longest_sleep = LONG;
-        scratch.wait(&one, Duration::from_millis(1));
+        assert!(one.sidecar.existing_or_new().is_some(), "the writer has something to wake by");
         let looks = std::cell::Cell::new(0);
         let read = || {
             let revision = scratch.revision.load(Ordering::SeqCst);
@@ -386,9 +391,7 @@ fn who_is_not_woken_wakes_by_itself() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
         let other = scratch.wake();
-        while other.sidecar.existing().is_none() {
-            std::thread::yield_now();
-        }
+        wait_until("a file to sleep on", || other.sidecar.existing());
         // A writer that dies between its commit and the wake-up.
         scratch.revision.fetch_add(1, Ordering::SeqCst);
         assert_eq!(waiting.join().unwrap(), Revision::new(8));

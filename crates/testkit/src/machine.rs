@@ -15,6 +15,7 @@ const LEFT_OUT_IN_CI: &[(&str, &str)] = &[
 /// Whether a command works here. Where it does not, the test that needs it shows nothing, and says so.
 #[track_caller]
 pub fn can(what_for: &str, program: &str, arguments: &[&str]) -> bool {
+    crate::limit_test();
     let ran = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let can = ran.is_ok_and(|status| status.success());
     if !can {

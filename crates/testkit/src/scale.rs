@@ -17,6 +17,7 @@ pub fn progress(what: &str, done: usize, of: usize) {
 pub struct Chance(u64);
 
 impl Chance {
+    /// The stream of this seed.
     pub fn new(seed: usize) -> Chance {
         Chance(seed as u64)
     }

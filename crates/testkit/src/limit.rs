@@ -1,0 +1,188 @@
+//! The time limit of a test, under plain `cargo test`.
+//!
+//! The harness has no limit of its own: a test that hangs would hang the run, without a name. Here a thread watches the
+//! tests that have called [`limit_test`]. A test that exceeds its limit is named, the processes that the run has started
+//! are killed, and the run ends with a failure.
+//!
+//! The limit belongs to the thread of the test, which has the test's name, and ends with that thread. What the thread
+//! has started and left running is killed then.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The variable that changes the limit, in seconds.
+const VARIABLE: &str = "BLACKBOARD_TEST_TIMEOUT";
+
+/// Far more than any test takes, also on a machine that is busy with other things.
+const DEFAULT: Duration = Duration::from_mins(5);
+
+/// The exit code of a run with a failed test.
+const FAILED: i32 = 101;
+
+/// Starts the time limit of the test that runs in this thread, if it has not started. Threads that a test starts share
+/// the limit of their test: nothing happens there.
+pub fn limit_test() {
+    #[cfg(unix)]
+    crate::signals::stop_ignoring();
+    let thread = thread::current();
+    // The harness gives the thread of a test the test's name. Where there is no such thread there is no test.
+    let Some(name) = thread.name().filter(|name| *name != "main") else { return };
+    LIMIT.with_borrow_mut(|limit| {
+        limit.get_or_insert_with(|| Limit::start(name));
+    });
+}
+
+/// Runs `f` outside of the limit of this test, which then starts again. For a test that waits until other tests end.
+pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
+    let paused = LIMIT.with_borrow_mut(|limit| limit.as_ref().is_some_and(Limit::pause));
+    let answer = f();
+    if paused {
+        LIMIT.with_borrow_mut(|limit| limit.as_ref().map(Limit::restart));
+    }
+    answer
+}
+
+thread_local! {
+    static LIMIT: RefCell<Option<Limit>> = const { RefCell::new(None) };
+}
+
+/// The limit of one test. It ends with the thread.
+struct Limit {
+    number: u64,
+    name: String,
+}
+
+impl Limit {
+    fn start(name: &str) -> Limit {
+        static WATCHDOG: Once = Once::new();
+        WATCHDOG.call_once(|| {
+            thread::Builder::new().name("watchdog".to_owned()).spawn(watch).expect("a thread starts");
+        });
+        let mut watched = watched();
+        watched.last_number += 1;
+        let limit = Limit { number: watched.last_number, name: name.to_owned() };
+        drop(watched);
+        limit.restart();
+        limit
+    }
+
+    fn restart(&self) {
+        let end = Instant::now() + duration();
+        watched().tests.insert(self.number, (end, self.name.clone()));
+        CHANGED.notify_all();
+    }
+
+    fn pause(&self) -> bool {
+        watched().tests.remove(&self.number).is_some()
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        self.pause();
+        #[cfg(target_os = "linux")]
+        crate::descendants::kill_children_of_this_thread();
+    }
+}
+
+/// The tests that run, by number, each with its end and its name.
+struct Watched {
+    last_number: u64,
+    tests: BTreeMap<u64, (Instant, String)>,
+}
+
+static WATCHED: Mutex<Watched> = Mutex::new(Watched { last_number: 0, tests: BTreeMap::new() });
+static CHANGED: Condvar = Condvar::new();
+
+fn watched() -> MutexGuard<'static, Watched> {
+    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps until the next limit is exceeded, and ends the run then.
+fn watch() {
+    let mut watched = watched();
+    loop {
+        let now = Instant::now();
+        if let Some((_, name)) = watched.tests.values().find(|(end, _)| *end <= now) {
+            end_run(name);
+        }
+        let next = watched.tests.values().map(|(end, _)| *end - now).min();
+        // Without a test there is nothing to watch until one starts.
+        watched = match next {
+            None => CHANGED.wait(watched).unwrap_or_else(PoisonError::into_inner),
+            Some(left) => CHANGED.wait_timeout(watched, left).unwrap_or_else(PoisonError::into_inner).0,
+        };
+    }
+}
+
+/// Names the test, kills what the run has started, and ends the run.
+fn end_run(name: &str) -> ! {
+    let seconds = duration().as_secs();
+    let mut text = Vec::new();
+    let _ = writeln!(
+        text,
+        "\ntest {name} did not end within {seconds} s ({VARIABLE} changes the limit): the run ends here"
+    );
+    #[cfg(target_os = "linux")]
+    for (pid, command) in crate::descendants::kill_all() {
+        let _ = writeln!(text, "killed process {pid}: {command}");
+    }
+    // Not by a macro, whose output the harness captures.
+    let _ = std::io::stderr().write_all(&text);
+    std::process::exit(FAILED)
+}
+
+fn duration() -> Duration {
+    let given = std::env::var(VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
+    given.map_or(DEFAULT, Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_watched() -> bool {
+        let name = thread::current().name().unwrap().to_owned();
+        watched().tests.values().any(|(_, watched)| *watched == name)
+    }
+
+    #[test]
+    fn a_test_has_a_limit_but_for_the_time_that_it_spends_outside_of_it() {
+        assert!(!is_watched());
+        limit_test();
+        assert!(is_watched());
+        let answer = without_limit(|| {
+            assert!(!is_watched());
+            7
+        });
+        assert_eq!((answer, is_watched()), (7, true));
+    }
+
+    #[test]
+    fn a_limit_ends_with_the_thread_of_its_test() {
+        let name = "a thread with a name";
+        let is_watched = || watched().tests.values().any(|(_, watched)| watched == name);
+        thread::scope(|scope| {
+            let test = || {
+                limit_test();
+                assert!(is_watched());
+            };
+            thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, test).unwrap().join().unwrap();
+        });
+        assert!(!is_watched());
+    }
+
+    #[test]
+    fn a_thread_without_a_name_has_no_limit_of_its_own() {
+        let before = thread::current().name().map(str::to_owned);
+        thread::scope(|scope| {
+            scope.spawn(limit_test).join().unwrap();
+        });
+        let has_other = watched().tests.values().any(|(_, name)| name.is_empty());
+        assert!(before.is_some() && !has_other);
+    }
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask load`: keeps the machine busy, as `cargo xtask test --under-load` does beside the tests.
+//!
+//! The load is four processes per core that compute, and one that writes to the disk. Each of them ends when its standard
+//! input does, and so with the process that has started it, however that ends: killed, interrupted or failed. What is
+//! written goes to a file without a name, of at most 64 MB, which the system removes with the process.
+
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::{Result, run};
+
+/// How many processes compute for each core.
+const BUSY_PER_CORE: usize = 4;
+
+/// What is written before it is written again from the start, and what is written between two calls of `fsync`.
+const FILE: usize = 64 * CHUNK;
+const SYNCED: usize = 16 * CHUNK;
+const CHUNK: usize = 1 << 20;
+
+/// The task itself: starts a load, names its processes, and keeps it until the input ends.
+pub fn run(arguments: &[String]) -> Result {
+    const USAGE: &str = "usage: cargo xtask load [--busy COUNT]";
+    let busy = match arguments {
+        [] => busy_processes(),
+        [option, count] if option == "--busy" => count.parse().map_err(|_| USAGE)?,
+        // What a load starts.
+        [worker] if worker == "busy" => compute(),
+        [worker] if worker == "disk" => write_to_the_disk()?,
+        _ => return Err(USAGE.into()),
+    };
+    let load = Load::start(busy)?;
+    let pids: Vec<_> = load.0.iter().map(|child| child.id().to_string()).collect();
+    println!("{}", pids.join(" "));
+    wait_for_the_end_of_the_input();
+    Ok(())
+}
+
+/// As many as make a machine busy.
+pub fn busy_processes() -> usize {
+    BUSY_PER_CORE * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The processes of a load, which end with the value.
+pub struct Load(Vec<Child>);
+
+impl Load {
+    /// Starts so many processes that compute, and one that writes to the disk.
+    pub fn start(busy: usize) -> Result<Load> {
+        let program = std::env::current_exe()?;
+        let mut load = Load(Vec::new());
+        for worker in std::iter::repeat_n("busy", busy).chain(["disk"]) {
+            let mut command = Command::new(&program);
+            let child = command.args(["load", worker]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+            load.0.push(child);
+        }
+        Ok(load)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            drop(child.stdin.take());
+        }
+        for child in &mut self.0 {
+            run::end(child, Duration::from_secs(30));
+        }
+    }
+}
+
+fn wait_for_the_end_of_the_input() {
+    let mut input = std::io::stdin().lock();
+    // An input that cannot be read has ended as well.
+    while input.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+}
+
+/// Ends this process when its input ends.
+fn end_with_the_input() {
+    std::thread::spawn(|| {
+        wait_for_the_end_of_the_input();
+        std::process::exit(0);
+    });
+}
+
+fn compute() -> ! {
+    end_with_the_input();
+    let mut number = 0_u64;
+    loop {
+        number = std::hint::black_box(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    }
+}
+
+fn write_to_the_disk() -> Result<usize> {
+    end_with_the_input();
+    let mut file = tempfile::tempfile_in(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))?;
+    let chunk = vec![0x5a; CHUNK];
+    loop {
+        file.rewind()?;
+        for written in (CHUNK..=FILE).step_by(CHUNK) {
+            file.write_all(&chunk)?;
+            if written % SYNCED == 0 {
+                file.sync_data()?;
+            }
+        }
+    }
+}

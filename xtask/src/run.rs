@@ -1,0 +1,134 @@
+//! Runs other programs, each with a limit.
+//!
+//! No task waits without one. A program that exceeds its limit is killed together with everything that it has started,
+//! and the error says what was waited for.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Result, processes};
+
+/// The limit of a program that answers at once.
+pub const SHORT: Duration = Duration::from_mins(5);
+
+/// How long a killed program may take to be gone.
+const TO_DIE: Duration = Duration::from_secs(10);
+
+/// Runs a program to its end.
+pub fn status(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
+    let what = shown(command);
+    let mut child = command.spawn().map_err(|error| format!("`{what}` cannot be started: {error}"))?;
+    within(limit, child.id(), &what, move || child.wait())
+}
+
+/// Runs a program to its end, which has to be a success.
+pub fn success(command: &mut Command, limit: Duration) -> Result {
+    let status = status(command, limit)?;
+    if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}", shown(command)).into()) }
+}
+
+/// Runs a program to its end, and returns what it printed.
+pub fn output(command: &mut Command, limit: Duration) -> Result<Output> {
+    let what = shown(command);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| format!("`{what}` cannot be started: {error}"))?;
+    within(limit, child.id(), &what, move || child.wait_with_output())
+}
+
+/// Runs `wait`, which returns when the process `pid` has ended.
+pub fn within<T: Send + 'static>(
+    limit: Duration,
+    pid: u32,
+    what: &str,
+    wait: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let _ = sender.send(wait());
+    });
+    match receiver.recv_timeout(limit) {
+        Ok(answer) => Ok(answer?),
+        Err(RecvTimeoutError::Timeout) => {
+            processes::kill_with_descendants(pid);
+            let _ = receiver.recv_timeout(TO_DIE);
+            Err(format!("`{what}` did not end within {}", duration(limit)).into())
+        }
+        Err(RecvTimeoutError::Disconnected) => Err(format!("nothing is known of the end of `{what}`").into()),
+    }
+}
+
+/// Waits for the end of a process that was asked to end. One that does not is killed.
+pub fn end(child: &mut Child, limit: Duration) {
+    let until = Instant::now() + limit;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= until {
+            processes::kill_with_descendants(child.id());
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The command as a person would type it.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds >= 60 && seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    #[test]
+    fn a_program_that_ends_in_time_gives_its_status_and_its_output() {
+        testkit::limit_test();
+        assert_eq!(status(&mut shell("exit 3"), SHORT).unwrap().code(), Some(3));
+        let said = output(&mut shell("echo out; echo error >&2"), SHORT).unwrap();
+        assert_eq!((said.stdout.as_slice(), said.stderr.as_slice()), (&b"out\n"[..], &b"error\n"[..]));
+        assert!(success(&mut shell("exit 0"), SHORT).is_ok());
+        let failed = success(&mut shell("exit 3"), SHORT).unwrap_err().to_string();
+        assert_eq!(failed, "`sh -c exit 3` ended with exit status: 3");
+        let missing = status(&mut Command::new("no-such-program"), SHORT).unwrap_err().to_string();
+        assert!(missing.starts_with("`no-such-program` cannot be started: "), "{missing}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_what_it_started_and_named() {
+        let directory = testkit::tempdir().unwrap();
+        let note = directory.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > {}; wait", note.display());
+        let mut child = shell(&script).spawn().unwrap();
+        let started = || std::fs::read_to_string(&note).ok()?.trim().parse().ok();
+        let (pid, started) = (child.id(), testkit::wait_until("what it starts", started));
+        let second = Duration::from_secs(1);
+        let error = within(second, pid, "a program that hangs", move || child.wait()).unwrap_err();
+        assert_eq!(error.to_string(), "`a program that hangs` did not end within 1 s");
+        for pid in [pid, started] {
+            testkit::wait_until("the end of all of it", || (!testkit::process::runs(pid)).then_some(()));
+        }
+    }
+
+    #[test]
+    fn limits_are_shown_in_minutes_or_seconds() {
+        assert_eq!(duration(Duration::from_mins(45)), "45 min");
+        assert_eq!(duration(Duration::from_secs(90)), "90 s");
+    }
+}

@@ -1,0 +1,58 @@
+//! The load beside the tests ends with whoever has started it.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use testkit::process::{end_of, kill, runs};
+use testkit::wait_until;
+
+/// A small load: the process that keeps it, and the processes that are the load.
+fn start() -> (Child, Vec<u32>) {
+    testkit::limit_test();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(["load", "--busy", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let load: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(load.len(), 2, "one that computes, and one that writes");
+    assert!(load.iter().all(|pid| runs(*pid)), "{load:?}");
+    (child, load)
+}
+
+fn wait_for_the_end_of(load: &[u32]) {
+    wait_until("the end of the load", || load.iter().all(|pid| !runs(*pid)).then_some(()));
+}
+
+#[test]
+fn a_load_ends_with_a_parent_that_is_killed() {
+    let (mut child, load) = start();
+    kill(child.id());
+    child.wait().unwrap();
+    wait_for_the_end_of(&load);
+}
+
+#[test]
+fn a_load_ends_when_it_is_not_wanted_any_more() {
+    let (mut child, load) = start();
+    drop(child.stdin.take());
+    assert!(end_of(child).status.success());
+    wait_for_the_end_of(&load);
+}
+
+#[test]
+fn the_file_of_a_load_has_no_name_and_ends_with_it() {
+    let (mut child, load) = start();
+    let open = || {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", load[1])).ok()?;
+        let mut names = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+        names.find(|name| name.to_string_lossy().ends_with("(deleted)"))
+    };
+    wait_until("a file without a name", open);
+    drop(child.stdin.take());
+    end_of(child);
+    wait_for_the_end_of(&load);
+}
