@@ -50,6 +50,7 @@ mod machine;
 mod missing_board;
 mod output;
 mod permissions;
+mod publishing;
 mod refusals;
 mod scratch;
 mod sessions;

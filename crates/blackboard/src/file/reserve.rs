@@ -377,7 +377,8 @@ mod tests {
             let reserve = Reserve { shared, ..Reserve::of("/w", &[], "me") };
             let patterns = [PathPattern::parse("src/lib.rs").unwrap()];
             let standing = [standing(session, worktree, pattern, mode)];
-            let found = first_in_the_way(&reserve, &patterns, &standing, &Steps::default()).unwrap().is_some();
+            let found =
+                first_in_the_way(&reserve, &patterns, &standing, &Steps::default()).unwrap().is_some();
             assert_eq!(found, expected, "{pattern} of {session} in {worktree}, {mode}; shared {shared}");
         }
     }
@@ -469,7 +470,8 @@ mod tests {
         held.pattern = pattern(format!("*{}b*", "a".repeat(500)));
         let patterns = vec![pattern("a".repeat(1000)); 200];
         let steps = Steps::default();
-        let refused = first_in_the_way(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
+        let refused =
+            first_in_the_way(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
         assert_eq!(refused.code(), Code::InvalidValue);
         assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
     }
