@@ -21,7 +21,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::args::Globals;
 use crate::commands::arguments::{Acting, InScope};
-use crate::config::{self, Config};
+use crate::config::{self, CONFIG_FILE, Config};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location::{self, Target};
@@ -58,6 +58,8 @@ pub struct Place {
     pub file: PathBuf,
     /// What applies to it.
     pub config: Config,
+    /// Whether it is in the directory that a project keeps for its board.
+    pub in_project: bool,
 }
 
 impl Context {
@@ -74,6 +76,13 @@ impl Context {
     /// The board, for a command that only reads. Frees what the dead hold first, if that needs no waiting.
     pub fn reading(&self) -> Result<Board> {
         let board = self.open_existing()?;
+        self.sweep(&board, None);
+        Ok(board)
+    }
+
+    /// As [`Context::reading`], with the check of [`Context::operating`].
+    pub fn reading_checked(&self) -> Result<Board> {
+        let board = self.open_existing_with(&self.opener()?.checking_git())?;
         self.sweep(&board, None);
         Ok(board)
     }
@@ -158,9 +167,10 @@ impl Context {
         Ok((board, session))
     }
 
-    /// The board, for a command that looks after it itself: no sweep.
+    /// The board, for a command that begins a session, or looks after the board itself: no sweep. It checks that git does
+    /// not track the database, which commands that run all the time have no time for.
     pub fn operating(&self) -> Result<Board> {
-        self.open()
+        self.open_with(&self.opener()?.checking_git())
     }
 
     /// As [`Context::operating`], without creating anything.
@@ -178,7 +188,7 @@ impl Context {
             location.home_config.as_deref(),
             location.project_config.as_deref(),
             &self.environment,
-        );
+        )?;
         warnings.splice(..0, location.warnings.iter().cloned());
         for warning in &warnings {
             warn(warning);
@@ -187,7 +197,8 @@ impl Context {
             Target::File(file) => file.clone(),
             Target::Redis(_) => return Err(no_redis()),
         };
-        Ok(self.place.get_or_init(|| Place { file, config }))
+        let in_project = location.project_config.is_some();
+        Ok(self.place.get_or_init(|| Place { file, config, in_project }))
     }
 
     /// What this process was started with.
@@ -244,14 +255,28 @@ impl Context {
 
     /// How the board of this call is opened.
     pub fn opener(&self) -> Result<Opener> {
-        let Place { file, config } = self.place()?;
-        Ok(Opener { file: file.clone(), options: options(config), settings: self.settings(config) })
+        let Place { file, config, in_project } = self.place()?;
+        let options = options(config, *in_project);
+        Ok(Opener { file: file.clone(), options, settings: self.settings(config) })
+    }
+
+    /// How the board of a project is opened before the search finds it.
+    pub fn opener_in_project(&self, file: &Path) -> Result<Opener> {
+        let (home, project) = (location::home_config(&self.request()), file.with_file_name(CONFIG_FILE));
+        // What is odd about the files is told by `place`.
+        let (config, _) = config::load(home.as_deref(), Some(&project), &self.environment)?;
+        let (options, settings) = (options(&config, true), self.settings(&config));
+        Ok(Opener { file: file.to_owned(), options, settings }.checking_git())
     }
 
     fn open(&self) -> Result<Board> {
+        self.open_with(&self.opener()?)
+    }
+
+    fn open_with(&self, opener: &Opener) -> Result<Board> {
         let place = self.place()?;
         let is_new = !place.file.exists();
-        let board = self.opener()?.open()?;
+        let board = opener.open()?;
         if is_new {
             // Whoever is in the wrong directory should see it now, not when nobody answers.
             self.note(&format!("created board {}", place.file.display()));
@@ -271,7 +296,10 @@ impl Context {
     }
 
     fn open_existing(&self) -> Result<Board> {
-        let opener = self.opener()?;
+        self.open_existing_with(&self.opener()?)
+    }
+
+    fn open_existing_with(&self, opener: &Opener) -> Result<Board> {
         let board = opener.open_existing()?.unwrap_or_else(|| opener.empty());
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
@@ -429,6 +457,12 @@ impl Opener {
     /// The same for a process that keeps the board open, while others may delete or replace its file.
     pub fn staying_open(mut self) -> Opener {
         self.options.stays_open = true;
+        self.checking_git()
+    }
+
+    /// The same, and refuses a database that git tracks.
+    pub fn checking_git(mut self) -> Opener {
+        self.options.check_git = true;
         self
     }
 
@@ -439,13 +473,16 @@ impl Opener {
 }
 
 /// How a board is opened for one command, by its configuration.
-pub fn options(config: &Config) -> SqliteOptions {
+pub fn options(config: &Config, in_project: bool) -> SqliteOptions {
     SqliteOptions {
         durability: match config.database.durability {
             config::Durability::Normal => Durability::Normal,
             config::Durability::Full => Durability::Full,
         },
         stays_open: false,
+        in_project,
+        check_git: false,
+        allow_network_filesystem: config.database.allow_network_filesystem,
         ..SqliteOptions::default()
     }
 }

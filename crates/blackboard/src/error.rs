@@ -147,8 +147,11 @@ codes! {
     CursorAhead, "cursor_ahead", 4;
     /// Retention has removed what was asked for.
     Compacted, "compacted", 4;
-    /// Others may read or write the database, or it is not a plain file of one's own.
+    /// Other users can read or write the board or its configuration, git tracks the database, or it is not a plain file of
+    /// this user.
     UnsafePermissions, "unsafe_permissions", 5;
+    /// The board is on a network file system, where processes can't share memory.
+    NetworkFilesystem, "network_filesystem", 5;
     /// The file system does not let this user write here.
     ReadOnly, "read_only", 5;
     /// The text carries what looks like a credential.

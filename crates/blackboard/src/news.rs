@@ -179,7 +179,7 @@ impl About {
                         change.and_then(|change| change.value.as_ref().or(change.old_value.as_ref()));
                     about.files = stored.and_then(|value| {
                         let json = value.to::<Json>().ok()?;
-                        let pattern = PathPattern::parse(json.get("pattern")?.as_str()?).ok()?;
+                        let pattern = PathPattern::parse_stored(json.get("pattern")?.as_str()?).ok()?;
                         Some((json.get("worktree")?.as_str()?.to_owned(), pattern))
                     });
                 }

@@ -43,3 +43,32 @@ where
         (tokens, items) = (behind_any, from.clone());
     }
 }
+
+/// Whether there are items that two sequences of tokens both take. `fit` says whether two tokens, each of which takes one
+/// item, take a common one; it is not asked about tokens that take any number. Each token takes at least one item.
+///
+/// If both sequences have a token for any number, only their ends decide: what stands in front of the first one and
+/// behind the last one. Whatever is between these ends can follow one after the other, the one sequence's first: while
+/// one sequence takes its own part, a token for any number of the other takes that part as well. So this takes as many
+/// steps as there are tokens. If a sequence has no such token, its tokens are the items, as in [`matches`].
+pub(crate) fn overlap<T>(
+    ours: &[T],
+    theirs: &[T],
+    takes_any_number: impl Fn(&T) -> bool,
+    fit: impl Fn(&T, &T) -> bool,
+) -> bool {
+    let ends = |tokens: &[T]| {
+        let first = tokens.iter().position(&takes_any_number)?;
+        let last = tokens.iter().rposition(&takes_any_number)?;
+        Some((first, last + 1))
+    };
+    match (ends(ours), ends(theirs)) {
+        (Some((our_first, our_rest)), Some((their_first, their_rest))) => {
+            let fit = |(our, their): (&T, &T)| fit(our, their);
+            ours[..our_first].iter().zip(&theirs[..their_first]).all(fit)
+                && ours[our_rest..].iter().rev().zip(theirs[their_rest..].iter().rev()).all(fit)
+        }
+        (_, None) => matches(ours, takes_any_number, theirs.iter(), fit),
+        (None, Some(_)) => matches(theirs, takes_any_number, ours.iter(), |their, our| fit(our, their)),
+    }
+}

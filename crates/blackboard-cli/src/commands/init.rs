@@ -1,15 +1,15 @@
 //! `blackboard init`
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
-use blackboard::{Board, Code, Error, Fault, Refusal, Result};
+use blackboard::store::sqlite::keep_out_of_git;
+use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 
 use super::Run;
 use crate::context::{Context, warn};
-use crate::disk::private_file;
 use crate::envelope::Answer;
 use crate::location::{self, DATABASE_FILE};
 use crate::outcome::{Outcome, Render};
@@ -30,8 +30,10 @@ pub struct Init {}
 
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let directory =
-            context.globals.db.is_none().then(|| location::new_project_directory(&context.request()));
+        let directory = match &context.globals.db {
+            None => Some(location::new_project_directory(&context.request())?),
+            Some(_) => None,
+        };
         let file = match &directory {
             Some(directory) => directory.join(DATABASE_FILE),
             None => context.place()?.file.clone(),
@@ -41,11 +43,18 @@ impl Run for Init {
             location::is_own_directory(directory).map_err(|reason| not_to_be_trusted(directory, &reason))?;
         }
         let created = !file.exists();
-        if let Some(directory) = &directory {
-            make_private_directory(directory)?;
-            ignore_everything(directory)?;
+        let opener = match &directory {
+            Some(directory) => {
+                make_private_directory(directory)?;
+                context.opener_in_project(&file)?
+            }
+            None => context.opener()?.checking_git(),
+        };
+        opener.open()?;
+        if directory.is_some() {
+            // A board that an earlier version created may have none.
+            keep_out_of_git(&file)?;
         }
-        Board::open(&file)?;
         let used = &context.place()?.file;
         if *used != file {
             let (used, file) = (used.display(), file.display());
@@ -80,16 +89,6 @@ fn make_private_directory(directory: &Path) -> Result<()> {
     match builder.create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(cant_create(directory, error)),
         _ => Ok(()),
-    }
-}
-
-/// Keeps the board out of the repository.
-fn ignore_everything(directory: &Path) -> Result<()> {
-    let file = directory.join(".gitignore");
-    match private_file().create_new(true).open(&file) {
-        Ok(mut created) => created.write_all(b"*\n").map_err(|error| cant_create(&file, error)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(cant_create(&file, error)),
     }
 }
 

@@ -63,7 +63,7 @@ impl Run for Serve {
         }
         let port = self.port.unwrap_or(place.config.web_server.port);
         // What can't be shown is better said here than on a page.
-        context.opener()?.open_to_read()?;
+        context.opener()?.checking_git().open_to_read()?;
         if self.background {
             let started = web::start_in_background(context, port)?;
             let url = started.url.clone();

@@ -18,7 +18,7 @@ pub struct Status {}
 
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading()?;
+        let board = context.reading_checked()?;
         let place = context.place()?;
         let status = board.status()?;
         let warn_size_bytes = place.config.database.warn_size_mb as u64 * 1024 * 1024;

@@ -4,10 +4,12 @@
 //! with control characters), and the most it gets out of this module is a few printable lines of warning.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
+use blackboard::store::sqlite::{foreign_owner, writable_by_others};
+use blackboard::{Code, Refusal, Result};
 use jsonc_parser::{JsonObject, JsonValue, ParseOptions, parse_to_value};
 
 use super::Config;
@@ -46,18 +48,56 @@ impl Complaints {
     }
 }
 
-/// Applies the file to the configuration; one that does not exist changes nothing and says nothing.
-pub(super) fn apply(path: &Path, origin: Origin, config: &mut Config, warnings: &mut Vec<String>) {
+/// Applies the file to the configuration; one that does not exist changes nothing and says nothing. Refuses one that
+/// other users can write: to ignore it would let them turn off what it sets.
+pub(super) fn apply(
+    path: &Path,
+    origin: Origin,
+    config: &mut Config,
+    warnings: &mut Vec<String>,
+) -> Result<()> {
     let mut complaints = Complaints::default();
-    match read(path, origin) {
-        Ok(None) => return,
-        Ok(Some(text)) => apply_text(&text, origin, config, &mut complaints),
+    match open(path, origin) {
+        Ok(file) => {
+            let metadata = file.metadata();
+            if let Ok(metadata) = &metadata {
+                check_trusted(path, metadata)?;
+            }
+            match metadata.and_then(|metadata| read(file, &metadata)) {
+                Ok(text) => apply_text(&text, origin, config, &mut complaints),
+                Err(error) => complaints.add(|| format!("ignored: {error}")),
+            }
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
         Err(error) => complaints.add(|| format!("ignored: {error}")),
     }
     let file = printable(path);
     warnings.extend(complaints.said.iter().map(|complaint| format!("{file}: {complaint}")));
     if complaints.unsaid > 0 {
         warnings.push(format!("{file}: {} more problems of this kind", complaints.unsaid));
+    }
+    Ok(())
+}
+
+fn check_trusted(path: &Path, metadata: &Metadata) -> Result<()> {
+    let file = printable(path);
+    if let Some(owner) = foreign_owner(metadata) {
+        let message = format!("the configuration {file} belongs to another user (uid {owner})");
+        return Err(Refusal::new(Code::UnsafePermissions, message)
+            .hint("remove it, or replace it by a file of your own")
+            .into());
+    }
+    match writable_by_others(metadata) {
+        // A directory or a pipe is no configuration at all.
+        Some(mode) if metadata.is_file() => {
+            let message = format!("the configuration {file} can be written by others (mode {mode:04o})");
+            Err(Refusal::new(Code::UnsafePermissions, message)
+                .hint(format!("chmod go-w '{}'", file.replace('\'', r"'\''")))
+                .into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -66,15 +106,8 @@ pub(crate) fn printable(path: &Path) -> String {
     escape(&path.display().to_string()).into_owned()
 }
 
-fn read(path: &Path, origin: Origin) -> io::Result<Option<String>> {
-    let file = match open(path, origin) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    if !file.metadata()?.is_file() {
+fn read(file: File, metadata: &Metadata) -> io::Result<String> {
+    if !metadata.is_file() {
         return Err(io::Error::other("it is not a plain file"));
     }
     let mut content = Vec::new();
@@ -82,7 +115,7 @@ fn read(path: &Path, origin: Origin) -> io::Result<Option<String>> {
     if content.len() as u64 > LARGEST_FILE {
         return Err(io::Error::other("it is larger than 1 MB"));
     }
-    String::from_utf8(content).map(Some).map_err(|_| io::Error::other("it is not UTF-8"))
+    String::from_utf8(content).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
 /// Opening a pipe would wait for someone to write into it. A link is fine in one's own home, where configuration often

@@ -20,7 +20,7 @@ pub(super) struct Key {
     pub(super) path: &'static str,
     /// Other names at the top level of the file.
     pub(super) aliases: &'static [Alias],
-    /// The environment variable that goes over every file, in seconds.
+    /// The environment variable that goes over every file: a time in seconds, `true` or `false`.
     pub(super) variable: Option<Variable>,
     /// Whether the file of a project may set it.
     pub(super) project: ByProject,
@@ -131,6 +131,16 @@ pub(super) const KEYS: &[Key] = &[
             },
         },
     ),
+    Key {
+        variable: Some(Variable {
+            name: "BLACKBOARD_ALLOW_NETWORK_FILESYSTEM",
+            value: |environment| environment.allow_network_filesystem.as_deref(),
+        }),
+        ..home_only(
+            "database.allowNetworkFilesystem",
+            Kind::Switch { field: |config| &mut config.database.allow_network_filesystem },
+        )
+    },
     anywhere(
         "database.warnSizeMb",
         Kind::Count { range: MEGABYTES, field: |config| &mut config.database.warn_size_mb },
@@ -272,7 +282,12 @@ pub(super) fn apply_environment(environment: &Environment, config: &mut Config, 
     for key in KEYS {
         let Some(variable) = &key.variable else { continue };
         let Some(value) = (variable.value)(environment) else { continue };
-        let written = value.to_str().map_or(Written::Other, |text| Written::Number(text.trim()));
+        let written = match (&key.kind, value.to_str().map(str::trim)) {
+            (Kind::Switch { .. }, Some("true" | "1")) => Written::Switch(true),
+            (Kind::Switch { .. }, Some("false" | "0")) => Written::Switch(false),
+            (_, Some(text)) => Written::Number(text),
+            (_, None) => Written::Other,
+        };
         if !key.store(config, &written, Some(Unit::Seconds)) {
             warnings.push(format!("{} {}", variable.name, key.refusal(Some(Unit::Seconds))));
         }

@@ -2,8 +2,8 @@
 //!
 //! Three layers, each over the one before: `config.json` in the home of the board, `config.json` in the directory of
 //! the project, the environment. The file of a project may have come with a clone, so it can set thresholds, limits and
-//! retention, never a path, an address or a safeguard. Nothing in any of them stops a command: what can't be used is
-//! left out with a warning, as if it was not there.
+//! retention, never a path, an address or a safeguard. A file that other users can write stops every command. Nothing
+//! that is written in a file does: what can't be used is left out with a warning, as if it was not there.
 //!
 //! [`keys::KEYS`] is the one list of what can be set; the values that apply otherwise stand in [`Config::default`].
 
@@ -14,6 +14,8 @@ mod suggestion;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
+
+use blackboard::Result;
 
 use crate::environment::Environment;
 
@@ -58,6 +60,8 @@ pub(crate) struct Database {
     pub(crate) project_directory: String,
     /// What a commit survives.
     pub(crate) durability: Durability,
+    /// Whether the database may be on a network file system.
+    pub(crate) allow_network_filesystem: bool,
     /// The size of the database in megabytes from which `status` warns.
     pub(crate) warn_size_mb: usize,
     /// The most that the log and superseded values may take, in megabytes.
@@ -143,6 +147,7 @@ impl Default for Config {
                 operator_path: None,
                 project_directory: ".blackboard".to_owned(),
                 durability: Durability::Normal,
+                allow_network_filesystem: false,
                 warn_size_mb: 256,
                 max_log_mb: 256,
             },
@@ -170,26 +175,27 @@ impl Default for Config {
     }
 }
 
-/// What applies, and what could not be used, as sentences for people. A file that does not exist says nothing.
+/// What applies, and what could not be used, as sentences for people. A file that does not exist says nothing. One that
+/// other users can write is refused.
 pub(crate) fn load(
     home_file: Option<&Path>,
     project_file: Option<&Path>,
     environment: &Environment,
-) -> (Config, Vec<String>) {
+) -> Result<(Config, Vec<String>)> {
     let mut config = Config::default();
     let mut warnings = Vec::new();
     for (path, origin) in [(home_file, Origin::Home), (project_file, Origin::Project)] {
         if let Some(path) = path {
-            file::apply(path, origin, &mut config, &mut warnings);
+            file::apply(path, origin, &mut config, &mut warnings)?;
         }
     }
     keys::apply_environment(environment, &mut config, &mut warnings);
-    (config, warnings)
+    Ok((config, warnings))
 }
 
 /// What the home configuration says about where boards are. It leaves the warnings to [`load`].
-pub(crate) fn database(home_file: Option<&Path>) -> Database {
-    load(home_file, None, &Environment::default()).0.database
+pub(crate) fn database(home_file: Option<&Path>) -> Result<Database> {
+    load(home_file, None, &Environment::default()).map(|(config, _)| config.database)
 }
 
 #[cfg(test)]

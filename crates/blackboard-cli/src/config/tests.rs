@@ -27,7 +27,7 @@ impl Files {
     }
 
     fn load(&self) -> (Config, Vec<String>) {
-        load(Some(&self.home()), Some(&self.project()), &Environment::default())
+        load(Some(&self.home()), Some(&self.project()), &Environment::default()).unwrap()
     }
 }
 
@@ -50,10 +50,11 @@ fn key(path: &str) -> &'static Key {
 #[test]
 fn files_that_do_not_exist_leave_the_defaults_and_say_nothing() {
     assert_eq!(Files::new().load(), (Config::default(), vec![]));
-    assert_eq!(load(None, None, &Environment::default()), (Config::default(), vec![]));
+    assert_eq!(load(None, None, &Environment::default()).unwrap(), (Config::default(), vec![]));
     let below_a_file = Files::new();
     fs::write(below_a_file.home(), "{}").unwrap();
-    let (_, warnings) = load(Some(&below_a_file.home().join("config.json")), None, &Environment::default());
+    let (_, warnings) =
+        load(Some(&below_a_file.home().join("config.json")), None, &Environment::default()).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
 }
 
@@ -85,7 +86,7 @@ fn every_key_can_be_set_in_the_home_file() {
           "schemaVersion": 1,
           "database": {
             "operatorPath": "redis://board", "projectDir": ".board", "durability": "full",
-            "warnSizeMb": 1, "maxLogMb": 2
+            "allowNetworkFilesystem": true, "warnSizeMb": 1, "maxLogMb": 2
           },
           "heartbeat": { "intervalSeconds": 3, "staleThresholdSeconds": 4, "delegateStaleThresholdSeconds": 5 },
           "sweep": {
@@ -106,6 +107,7 @@ fn every_key_can_be_set_in_the_home_file() {
             operator_path: Some("redis://board".to_owned()),
             project_directory: ".board".to_owned(),
             durability: Durability::Full,
+            allow_network_filesystem: true,
             warn_size_mb: 1,
             max_log_mb: 2,
         },
@@ -169,7 +171,7 @@ fn the_project_goes_over_the_home_and_the_environment_over_both() {
     .unwrap();
     fs::write(files.project(), r#"{"staleThreshold": 22, "pruneAfter": 950400}"#).unwrap();
     let environment = Environment { prune_after: Some("1036800".into()), ..Environment::default() };
-    let (config, warnings) = load(Some(&files.home()), Some(&files.project()), &environment);
+    let (config, warnings) = load(Some(&files.home()), Some(&files.project()), &environment).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(config.heartbeat.interval, Duration::from_secs(11));
     assert_eq!(config.heartbeat.stale_threshold, Duration::from_secs(22));
@@ -185,7 +187,7 @@ fn each_variable_sets_its_own_key_in_seconds() {
         prune_after: Some("7200".into()),
         ..Environment::default()
     };
-    let (config, warnings) = load(None, None, &environment);
+    let (config, warnings) = load(None, None, &environment).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(config.heartbeat.interval, Duration::from_secs(31));
     assert_eq!(config.heartbeat.stale_threshold, Duration::from_secs(32));
@@ -193,10 +195,79 @@ fn each_variable_sets_its_own_key_in_seconds() {
 }
 
 #[test]
+fn a_variable_that_is_a_switch_is_true_or_false() {
+    for (value, expected, warned) in [
+        ("true", true, false),
+        ("1", true, false),
+        ("false", false, false),
+        ("0", false, false),
+        ("yes", false, true),
+    ] {
+        let environment =
+            Environment { allow_network_filesystem: Some(value.into()), ..Environment::default() };
+        let (config, warnings) = load(None, None, &environment).unwrap();
+        assert_eq!(
+            (config.database.allow_network_filesystem, !warnings.is_empty()),
+            (expected, warned),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_other_users_can_write_is_refused_with_the_fix() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    for (mode, group, expected) in [
+        (0o600, 4242, true),
+        (0o644, 4242, true),
+        (0o664, 4242, false),
+        (0o646, 4242, false),
+        (0o666, 4242, false),
+    ] {
+        for of_project in [false, true] {
+            let files = Files::new();
+            let file = if of_project { files.project() } else { files.home() };
+            fs::write(&file, "{}").unwrap();
+            if rustix::process::geteuid().is_root() {
+                chown(&file, None, Some(group)).unwrap();
+            }
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let environment = Environment::default();
+            let loaded = load(Some(&files.home()), Some(&files.project()), &environment);
+            if expected {
+                assert_eq!(loaded.unwrap(), (Config::default(), vec![]), "{mode:o}");
+            } else if rustix::process::geteuid().is_root() || mode & 0o002 != 0 {
+                let refusal = loaded.unwrap_err();
+                assert_eq!(refusal.code(), blackboard::Code::UnsafePermissions);
+                assert_eq!(refusal.hint(), Some(&*format!("chmod go-w '{}'", file.display())));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_user_is_refused() {
+    use std::os::unix::fs::chown;
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    for of_project in [false, true] {
+        let files = Files::new();
+        let file = if of_project { files.project() } else { files.home() };
+        fs::write(&file, r#"{"heartbeatInterval": 5}"#).unwrap();
+        chown(&file, Some(65534), None).unwrap();
+        let refusal = load(Some(&files.home()), Some(&files.project()), &Environment::default()).unwrap_err();
+        assert_eq!(refusal.code(), blackboard::Code::UnsafePermissions);
+        assert!(refusal.to_string().ends_with("belongs to another user (uid 65534)"), "{refusal}");
+    }
+}
+
+#[test]
 fn a_bad_variable_is_named_with_its_range_and_default() {
     for value in ["soon", "-1", "0", "1.5", "99999999999999999999"] {
         let environment = Environment { stale_threshold: Some(value.into()), ..Environment::default() };
-        let (config, warnings) = load(None, None, &environment);
+        let (config, warnings) = load(None, None, &environment).unwrap();
         assert_eq!(config, Config::default(), "{value}");
         assert_eq!(
             warnings,
@@ -321,6 +392,7 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
             "database.operatorPath",
             "database.projectDir",
             "database.durability",
+            "database.allowNetworkFilesystem",
             "webServer.port",
             "webServer.host",
             "contentFilter.stripCodeBlocks",
@@ -330,7 +402,8 @@ fn a_project_can_set_thresholds_limits_and_retention_but_no_path_address_or_safe
     );
     let (config, warnings) = from_project(
         r#"{
-          "database": { "operatorPath": "redis://evil", "projectDir": "x", "durability": "full", "warnSizeMb": 2 },
+          "database": { "operatorPath": "redis://evil", "projectDir": "x", "durability": "full",
+                        "allowNetworkFilesystem": true, "warnSizeMb": 2 },
           "webServer": { "port": 1, "host": "::1" },
           "contentFilter": { "stripCodeBlocks": false, "stripHtmlTags": false },
           "agent": { "name": "Mallory" },
@@ -464,7 +537,8 @@ fn the_documentation_lists_every_key_as_it_is() {
             (Kind::Time { unit: Unit::Days, .. }, Unit::Seconds) => format!("`{}` (seconds)", alias.name),
             _ => format!("`{}`", alias.name),
         });
-        let variable = key.variable.iter().map(|variable| format!("`{}` (seconds)", variable.name));
+        let unit = if matches!(key.kind, Kind::Switch { .. }) { "" } else { " (seconds)" };
+        let variable = key.variable.iter().map(|variable| format!("`{}`{unit}", variable.name));
         let expected = format!(
             "| `{}` | {} | {} | {} | {} |",
             key.path,

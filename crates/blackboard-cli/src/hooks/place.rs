@@ -44,7 +44,10 @@ pub fn request(context: &Context, directory: Option<&Path>) -> Request {
 
 /// Where the log may lie: beside the board, or in the home of boards.
 pub fn log_directories(request: &Request) -> Vec<PathBuf> {
-    location::find(request).map(|location| directories_of(&location)).unwrap_or_default()
+    match location::find(request) {
+        Ok(location) => directories_of(&location),
+        Err(_) => location::home(request).into_iter().collect(),
+    }
 }
 
 fn directories_of(location: &location::Location) -> Vec<PathBuf> {
@@ -64,19 +67,24 @@ pub fn open(
     lock: Duration,
     log: &super::LogFile,
 ) -> Result<Place> {
-    let location = location::find(&request(context, directory))?;
+    let request = request(context, directory);
+    let location = location::find(&request).inspect_err(|_| log.locate(&log_directories(&request)))?;
     log.locate(&directories_of(&location));
     // What is odd about a configuration is told to people, by the commands that they run.
     let (config, _) = config::load(
         location.home_config.as_deref(),
         location.project_config.as_deref(),
         context.environment(),
-    );
+    )?;
     let Target::File(file) = &location.target else {
         return Err(Refusal::new(Code::InvalidValue, "hooks need a board in a file").into());
     };
-    let options =
-        SqliteOptions { busy_timeout: lock, waiting: Waiting::QueueNoLonger, ..context::options(&config) };
+    let options = SqliteOptions {
+        busy_timeout: lock,
+        waiting: Waiting::QueueNoLonger,
+        check_git: create,
+        ..context::options(&config, location.project_config.is_some())
+    };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store = if create {
         Some(Sqlite::open(file, clock.clone(), &options)?)

@@ -81,7 +81,7 @@ pub(crate) fn find(request: &Request) -> Result<Location> {
     let Request { db, environment, current_dir } = request;
     let home = home(request);
     let home_config = home.as_ref().map(|home| home.join(CONFIG_FILE));
-    let Database { operator_path, project_directory, .. } = config::database(home_config.as_deref());
+    let Database { operator_path, project_directory, .. } = config::database(home_config.as_deref())?;
     let mut warnings = Vec::new();
 
     let (target, source) = if let Some(db) = db {
@@ -107,13 +107,12 @@ pub(crate) fn find(request: &Request) -> Result<Location> {
 }
 
 /// Where a new board of this project belongs: at the root of the main worktree, or here outside a repository.
-pub(crate) fn new_project_directory(request: &Request) -> PathBuf {
-    let home_config = home(request).map(|home| home.join(CONFIG_FILE));
-    let name = config::database(home_config.as_deref()).project_directory;
-    match repository::containing(&request.current_dir, ceiling(request).as_deref()) {
+pub(crate) fn new_project_directory(request: &Request) -> Result<PathBuf> {
+    let name = config::database(home_config(request).as_deref())?.project_directory;
+    Ok(match repository::containing(&request.current_dir, ceiling(request).as_deref()) {
         Some(repository) => repository.main.join(name),
         None => request.current_dir.join(name),
-    }
+    })
 }
 
 /// The tree of files around the working directory: the worktree, or outside a repository the directory that has a
@@ -124,8 +123,7 @@ pub(crate) fn tree(request: &Request) -> Result<Tree> {
     if let Some(repository) = repository::containing(&current_dir, ceiling(request).as_deref()) {
         return Tree::new(repository.root, &repository.main, current_dir);
     }
-    let home_config = home(request).map(|home| home.join(CONFIG_FILE));
-    let name = config::database(home_config.as_deref()).project_directory;
+    let name = config::database(home_config(request).as_deref())?.project_directory;
     // What is odd about a directory on the way is said where the board is looked for.
     let project = find_project(request, &name, &mut Vec::new());
     let root = project.and_then(|directory| directory.parent().map(Path::to_owned));
@@ -146,7 +144,13 @@ fn user_home(request: &Request) -> Option<PathBuf> {
     request.environment.user_home.as_ref().map(|home| request.current_dir.join(home))
 }
 
-fn home(request: &Request) -> Option<PathBuf> {
+/// The configuration for every board, whether or not it exists; none without a home directory.
+pub(crate) fn home_config(request: &Request) -> Option<PathBuf> {
+    home(request).map(|home| home.join(CONFIG_FILE))
+}
+
+/// `$BLACKBOARD_HOME` or `~/.pai/blackboard`; none without a home directory.
+pub(crate) fn home(request: &Request) -> Option<PathBuf> {
     match &request.environment.home {
         Some(home) => Some(request.current_dir.join(home)),
         None => user_home(request).map(|home| home.join(".pai/blackboard")),

@@ -336,7 +336,7 @@ fn a_submodule_is_a_repository_of_its_own() {
     assert!(main.join("part/.git").is_file());
     let request = place.request(&place.directory("main/part/src"));
     assert_eq!(find(&request).unwrap().source, Source::Home);
-    assert_eq!(new_project_directory(&request), main.join("part/.blackboard"));
+    assert_eq!(new_project_directory(&request).unwrap(), main.join("part/.blackboard"));
 
     place.directory("main/part/.blackboard");
     assert_eq!(find(&request).unwrap().source, Source::Project(main.join("part/.blackboard")));
@@ -432,7 +432,7 @@ fn the_name_of_the_project_directory_can_be_set_in_the_home_configuration() {
     let location = place.find(&project);
     assert_eq!(location.source, Source::Project(board.clone()));
     assert_eq!(location.project_config, Some(board.join("config.json")));
-    assert_eq!(new_project_directory(&place.request(&project)), board);
+    assert_eq!(new_project_directory(&place.request(&project)).unwrap(), board);
 }
 
 #[test]
@@ -447,6 +447,6 @@ fn a_new_board_belongs_to_the_root_of_the_main_worktree_or_to_the_working_direct
         ("elsewhere/src", "elsewhere/src/.blackboard"),
     ] {
         let request = place.request(&place.directory(current_dir));
-        assert_eq!(new_project_directory(&request), place.root.join(expected), "{current_dir}");
+        assert_eq!(new_project_directory(&request).unwrap(), place.root.join(expected), "{current_dir}");
     }
 }

@@ -64,6 +64,7 @@ struct Step {
     after: String,
     backup: Backup,
     is_private: bool,
+    inside: Option<PathBuf>,
 }
 
 /// What happens to the text from before.
@@ -81,7 +82,9 @@ enum Backup {
 impl Change {
     /// What it takes to set this up.
     pub fn to_set_up(target: &Target) -> Change {
-        let planned = files::to_edit(&target.file).and_then(|before| {
+        let found = files::check_inside(&target.file, target.inside.as_ref())
+            .and_then(|()| files::to_edit(&target.file));
+        let planned = found.and_then(|before| {
             let after = target.content.with(before.as_ref().map(|found| found.text.as_str()))?;
             // An edit that loses anything of anybody else is worse than none.
             if let Some(found) = before.as_ref().filter(|found| found.text != after) {
@@ -132,7 +135,9 @@ impl Change {
         let kept = files::to_look_at(&backup_of(&target.file)).ok().flatten();
         let is_of_use = kept.as_ref().is_some_and(|kept| !is_wholly_ours(&target.content, kept));
         let kept = kept.filter(|_| is_of_use);
-        let planned = files::to_edit(&target.file).and_then(|found| {
+        let found = files::check_inside(&target.file, target.inside.as_ref())
+            .and_then(|()| files::to_edit(&target.file));
+        let planned = found.and_then(|found| {
             let found = found.ok_or_else(|| Trouble::shape("it is gone"))?;
             let without = shared::without(&target.content, &found.text, kept.as_deref())?;
             Ok((found, without))
@@ -176,7 +181,7 @@ impl Change {
 
     fn write(&self) -> Result<(), Trouble> {
         self.is_as_planned()?;
-        let Step { before, after, backup, is_private } = &self.step;
+        let Step { before, after, backup, is_private, .. } = &self.step;
         let new = if *is_private { Access::Private } else { Access::Usual };
         let write = || {
             if let Some(directory) = self.file.parent() {
@@ -216,6 +221,7 @@ impl Change {
     }
 
     fn is_as_planned(&self) -> Result<(), Trouble> {
+        files::check_inside(&self.file, self.step.inside.as_ref())?;
         let now = files::to_edit(&self.file)?.map(|found| found.text);
         if now.as_ref() == self.step.before.as_ref().map(|found| &found.text) {
             Ok(())
@@ -237,7 +243,8 @@ impl Change {
         let to = if action == Action::Delete { "/dev/null" } else { &path };
         let shown = [old, &after].map(|text| target.content.shown(text));
         let diff = diff::unified(from, to, [old, &after], [&shown[0], &shown[1]]);
-        let step = Step { before, after, backup, is_private: target.is_private };
+        let step =
+            Step { before, after, backup, is_private: target.is_private, inside: target.inside.clone() };
         Change { diff: Some(diff), step, action, ..Change::none(target) }
     }
 

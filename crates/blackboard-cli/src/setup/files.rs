@@ -1,7 +1,7 @@
 //! Files of other programs: read with distrust, and replaced as a whole.
 //!
 //! A file that is a link is never written. A link on the way to it is followed: those who keep `~/.claude` elsewhere want it
-//! changed there.
+//! changed there. A link that leads out of a project is not: it may have come with a clone.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -60,6 +60,24 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
         Ok(text) => Ok(Some(Found { text, permissions: metadata.permissions() })),
         Err(_) => trouble("it is not UTF-8 text"),
     }
+}
+
+/// Refuses a file in a directory that a link leads out of the project to.
+pub fn check_inside(file: &Path, project: Option<&PathBuf>) -> Result<(), Trouble> {
+    let Some(project) = project else { return Ok(()) };
+    let Ok(root) = fs::canonicalize(project) else { return Ok(()) };
+    let below = file.ancestors().skip(1).take_while(|directory| *directory != project.as_path());
+    for directory in below {
+        // What does not exist is created below what does.
+        let Ok(real) = fs::canonicalize(directory) else { continue };
+        if real.starts_with(&root) {
+            return Ok(());
+        }
+        let name = directory.strip_prefix(project).unwrap_or(directory);
+        let (name, real) = (name.display(), real.display());
+        return Err(Trouble(format!("{name} is a symbolic link to {real}, outside of the project")));
+    }
+    Ok(())
 }
 
 /// Reads a file that is only looked at, wherever a link leads.

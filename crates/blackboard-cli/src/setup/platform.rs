@@ -47,6 +47,8 @@ pub struct Target {
     pub part: Part,
     /// Where it is.
     pub file: PathBuf,
+    /// The project that it has to be in, wherever links lead.
+    pub inside: Option<PathBuf>,
     /// What belongs into it.
     pub content: Content,
     /// Whether its owner will put secrets there: nobody else is to read it, from its first byte.
@@ -172,6 +174,17 @@ impl clap::builder::TypedValueParser for AnyPlatform {
     }
 }
 
+impl Platform {
+    /// What goes where. The files of a project stay in it: a clone must not choose which files outside are changed.
+    pub fn targets_of(&self, places: &Places, scope: Scope) -> Vec<Target> {
+        let mut targets = (self.targets)(places, scope);
+        for target in targets.iter_mut().filter(|target| target.file.starts_with(&places.project)) {
+            target.inside = (scope != Scope::User).then(|| places.project.clone());
+        }
+        targets
+    }
+}
+
 impl Scope {
     /// What it is called on the command line.
     pub fn as_str(self) -> &'static str {
@@ -197,7 +210,7 @@ impl Part {
 
 impl Target {
     pub fn new(part: Part, file: PathBuf, content: Content) -> Target {
-        Target { part, file, content, is_private: false, own_command: None }
+        Target { part, file, inside: None, content, is_private: false, own_command: None }
     }
 
     /// What the user can do where we can't, in a file with this text.

@@ -47,6 +47,7 @@ mod location;
 mod missing_board;
 mod output;
 mod permissions;
+mod publishing;
 mod refusals;
 mod scratch;
 mod sessions;

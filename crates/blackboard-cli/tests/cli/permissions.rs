@@ -54,7 +54,8 @@ fn a_new_board_of_a_repository_is_private_under_every_umask() {
         assert_eq!(mode(&directory), 0o700);
         assert_eq!(mode(&directory.join("local.db")), 0o600);
         assert_eq!(mode(&directory.join(".gitignore")), 0o600);
-        assert_eq!(fs::read_to_string(directory.join(".gitignore")).unwrap(), "*\n");
+        let ignored = fs::read_to_string(directory.join(".gitignore")).unwrap();
+        assert!(ignored.ends_with("\n*\n!.gitignore\n!config.json\n"), "{ignored}");
     }
 }
 
@@ -137,11 +138,107 @@ fn the_mode_of_a_directory_that_was_there_is_never_touched() {
             ["blackboard --db ./x.db agent register --name Ivy", "blackboard init", "blackboard status"]
         {
             let mut shell = scratch.shell(call);
-            Output::of(shell.current_dir(&here).output().unwrap()).success();
+            let output = Output::of(shell.current_dir(&here).output().unwrap());
+            assert_eq!(output.code, if before == 0o777 { 5 } else { 0 }, "{call} at {before:o}: {output:?}");
             assert_eq!(mode(&here), before, "{call}");
             assert_eq!(mode(&here.join(".blackboard")), before, "{call}");
         }
-        assert_eq!(mode(&here.join("x.db")), 0o600);
+        assert!(before == 0o777 || mode(&here.join("x.db")) == 0o600);
+    }
+}
+
+/// Modes in which a directory can be written by others than its owner. The group of a user who is not root may be private.
+fn modes_for_others() -> &'static [u32] {
+    let all = &[0o702, 0o777, 0o757, 0o770, 0o775];
+    if rustix::process::geteuid().is_root() { all } else { &all[..3] }
+}
+
+#[test]
+fn a_board_directory_that_others_can_write_is_refused_with_the_fix() {
+    for (directory, options) in
+        [(".blackboard", &[][..]), ("my dir", &["--db", "my dir/local.db"]), (".pai/blackboard", &[])]
+    {
+        for &mode in modes_for_others() {
+            let scratch = Scratch::new();
+            let path = scratch.path().join(directory);
+            fs::create_dir_all(&path).unwrap();
+            let run = |call: &[&str]| scratch.run(options.iter().chain(call).chain(&["--json"]));
+            run(&["write", "key", "1"]).success();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let mut cure = String::new();
+            // Another user may have moved the database away.
+            for is_there in [true, false] {
+                if !is_there {
+                    fs::rename(path.join("local.db"), scratch.path().join("away.db")).unwrap();
+                }
+                let before = scratch.contents();
+                for call in [&["read", "key"][..], &["list"], &["write", "key", "2"], &["status"], &["sweep"]]
+                {
+                    let refusal = run(call).refused(Code::UnsafePermissions);
+                    let error = refusal["error"].as_str().unwrap();
+                    assert!(
+                        error.contains(&format!("can be written by others (mode {mode:04o})")),
+                        "{refusal}"
+                    );
+                    refusal["hint"].as_str().unwrap().clone_into(&mut cure);
+                }
+                assert_eq!(scratch.contents(), before);
+            }
+            fs::rename(scratch.path().join("away.db"), path.join("local.db")).unwrap();
+            assert!(scratch.shell(&cure).status().unwrap().success(), "{cure}");
+            run(&["read", "key"]).success();
+        }
+    }
+}
+
+#[test]
+fn a_board_directory_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.run(["--db", "d/x.db", "write", "key", "1"]).success();
+    chown(scratch.path().join("d"), Some(65534), None).unwrap();
+    let refusal = scratch.run(["--db", "d/x.db", "read", "key", "--json"]).refused(Code::UnsafePermissions);
+    assert!(refusal["error"].as_str().unwrap().contains("belongs to another user (uid 65534)"), "{refusal}");
+}
+
+#[test]
+fn a_configuration_that_others_can_write_is_refused_with_the_fix() {
+    for directory in [".blackboard", ".pai/blackboard"] {
+        let scratch = Scratch::new();
+        let path = scratch.path().join(directory);
+        fs::create_dir_all(&path).unwrap();
+        scratch.run(["write", "key", "1"]).success();
+        let config = path.join("config.json");
+        fs::write(&config, "{}").unwrap();
+        scratch.run(["read", "key"]).success();
+        fs::set_permissions(&config, Permissions::from_mode(0o666)).unwrap();
+        let mut cure = String::new();
+        for call in [&["read", "key"][..], &["write", "key", "2"], &["status"], &["init"]] {
+            let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::UnsafePermissions);
+            let error = refusal["error"].as_str().unwrap();
+            assert!(error.ends_with("config.json can be written by others (mode 0666)"), "{refusal}");
+            refusal["hint"].as_str().unwrap().clone_into(&mut cure);
+        }
+        // A hook is silent, and its log has the reason.
+        let call = format!(
+            "echo '{{\"session_id\": \"1\", \"hook_event_name\": \"SessionStart\", \"cwd\": \"{}\"}}' | blackboard hook claude",
+            scratch.path().display()
+        );
+        let output = Output::of(scratch.shell(&call).output().unwrap()).success();
+        assert_eq!((&*output.stdout, &*output.stderr), ("", ""));
+        let log = fs::read_to_string(path.join("hook.log")).unwrap();
+        assert!(log.contains("unsafe_permissions") && log.contains("config.json"), "{log}");
+        assert!(scratch.shell(&cure).status().unwrap().success(), "{cure}");
+        scratch.run(["read", "key"]).success();
+        if rustix::process::geteuid().is_root() {
+            chown(&config, Some(65534), None).unwrap();
+            let refusal = scratch.run(["read", "key", "--json"]).refused(Code::UnsafePermissions);
+            let error = refusal["error"].as_str().unwrap();
+            assert!(error.ends_with("config.json belongs to another user (uid 65534)"), "{refusal}");
+        }
     }
 }
 

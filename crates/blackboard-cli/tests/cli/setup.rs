@@ -9,7 +9,7 @@ use std::process::Stdio;
 use blackboard::Code;
 use serde_json::Value;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -164,6 +164,40 @@ fn a_file_that_is_as_it_should_be_is_set_up_however_it_is_kept_and_written() {
             let status = scratch.run(["setup", "status"]).success().stdout;
             assert!(status.contains("MCP server  set up"), "{status}");
         }
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_of_the_project_is_not_followed() {
+    for (scope, link) in [("project", ".claude"), ("local", ".claude")] {
+        let scratch = Scratch::new();
+        let (project, outside) = (scratch.path().join("project"), scratch.path().join("outside"));
+        fs::create_dir_all(project.join(".git")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, project.join(link)).unwrap();
+        let call = |verb: &[&str]| {
+            let mut command = scratch.command(verb);
+            let command = command.args(["claude", "--scope", scope, "--yes", "--json"]);
+            Output::of(command.current_dir(&project).output().unwrap())
+        };
+        let refusal = call(&["setup"]).refused(Code::ReadOnly);
+        let refused: Vec<_> = changes(&refusal).filter(|change| change["action"] == "refused").collect();
+        assert!(!refused.is_empty(), "{refusal}");
+        for change in refused {
+            let reason = change["reason"].as_str().unwrap();
+            assert!(reason.starts_with(".claude"), "{change}");
+            assert!(reason.ends_with("/outside, outside of the project"), "{change}");
+        }
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+
+        // A link inside of the project is a way of its own to keep files there.
+        fs::remove_file(project.join(link)).unwrap();
+        fs::create_dir(project.join("settings")).unwrap();
+        std::os::unix::fs::symlink("settings", project.join(link)).unwrap();
+        call(&["setup"]).success();
+        assert!(fs::read_dir(project.join("settings")).unwrap().count() > 0);
+        call(&["setup", "remove"]).success();
+        assert_eq!(fs::read_dir(project.join("settings")).unwrap().count(), 0);
     }
 }
 

@@ -21,6 +21,7 @@ mod durability;
 mod entry_checks;
 mod expiry;
 mod fencing;
+mod file_systems;
 mod first_use;
 mod followers;
 mod guard;

@@ -1,5 +1,7 @@
 //! `clear`: every entry that fits a pattern goes, all of them or none.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_reserved;
@@ -45,6 +47,8 @@ impl Scope<'_> {
         check_pattern(&self.name, pattern)?;
         let glob = Glob::new(pattern);
         let range = Range::entries(&self.name, glob.literal_prefix());
+        let compared = self.compare_keys(&glob, &range)?;
+        let fits = |key: &str| compared.get(key).copied().unwrap_or_else(|| glob.matches(key));
         self.commit(
             "clear",
             |asked| asked.text(pattern),
@@ -53,7 +57,7 @@ impl Scope<'_> {
                 let heads = draft.heads(&range)?;
                 let keys: Vec<_> = heads
                     .into_iter()
-                    .filter(|head| glob.matches(&head.key) && !head.is_expired(draft.now()))
+                    .filter(|head| fits(&head.key) && !head.is_expired(draft.now()))
                     .map(|head| head.key)
                     .collect();
                 check_count(keys.len())?;
@@ -75,5 +79,23 @@ impl Scope<'_> {
                 Ok(Cleared { scope: self.name.clone(), keys, revision })
             },
         )
+    }
+
+    /// Which keys fit the pattern, found out without a lock: a long pattern and many long keys take seconds to compare.
+    /// What is left for the time under the lock are keys that were written meanwhile.
+    fn compare_keys(&self, glob: &Glob, range: &Range) -> Result<HashMap<String, bool>> {
+        let mut compared = HashMap::new();
+        if glob.is_prefix() {
+            return Ok(compared);
+        }
+        self.board.read(&[Wanted::Range(range.clone())], |tx| {
+            compared.clear();
+            for head in tx.heads(range, usize::MAX)? {
+                let fits = glob.matches(&head.key);
+                compared.insert(head.key, fits);
+            }
+            Ok(())
+        })?;
+        Ok(compared)
     }
 }

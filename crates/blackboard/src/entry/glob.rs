@@ -90,6 +90,11 @@ impl Glob {
     pub fn is_literal(&self) -> bool {
         self.rest.is_empty()
     }
+
+    /// Whether every key matches that begins with the literal prefix, or that prefix alone does.
+    pub(super) fn is_prefix(&self) -> bool {
+        matches!(self.rest[..], [] | [Token::AnyText])
+    }
 }
 
 impl Token {

@@ -22,7 +22,7 @@ pub use self::edit::{Edit, Edited, JUST_NOW, Other, Touch};
 pub use self::list::FileFilter;
 pub use self::pattern::PathPattern;
 pub use self::release::{Release, ReleasedFiles, Which};
-pub use self::reserve::{MAX_PATTERNS, Reserve, Reserved, ReservedPattern};
+pub use self::reserve::{MAX_PATTERNS, MAX_PATTERNS_HELD, Reserve, Reserved, ReservedPattern};
 use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -117,7 +117,7 @@ impl Standing {
         let stored = entry.value.to::<Stored>().map_err(|error| unreadable(entry, error))?;
         let session = entry.session_id.clone();
         Ok(Standing {
-            pattern: PathPattern::parse(&stored.pattern).map_err(|error| unreadable(entry, error))?,
+            pattern: PathPattern::parse_stored(&stored.pattern).map_err(|error| unreadable(entry, error))?,
             reservation: Reservation {
                 pattern: stored.pattern,
                 mode: stored.mode,

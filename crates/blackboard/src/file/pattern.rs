@@ -1,5 +1,6 @@
 //! [`PathPattern`]: which files a reservation is about, and whether two reservations can be about the same file.
 
+use std::cell::Cell;
 use std::fmt;
 
 use crate::error::{Code, Refusal, Result};
@@ -8,6 +9,15 @@ use crate::wildcard;
 
 /// The most bytes of a pattern.
 const MAX_BYTES: usize = 1024;
+
+/// The most segments of a pattern.
+const MAX_SEGMENTS: usize = 64;
+
+/// The most characters of a segment: file systems have no longer names.
+const MAX_SEGMENT_CHARACTERS: usize = 255;
+
+/// The most `*` in one segment.
+const MAX_WILDCARDS: usize = 8;
 
 /// A pattern of paths, relative to the root of a tree, with `/` between the segments.
 ///
@@ -18,6 +28,8 @@ const MAX_BYTES: usize = 1024;
 /// What other programs give a meaning to is refused rather than taken for something else: classes, braces, `\`, and `**`
 /// beside other characters. So is what is not a plain path: it begins with `/`, or has empty, `.` or `..` segments.
 /// Whoever talks to users resolves those first.
+///
+/// A pattern has at most 1,024 bytes, 64 segments, 255 characters in a segment and 8 `*` in a segment.
 ///
 /// ```
 /// use blackboard::file::PathPattern;
@@ -47,12 +59,35 @@ enum Segment {
 enum Token {
     Literal(char),
     AnyCharacter,
+    /// Made by [`names_overlap`] alone.
+    AnyCharacterButDot,
     AnyText,
+}
+
+/// Counts the comparisons that [`PathPattern::overlaps`] makes, so that a caller can limit the work for many patterns.
+#[derive(Debug, Default)]
+pub(super) struct Steps(Cell<u64>);
+
+impl Steps {
+    pub(super) fn count(&self) -> u64 {
+        self.0.get()
+    }
+
+    fn add_one(&self) {
+        self.0.set(self.0.get() + 1);
+    }
 }
 
 impl PathPattern {
     /// Checks a pattern.
     pub fn parse(text: &str) -> Result<PathPattern> {
+        let pattern = PathPattern::parse_stored(text)?;
+        check_bounds(&pattern)?;
+        Ok(pattern)
+    }
+
+    /// Reads a pattern that was accepted when it was stored. Earlier versions allowed more segments and wildcards.
+    pub(crate) fn parse_stored(text: &str) -> Result<PathPattern> {
         check_characters(text)?;
         let with_depth = if text.ends_with('/') { format!("{text}**") } else { text.to_owned() };
         let mut names: Vec<&str> = with_depth.split('/').collect();
@@ -114,7 +149,7 @@ impl PathPattern {
 
     /// Whether there is a path, existing or not, that both patterns are about.
     ///
-    /// It takes at most as many steps as the two patterns have characters, multiplied, times a small number.
+    /// If both patterns have wildcards, the time grows with the sum of their lengths; otherwise with the product at most.
     ///
     /// ```
     /// use blackboard::file::PathPattern;
@@ -125,34 +160,21 @@ impl PathPattern {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn overlaps(&self, other: &PathPattern) -> bool {
-        let (ours, theirs) = (&self.segments, &other.segments);
-        // Both walk along the same path. A place is how much of each pattern lies behind them.
-        let mut places = Places::new([ours.len() + 1, theirs.len() + 1, 1]);
-        places.visit([0, 0, 0]);
-        while let Some([our, their, _]) = places.next() {
-            match (ours.get(our), theirs.get(their)) {
-                (None, None) => return true,
-                // A `**` ends here, or it takes the segment of the other one, which at least one name fits. When both
-                // are `**`, they need not take anything.
-                (Some(Segment::AnyDepth), other) => {
-                    places.visit([our + 1, their, 0]);
-                    if other.is_some() {
-                        places.visit([our, their + 1, 0]);
-                    }
-                }
-                (other, Some(Segment::AnyDepth)) => {
-                    places.visit([our, their + 1, 0]);
-                    if other.is_some() {
-                        places.visit([our + 1, their, 0]);
-                    }
-                }
-                (Some(Segment::Name(one)), Some(Segment::Name(two))) if names_overlap(one, two) => {
-                    places.visit([our + 1, their + 1, 0]);
-                }
-                _ => {}
-            }
-        }
-        false
+        self.overlaps_counted(other, &Steps::default())
+    }
+
+    /// The same, and adds the number of comparisons to `steps`.
+    pub(super) fn overlaps_counted(&self, other: &PathPattern, steps: &Steps) -> bool {
+        wildcard::overlap(
+            &self.segments,
+            &other.segments,
+            |segment| *segment == Segment::AnyDepth,
+            |ours, theirs| match (ours, theirs) {
+                (Segment::Name(ours), Segment::Name(theirs)) => names_overlap(ours, theirs, steps),
+                // At least one name fits the other segment.
+                (Segment::AnyDepth, _) | (_, Segment::AnyDepth) => true,
+            },
+        )
     }
 }
 
@@ -198,62 +220,84 @@ impl Segment {
 }
 
 /// Whether some name fits both. The empty one, `.` and `..` are no names.
-fn names_overlap(ours: &[Token], theirs: &[Token]) -> bool {
-    // What the name is so far: as many dots as the number says and nothing else, or a name.
-    const NOTHING: usize = 0;
-    const A_NAME: usize = 3;
-
-    if ours == theirs {
-        return true;
+fn names_overlap(ours: &[Token], theirs: &[Token], steps: &Steps) -> bool {
+    let overlap = |ours: &[Token], theirs: &[Token]| {
+        wildcard::overlap(
+            ours,
+            theirs,
+            |token| *token == Token::AnyText,
+            |one, two| {
+                steps.add_one();
+                one.fits(*two)
+            },
+        )
+    };
+    let is_fixed = |tokens: &[Token]| !tokens.contains(&Token::AnyText);
+    let (fixed, other) = match (is_fixed(ours), is_fixed(theirs)) {
+        (true, _) => (ours, theirs),
+        (false, true) => (theirs, ours),
+        // There is a common text, and a common text with a letter more.
+        (false, false) => return overlap(ours, theirs),
+    };
+    if fixed.len() > "..".len() {
+        return overlap(fixed, other);
     }
-    let mut places = Places::new([ours.len() + 1, theirs.len() + 1, A_NAME + 1]);
-    places.visit([0, 0, NOTHING]);
-    while let Some([our, their, so_far]) = places.next() {
-        let (one, two) = (ours.get(our).copied(), theirs.get(their).copied());
-        if one.is_none() && two.is_none() && so_far == A_NAME {
-            return true;
-        }
-        if one == Some(Token::AnyText) {
-            places.visit([our + 1, their, so_far]);
-        }
-        if two == Some(Token::AnyText) {
-            places.visit([our, their + 1, so_far]);
-        }
-        let (Some(one), Some(two)) = (one, two) else { continue };
-        let then = match (one, two) {
-            (Token::Literal(one), Token::Literal(two)) if one != two => continue,
-            (Token::Literal('.'), _) | (_, Token::Literal('.')) => (so_far + 1).min(A_NAME),
-            // Where any character will do, let it be a letter: it makes a name.
-            _ => A_NAME,
+    // A text this short is a name if one of its characters is no dot.
+    (0..fixed.len()).any(|index| {
+        let mut name = fixed.to_vec();
+        name[index] = match name[index] {
+            Token::Literal('.') => return false,
+            Token::AnyCharacter => Token::AnyCharacterButDot,
+            token => token,
         };
-        let next = |token: Token, place: usize| if token == Token::AnyText { place } else { place + 1 };
-        places.visit([next(one, our), next(two, their), then]);
-    }
-    false
+        overlap(&name, other)
+    })
 }
 
-/// Places on a grid that are still to be looked at, each once.
-struct Places {
-    size: [usize; 3],
-    seen: Vec<bool>,
-    open: Vec<[usize; 3]>,
-}
-
-impl Places {
-    fn new(size: [usize; 3]) -> Places {
-        Places { size, seen: vec![false; size.iter().product()], open: Vec::new() }
-    }
-
-    fn visit(&mut self, place: [usize; 3]) {
-        let index = (place[0] * self.size[1] + place[1]) * self.size[2] + place[2];
-        if !std::mem::replace(&mut self.seen[index], true) {
-            self.open.push(place);
+impl Token {
+    /// Whether some character fits both. Neither is [`Token::AnyText`].
+    fn fits(self, other: Token) -> bool {
+        match (self, other) {
+            (Token::Literal(one), Token::Literal(two)) => one == two,
+            (Token::AnyCharacterButDot, Token::Literal('.'))
+            | (Token::Literal('.'), Token::AnyCharacterButDot) => false,
+            _ => true,
         }
     }
+}
 
-    fn next(&mut self) -> Option<[usize; 3]> {
-        self.open.pop()
+/// Refuses a pattern that would take long to compare with others.
+fn check_bounds(pattern: &PathPattern) -> Result<()> {
+    let shown = || shown(&pattern.text);
+    let count = pattern.text.split('/').count();
+    if count > MAX_SEGMENTS {
+        return refuse(
+            format!("the pattern has {count} segments; {MAX_SEGMENTS} are allowed: \"{}\"", shown()),
+            "reserve a directory above, such as \"src/**\"",
+        );
     }
+    for name in pattern.text.split('/').filter(|name| *name != "**") {
+        let (length, wildcards) = (name.chars().count(), name.matches('*').count());
+        if length > MAX_SEGMENT_CHARACTERS {
+            return refuse(
+                format!(
+                    "a segment of the pattern has {length} characters; {MAX_SEGMENT_CHARACTERS} are allowed: \"{}\"",
+                    shown()
+                ),
+                "write the name of a file or directory, or \"*\" for any name",
+            );
+        }
+        if wildcards > MAX_WILDCARDS {
+            return refuse(
+                format!(
+                    "a segment of the pattern has {wildcards} wildcards \"*\"; {MAX_WILDCARDS} are allowed: \"{}\"",
+                    shown()
+                ),
+                "reserve the directory instead, such as \"src/**\"",
+            );
+        }
+    }
+    Ok(())
 }
 
 fn check_characters(text: &str) -> Result<()> {

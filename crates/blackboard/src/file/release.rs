@@ -81,7 +81,9 @@ impl Files<'_> {
         let session = &release.session;
         let named = match &release.which {
             Which::All => None,
-            Which::Patterns { worktree, patterns } => Some((worktree, parsed(patterns)?)),
+            Which::Patterns { worktree, patterns } => {
+                Some((worktree, parsed(patterns, PathPattern::parse_stored)?))
+            }
         };
         let mut wanted = vec![Wanted::Row(Key::Agent(session.clone()))];
         match &named {

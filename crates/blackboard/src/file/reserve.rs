@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::pattern::Steps;
 use super::{
     Files, Mode, PathPattern, Reservation, Standing, Stored, check_place, every_reservation, key_of,
 };
@@ -15,6 +16,13 @@ use crate::store::{Key, Wanted};
 
 /// How many patterns one call may reserve or give back.
 pub const MAX_PATTERNS: usize = 256;
+
+/// How many patterns one session may have reserved.
+pub const MAX_PATTERNS_HELD: usize = 1024;
+
+/// How many comparisons one call may make, because it holds the write lock meanwhile. Patterns that agents write need less
+/// than a hundred for two of them.
+const MAX_STEPS: u64 = 20_000_000;
 
 /// Which files to reserve, and for whom.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +116,7 @@ impl Files<'_> {
         let settings = self.board.settings();
         check_place(&reserve.repository, &reserve.worktree)?;
         settings.text.check_unaltered([&*reserve.repository, &reserve.worktree])?;
-        let patterns = parsed(&reserve.patterns)?;
+        let patterns = parsed(&reserve.patterns, PathPattern::parse)?;
         settings.text.check_unaltered(patterns.iter().map(PathPattern::as_str))?;
         let note = reserve.note.as_ref().map(|note| settings.text.field(note)).transpose()?;
         let reserve = Reserve { note: note.filter(|note| !note.is_empty()), ..reserve.clone() };
@@ -120,7 +128,9 @@ impl Files<'_> {
             let agent = draft.session()?;
             agent.must_be_live()?;
             let standing = Standing::all(tx)?;
-            if let Some((pattern, other)) = first_in_the_way(&reserve, &patterns, &standing) {
+            check_held(&reserve, &patterns, &standing)?;
+            let steps = Steps::default();
+            if let Some((pattern, other)) = first_in_the_way(&reserve, &patterns, &standing, &steps)? {
                 let other = other.reservation.clone().with_name_of_today(tx)?;
                 return Err(in_the_way(pattern, &other));
             }
@@ -128,14 +138,17 @@ impl Files<'_> {
                 .iter()
                 .map(|pattern| put(&mut draft, &agent, &reserve, pattern, &standing))
                 .collect::<Result<_>>()?;
-            let elsewhere = elsewhere(&reserve, &patterns, &standing);
+            let elsewhere = elsewhere(&reserve, &patterns, &standing, &steps)?;
             Ok((draft.finish()?, Reserved { reservations, elsewhere }))
         })
     }
 }
 
 /// The patterns, each once.
-pub(super) fn parsed(patterns: &[String]) -> Result<Vec<PathPattern>> {
+pub(super) fn parsed(
+    patterns: &[String],
+    parse: fn(&str) -> Result<PathPattern>,
+) -> Result<Vec<PathPattern>> {
     if patterns.is_empty() {
         return Err(Error::invalid("no pattern was named"));
     }
@@ -148,7 +161,7 @@ pub(super) fn parsed(patterns: &[String]) -> Result<Vec<PathPattern>> {
     }
     let mut parsed: Vec<PathPattern> = Vec::new();
     for pattern in patterns {
-        let pattern = PathPattern::parse(pattern)?;
+        let pattern = parse(pattern)?;
         if !parsed.contains(&pattern) {
             parsed.push(pattern);
         }
@@ -156,11 +169,42 @@ pub(super) fn parsed(patterns: &[String]) -> Result<Vec<PathPattern>> {
     Ok(parsed)
 }
 
+/// Refuses more patterns than one session may have reserved.
+fn check_held(reserve: &Reserve, patterns: &[PathPattern], standing: &[Standing]) -> Result<()> {
+    let own = || standing.iter().filter(|one| one.reservation.session_id == reserve.session);
+    let is_held = |pattern: &&PathPattern| {
+        own().any(|one| {
+            one.reservation.worktree == reserve.worktree && one.reservation.pattern == pattern.as_str()
+        })
+    };
+    let held = own().count();
+    if held + patterns.len() <= MAX_PATTERNS_HELD {
+        return Ok(());
+    }
+    let new = patterns.len() - patterns.iter().filter(is_held).count();
+    if held + new <= MAX_PATTERNS_HELD {
+        return Ok(());
+    }
+    let message =
+        format!("the session holds {held} patterns and asks for {new} more; {MAX_PATTERNS_HELD} are allowed");
+    Err(Refusal::new(Code::InvalidValue, message)
+        .hint("reserve a directory above, such as \"src/**\", or release patterns first")
+        .into())
+}
+
 /// Whether a reservation of another session would be in the way of this pattern, if both were of one worktree.
-fn clashes(reserve: &Reserve, pattern: &PathPattern, other: &Standing) -> bool {
-    other.reservation.session_id != reserve.session
+fn clashes(reserve: &Reserve, pattern: &PathPattern, other: &Standing, steps: &Steps) -> Result<bool> {
+    if steps.count() > MAX_STEPS {
+        return Err(Refusal::new(
+            Code::InvalidValue,
+            "these patterns take too long to compare with the patterns that other sessions have reserved",
+        )
+        .hint("reserve fewer patterns in one call, or a directory above, such as \"src/**\"")
+        .into());
+    }
+    Ok(other.reservation.session_id != reserve.session
         && !(reserve.mode() == Mode::Shared && other.reservation.mode == Mode::Shared)
-        && pattern.overlaps(&other.pattern)
+        && pattern.overlaps_counted(&other.pattern, steps))
 }
 
 /// The first pattern that can't be reserved, and because of what.
@@ -168,21 +212,37 @@ fn first_in_the_way<'a>(
     reserve: &Reserve,
     patterns: &'a [PathPattern],
     standing: &'a [Standing],
-) -> Option<(&'a PathPattern, &'a Standing)> {
-    patterns.iter().find_map(|pattern| {
-        let here = standing.iter().filter(|other| other.reservation.worktree == reserve.worktree);
-        here.into_iter().find(|other| clashes(reserve, pattern, other)).map(|other| (pattern, other))
-    })
+    steps: &Steps,
+) -> Result<Option<(&'a PathPattern, &'a Standing)>> {
+    for pattern in patterns {
+        for other in standing.iter().filter(|other| other.reservation.worktree == reserve.worktree) {
+            if clashes(reserve, pattern, other, steps)? {
+                return Ok(Some((pattern, other)));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Who works on the same files in other worktrees of the same repository.
-fn elsewhere(reserve: &Reserve, patterns: &[PathPattern], standing: &[Standing]) -> Vec<Reservation> {
-    let others = standing.iter().filter(|other| {
-        other.reservation.repository == reserve.repository
-            && other.reservation.worktree != reserve.worktree
-            && patterns.iter().any(|pattern| clashes(reserve, pattern, other))
-    });
-    others.map(|other| other.reservation.clone()).collect()
+fn elsewhere(
+    reserve: &Reserve,
+    patterns: &[PathPattern],
+    standing: &[Standing],
+    steps: &Steps,
+) -> Result<Vec<Reservation>> {
+    let mut elsewhere = Vec::new();
+    for other in standing.iter().filter(|other| {
+        other.reservation.repository == reserve.repository && other.reservation.worktree != reserve.worktree
+    }) {
+        for pattern in patterns {
+            if clashes(reserve, pattern, other, steps)? {
+                elsewhere.push(other.reservation.clone());
+                break;
+            }
+        }
+    }
+    Ok(elsewhere)
 }
 
 /// Writes one reservation, unless there is nothing new about it.
@@ -317,7 +377,8 @@ mod tests {
             let reserve = Reserve { shared, ..Reserve::of("/w", &[], "me") };
             let patterns = [PathPattern::parse("src/lib.rs").unwrap()];
             let standing = [standing(session, worktree, pattern, mode)];
-            let found = first_in_the_way(&reserve, &patterns, &standing).is_some();
+            let found =
+                first_in_the_way(&reserve, &patterns, &standing, &Steps::default()).unwrap().is_some();
             assert_eq!(found, expected, "{pattern} of {session} in {worktree}, {mode}; shared {shared}");
         }
     }
@@ -356,9 +417,62 @@ mod tests {
     #[test]
     fn patterns_are_counted_and_each_is_taken_once() {
         let owned = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let parsed = |patterns: &[String]| parsed(patterns, PathPattern::parse);
         let patterns = parsed(&owned(&["src/", "docs/*", "src/**"])).unwrap();
         assert_eq!(patterns.iter().map(PathPattern::as_str).collect::<Vec<_>>(), ["src/**", "docs/*"]);
         assert!(parsed(&[]).is_err());
         assert!(parsed(&vec!["a".to_owned(); MAX_PATTERNS + 1]).is_err());
+    }
+
+    #[test]
+    fn a_session_holds_a_limited_number_of_patterns_and_may_renew_each() {
+        let standing: Vec<_> = (0..MAX_PATTERNS_HELD)
+            .map(|index| standing("me", "/w", &format!("src/{index}"), Mode::Exclusive))
+            .collect();
+        let check = |session: &str, standing: &[Standing], patterns: &[&str]| {
+            let patterns: Vec<_> =
+                patterns.iter().map(|pattern| PathPattern::parse(pattern).unwrap()).collect();
+            check_held(&Reserve::of("/w", &[], session), &patterns, standing)
+        };
+        assert!(check("me", &standing, &["src/1", "src/2"]).is_ok());
+        assert!(check("me", &standing[1..], &["new"]).is_ok());
+        assert!(check("other", &standing, &["new"]).is_ok());
+        let refused = check("me", &standing, &["src/1", "new"]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the session holds 1024 patterns and asks for 1 more; 1024 are allowed"
+        );
+    }
+
+    #[test]
+    fn many_wildcards_are_compared_in_a_time_that_grows_with_their_lengths() {
+        let stored = |index: usize| format!("{}q{index:03}", "*a".repeat(495));
+        let held: Vec<_> = (0..60)
+            .map(|index| {
+                let mut one = standing("other", "/w", "x", Mode::Exclusive);
+                one.pattern = PathPattern::parse_stored(&stored(index)).unwrap();
+                one
+            })
+            .collect();
+        let patterns: Vec<_> =
+            (60..72).map(|index| PathPattern::parse_stored(&stored(index)).unwrap()).collect();
+        let steps = Steps::default();
+        let reserve = Reserve::of("/w", &[], "me");
+        assert!(first_in_the_way(&reserve, &patterns, &held, &steps).unwrap().is_none());
+        let longest = 2 * 1024;
+        assert!(steps.count() <= 60 * 12 * longest, "{} comparisons", steps.count());
+    }
+
+    #[test]
+    fn patterns_that_take_too_long_to_compare_are_refused() {
+        let pattern = |text: String| PathPattern::parse_stored(&text).unwrap();
+        let mut held = standing("other", "/w", "x", Mode::Exclusive);
+        held.pattern = pattern(format!("*{}b*", "a".repeat(500)));
+        let patterns = vec![pattern("a".repeat(1000)); 200];
+        let steps = Steps::default();
+        let refused =
+            first_in_the_way(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidValue);
+        assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
     }
 }

@@ -91,7 +91,7 @@ impl How {
         let plan_of = |platform: &&'static Platform| PlatformChanges {
             platform,
             scope: self.scope,
-            changes: (platform.targets)(places, self.scope).iter().map(plan).collect(),
+            changes: platform.targets_of(places, self.scope).iter().map(plan).collect(),
         };
         let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
         let on_path = places.has_this_program();

@@ -33,6 +33,48 @@ fn programs_get_what_is_reserved() {
     assert_eq!((&refusal["note"], &refusal["since"]), (&"rewriting".into(), &first["since"]));
 }
 
+#[test]
+fn patterns_with_too_many_wildcards_are_refused_and_those_of_an_older_version_still_work() {
+    let scratch = repository();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
+    let wild = |number: usize| format!("{}q{number:03}", "*a".repeat(495));
+    for (pattern, part) in [
+        (wild(1), "has 994 characters"),
+        ("*a".repeat(9), "has 9 wildcards"),
+        ("d/".repeat(65), "66 segments"),
+        ("x".repeat(300), "has 300 characters"),
+    ] {
+        let refusal = scratch.run(["file", "reserve", &pattern, "--session", "ivy", "--json"]);
+        let refusal = refusal.refused(Code::InvalidValue);
+        assert!(refusal["error"].as_str().unwrap().contains(part), "{refusal}");
+    }
+    // What an earlier version accepted.
+    let names: Vec<_> = (0..60).map(|number| format!("old{number}")).collect();
+    let call = ["file", "reserve", "--session", "ivy"].into_iter().chain(names.iter().map(String::as_str));
+    scratch.json(call);
+    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    for (number, name) in names.iter().enumerate() {
+        let update =
+            "UPDATE entry_versions SET value = replace(value, ?1, ?2) WHERE value LIKE '%' || ?1 || '%'";
+        let quoted = |text: &str| format!("\"{text}\"");
+        assert_eq!(database.execute(update, [quoted(name), quoted(&wild(number))]).unwrap(), 1);
+    }
+    drop(database);
+    assert_eq!(scratch.json(["file", "list"])["count"], 60);
+    let path = "a".repeat(600) + "q059";
+    let checked = scratch.run(["file", "check", &path, "--session", "oak", "--json"]).refused(Code::Held);
+    assert_eq!(checked["pattern"], wild(59));
+    let refusal = scratch.run(["file", "reserve", "*q007", "--session", "oak", "--json"]).refused(Code::Held);
+    assert_eq!(refusal["pattern"], wild(7));
+    scratch.json(["file", "reserve", "src/", "*a*a*a*a*a*a*b", "--session", "oak"]);
+    // Such a pattern can be named, too.
+    let released = scratch.json(["file", "release", &wild(7), "--session", "oak"]);
+    assert_eq!(released["not_held"][0], wild(7));
+    scratch.json(["file", "release", "--all", "--session", "ivy"]);
+    scratch.json(["file", "reserve", "*q007", "--session", "oak"]);
+}
+
 /// A repository with a worktree, made as git does but without git.
 fn two_worktrees() -> Scratch {
     let scratch = Scratch::new();

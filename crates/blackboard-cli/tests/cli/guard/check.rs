@@ -139,8 +139,13 @@ fn in_a_process_with_several_sessions_what_none_of_them_has_is_somebody_elses() 
     let refusal = check().refused(Code::Held);
     assert_eq!((&refusal["path"], &refusal["held_by_name"]), (&"docs/cli.md".into(), &"Rose".into()));
     let hint = refusal["hint"].as_str().unwrap();
+    assert!(hint.ends_with("if the holder is you: BLACKBOARD_SESSION_ID=ID git commit"), "{hint}");
+    // Only a program that asks for JSON sees which session it is.
     let session = refusal["held_by"].as_str().unwrap();
-    assert!(hint.ends_with(&format!("BLACKBOARD_SESSION_ID={session} git commit")), "{hint}");
+    let mut command = scratch.command(["guard", "check"]);
+    let shown = Output::of(command.env("CLAUDE_PID", std::process::id().to_string()).output().unwrap());
+    assert_eq!(shown.code, 4, "{shown:?}");
+    assert!(!shown.stderr.contains(&session[..8]), "{shown:?}");
 }
 
 #[test]

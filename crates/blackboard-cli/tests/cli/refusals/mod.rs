@@ -23,6 +23,7 @@ use crate::scratch::{Output, commands};
 /// Codes that no command of the program can be brought to end with, and why.
 const NOT_PROVOKED: &[(Code, &str)] = &[
     (Code::DiskFull, "needs a file system without room, which `cargo xtask torture` makes"),
+    (Code::NetworkFilesystem, "needs another file system, which tests/process/file_systems.rs makes"),
     (Code::Internal, "would be a bug of this program"),
 ];
 

@@ -28,9 +28,20 @@ fn a_pattern_has_one_text() {
 }
 
 #[test]
-fn what_could_be_misread_is_refused_with_what_to_write() {
-    let longest = "x".repeat(MAX_BYTES);
-    assert!(PathPattern::parse(&longest).is_ok());
+fn what_could_be_misread_or_takes_long_is_refused_with_what_to_write() {
+    let longest = [&*"x".repeat(255); 4].join("/") + "y";
+    assert_eq!(longest.len(), MAX_BYTES);
+    let segments = |count: usize| vec!["x"; count].join("/");
+    let wildcards = |count: usize| "*x".repeat(count);
+    for allowed in [
+        [&*"x".repeat(255); 4].join("/"),
+        "ä".repeat(MAX_SEGMENT_CHARACTERS),
+        segments(MAX_SEGMENTS),
+        wildcards(MAX_WILDCARDS),
+        "?".repeat(MAX_SEGMENT_CHARACTERS),
+    ] {
+        assert!(PathPattern::parse(&allowed).is_ok(), "{allowed}");
+    }
     let (long, long_directory) = (longest.clone() + "x", longest[1..].to_owned() + "/");
     for (text, part) in [
         ("", "is empty"),
@@ -52,6 +63,9 @@ fn what_could_be_misread_is_refused_with_what_to_write() {
         ("***", "beside other characters"),
         (&long, "has 1025 bytes; 1024 are allowed"),
         (&long_directory, "has 1026 bytes"),
+        (&"x".repeat(256), "a segment of the pattern has 256 characters; 255 are allowed"),
+        (&segments(MAX_SEGMENTS + 1), "has 65 segments; 64 are allowed"),
+        (&format!("src/{}/b", wildcards(9)), "has 9 wildcards \"*\"; 8 are allowed"),
     ] {
         let error = PathPattern::parse(text).unwrap_err();
         assert_eq!(error.code(), Code::InvalidValue);
@@ -176,6 +190,8 @@ fn all_small_patterns_overlap_exactly_when_a_small_path_fits_both() {
 
 #[test]
 fn hostile_patterns_are_compared_in_bounded_time() {
+    // Earlier versions stored such patterns.
+    let pattern = |text: &str| PathPattern::parse_stored(text).unwrap();
     let (stars, others) = ("*a".repeat(511) + "*", "a*".repeat(511) + "b");
     assert!(pattern(&stars).overlaps(&pattern(&others)));
     assert!(!pattern(&(stars.clone() + "c")).overlaps(&pattern(&others)));
@@ -186,6 +202,21 @@ fn hostile_patterns_are_compared_in_bounded_time() {
     assert!(!pattern(&deep).matches(&("a/".repeat(2000) + "c")));
     let (wild, other) = ("**/*a/".repeat(160) + "b", "a*/**/".repeat(160) + "c");
     assert!(!pattern(&wild).overlaps(&pattern(&other)));
+}
+
+#[test]
+fn patterns_with_wildcards_are_compared_in_linear_time() {
+    let pattern = |text: &str| PathPattern::parse_stored(text).unwrap();
+    for (one, two) in [
+        ("*a".repeat(495) + "q001", "*a".repeat(495) + "q002"),
+        ("*a".repeat(511) + "*", "a*".repeat(511) + "b"),
+        ("**/*a/".repeat(160) + "b", "a*/**/".repeat(160) + "c"),
+        ("a".repeat(1000) + "*", "*".to_owned() + &"a".repeat(1000)),
+    ] {
+        let steps = Steps::default();
+        pattern(&one).overlaps_counted(&pattern(&two), &steps);
+        assert!(steps.count() <= (one.len() + two.len()) as u64, "{}: {one} and {two}", steps.count());
+    }
 }
 
 /// A path, and a pattern that was made from it by putting wildcards over parts of it.

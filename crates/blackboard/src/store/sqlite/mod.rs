@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `open.rs` | opening and creating the file |
 //! | `trust.rs` | which files are a board of one's own |
+//! | `filesystem.rs` | on which file systems a board works |
+//! | `git.rs` | keeping a board out of git |
 //! | `schema.rs` | migrations and versions |
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `txn.rs` | a transaction: reading, and applying changes |
@@ -18,6 +20,8 @@
 
 mod columns;
 mod faults;
+mod filesystem;
+mod git;
 mod open;
 mod queue;
 mod room;
@@ -34,8 +38,10 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME};
 
+pub use self::git::keep_out_of_git;
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
+pub use self::trust::{foreign_owner, writable_by_others};
 use self::txn::Transaction;
 use self::wake::Wake;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
@@ -76,6 +82,13 @@ pub struct SqliteOptions {
     /// a look whether it went to the file that is there, and is not acknowledged if it did not. A process that opens a board
     /// for one thing and ends saves that look.
     pub stays_open: bool,
+    /// Whether the directory is one that a project keeps for its board. A new board there gets a `.gitignore`.
+    pub in_project: bool,
+    /// Whether to look into git's index when the board is opened, and refuse a database that git tracks. A new one and one
+    /// that others can read are always looked for. A process that opens a board for one thing and ends saves that look.
+    pub check_git: bool,
+    /// Whether the database may be on a network file system, which damages a board that several machines use.
+    pub allow_network_filesystem: bool,
 }
 
 /// How a writer waits for others.
@@ -98,6 +111,9 @@ impl Default for SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             waiting: Waiting::Queue,
             stays_open: true,
+            in_project: false,
+            check_git: true,
+            allow_network_filesystem: false,
         }
     }
 }
@@ -128,8 +144,9 @@ impl Sqlite {
     /// Opens the board at `path`, and creates it if it does not exist.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Result<Sqlite> {
         let store = Sqlite::at(path, clock, options);
+        trust::check_directory(path)?;
         if trust::plain_file(path)?.is_none() {
-            open::create(path, &store.queue, store.clock.now())?;
+            open::create(path, &store.queue, options, store.clock.now())?;
         }
         store.connected()
     }
@@ -140,6 +157,7 @@ impl Sqlite {
         clock: Arc<dyn Clock>,
         options: &SqliteOptions,
     ) -> Result<Option<Sqlite>> {
+        trust::check_directory(path)?;
         if trust::plain_file(path)?.is_none() {
             return Ok(None);
         }
@@ -153,6 +171,7 @@ impl Sqlite {
         clock: Arc<dyn Clock>,
         options: &SqliteOptions,
     ) -> Result<Option<Sqlite>> {
+        trust::check_directory(path)?;
         if trust::plain_file(path)?.is_none() {
             return Ok(None);
         }
@@ -182,6 +201,9 @@ impl Sqlite {
     fn connected(self) -> Result<Sqlite> {
         let connection = self.take()?;
         self.put_back(connection);
+        if self.options.check_git {
+            git::check_untracked(&self.path)?;
+        }
         Ok(self)
     }
 

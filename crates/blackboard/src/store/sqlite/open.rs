@@ -11,13 +11,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::queue::{Queue, beside};
-use super::{SqliteOptions, faults, schema, trust};
+use super::{SqliteOptions, faults, filesystem, git, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
 
 /// Creates the board at `path` if nobody else does so first. Many processes may try at once.
-pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
+pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<()> {
     if let Some(directory) = path.parent() {
+        trust::check_filesystem(path, options, || filesystem::of_directory(directory))?;
         create_directory(directory).map_err(|error| io_fault(directory, "created", error))?;
     }
     let head = queue.enter_alone();
@@ -25,6 +26,10 @@ pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
         return Ok(());
     }
     let Some(head) = head else { return Err(faults::busy(path, None)) };
+    git::check_untracked(path)?;
+    if options.in_project {
+        git::keep_out_of_git(path)?;
+    }
     // The new database appears under its name only when it is complete: a crash leaves nothing half made. Who is
     // alone takes away what a crash has left; who can't know works under a name that nobody else has.
     let unfinished = if head.is_alone() {
@@ -46,7 +51,7 @@ pub(super) fn connect(
     options: &SqliteOptions,
     now: Timestamp,
 ) -> Result<(Connection, trust::Identity)> {
-    let looked_at = trust::check(path)?;
+    let looked_at = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_file(path).map_err(fault)?;
     trust::check_same(path, &looked_at)?;
@@ -60,7 +65,7 @@ pub(super) fn connect(
 
 /// Opens the existing board at `path` for whoever only reads.
 pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<(Connection, trust::Identity)> {
-    let looked_at = trust::check(path)?;
+    let looked_at = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
     trust::check_same(path, &looked_at)?;
@@ -201,7 +206,7 @@ fn remove_with_companions(path: &Path) -> io::Result<()> {
 
 /// Gives the file its name, unless there is something of that name. `otherwise` does so where the file system can't.
 #[cfg(target_os = "linux")]
-fn rename_to_nothing(
+pub(super) fn rename_to_nothing(
     from: &Path,
     to: &Path,
     otherwise: fn(&Path, &Path) -> io::Result<()>,
@@ -215,7 +220,7 @@ fn rename_to_nothing(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn rename_to_nothing(
+pub(super) fn rename_to_nothing(
     from: &Path,
     to: &Path,
     otherwise: fn(&Path, &Path) -> io::Result<()>,

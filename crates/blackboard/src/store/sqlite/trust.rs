@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use super::filesystem::{self, Kind};
 use super::queue::beside;
-use super::{faults, open, schema};
+use super::{SqliteOptions, faults, git, open, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 
 /// What SQLite and the queue keep beside a database.
@@ -40,8 +41,69 @@ pub(super) fn plain_file(path: &Path) -> Result<Option<Metadata>> {
     }
 }
 
-/// Refuses a file that is not a board, or that others get at. Returns which file was looked at.
-pub(super) fn check(path: &Path) -> Result<Identity> {
+/// Refuses a directory in which others can put another database, or other companions, in the place of ours. A sticky
+/// directory such as `/tmp` lets nobody but the owner of a file rename or delete it, and companions of another user are
+/// refused by themselves.
+#[cfg(unix)]
+pub(super) fn check_directory(path: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    const STICKY: u32 = 0o1000;
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    // What is wrong with one that can't be looked at comes up when the file is.
+    let Ok(metadata) = fs::metadata(directory) else { return Ok(()) };
+    if let Some(owner) = foreign_owner(&metadata) {
+        let what = format!("belongs to another user (uid {owner}), who can replace the board in it");
+        return Err(not_ours(directory, &what, "name a file in a directory of your own with --db"));
+    }
+    match writable_by_others(&metadata) {
+        Some(mode) if metadata.mode() & STICKY == 0 => {
+            let what = format!("can be written by others (mode {mode:04o}), who can replace the board in it");
+            Err(not_ours(directory, &what, &format!("chmod go-w {}", shell_word(directory))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Who may write to a directory is a matter of access lists elsewhere.
+#[cfg(not(unix))]
+pub(super) fn check_directory(_path: &Path) -> Result<()> {
+    Ok(())
+}
+
+/// The owner of a file or directory, if that is neither this user nor root.
+#[cfg(unix)]
+pub fn foreign_owner(metadata: &Metadata) -> Option<u32> {
+    let owner = std::os::unix::fs::MetadataExt::uid(metadata);
+    (owner != 0 && owner != rustix::process::geteuid().as_raw()).then_some(owner)
+}
+
+/// The owner of a file or directory, if that is neither this user nor root.
+#[cfg(not(unix))]
+pub fn foreign_owner(_metadata: &Metadata) -> Option<u32> {
+    None
+}
+
+/// The mode of a file or directory, if others than its owner may write to it. A group with the number of the owner is the
+/// owner's private one: where users have such groups, everything new can be written by them.
+#[cfg(unix)]
+pub fn writable_by_others(metadata: &Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let (mode, owner, group) = (metadata.mode() & 0o7777, metadata.uid(), metadata.gid());
+    let is_private_group = owner != 0 && owner == group;
+    let forbidden = if is_private_group { 0o002 } else { 0o022 };
+    (mode & forbidden != 0).then_some(mode)
+}
+
+/// The mode of a file or directory, if others than its owner may write to it.
+#[cfg(not(unix))]
+pub fn writable_by_others(_metadata: &Metadata) -> Option<u32> {
+    None
+}
+
+/// Refuses a file that is not a board, that others get at, or that lies where a board does not work. Returns which file was
+/// looked at.
+pub(super) fn check(path: &Path, options: &SqliteOptions) -> Result<Identity> {
     let disappeared = || Fault::new(Code::Io, format!("{} has disappeared", path.display()));
     let found = plain_file(path)?.ok_or_else(disappeared)?;
     let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +112,7 @@ pub(super) fn check(path: &Path) -> Result<Identity> {
         check_private(path, &found)?;
         return Ok(found_identity);
     }
-    let metadata = check_header(path, &found)?;
+    let metadata = check_header(path, &found, options)?;
     // Only now, so that nobody is told to change the mode of a file that is not ours.
     check_private(path, &metadata)?;
     looked_into.insert(Identity::of(path, &metadata));
@@ -85,11 +147,11 @@ pub(super) fn replaced(path: &Path) -> Error {
 
 /// Looks at the first bytes of the file: is it a database of this program at all? SQLite would create companions
 /// beside, or recover, a database that is none of our business. Returns what the opened file says about itself.
-fn check_header(path: &Path, found: &Metadata) -> Result<Metadata> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    open::private(&mut options);
-    let mut file = match options.open(path) {
+fn check_header(path: &Path, found: &Metadata, options: &SqliteOptions) -> Result<Metadata> {
+    let mut opening = OpenOptions::new();
+    opening.read(true);
+    open::private(&mut opening);
+    let mut file = match opening.open(path) {
         Ok(file) => file,
         Err(error) => {
             // Whose file it is explains best why it can't be opened.
@@ -112,7 +174,26 @@ fn check_header(path: &Path, found: &Metadata) -> Result<Metadata> {
     }
     // What stands here may be outdated by the write-ahead log, but versions only grow.
     let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
-    if version > schema::VERSION { Err(schema::newer(path, version)) } else { Ok(metadata) }
+    if version > schema::VERSION {
+        return Err(schema::newer(path, version));
+    }
+    check_filesystem(path, options, || filesystem::of_file(&file))?;
+    Ok(metadata)
+}
+
+/// Refuses a file system on which a board does not work, unless that is allowed.
+pub(super) fn check_filesystem(
+    path: &Path,
+    options: &SqliteOptions,
+    kind: impl FnOnce() -> Kind,
+) -> Result<()> {
+    if options.allow_network_filesystem {
+        return Ok(());
+    }
+    match kind() {
+        Kind::Local => Ok(()),
+        Kind::Remote(name) => Err(filesystem::refusal(path, name)),
+    }
 }
 
 fn check_kind(path: &Path, metadata: &Metadata) -> Result<()> {
@@ -134,6 +215,8 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<()> {
         open_to_others.extend(mode_for_others(&metadata).map(|mode| (companion, mode)));
     }
     let Some((first, mode)) = open_to_others.first() else { return Ok(()) };
+    // Git gives every file that it tracks this mode; with another one it would still be published.
+    git::check_untracked(path)?;
     let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();
     let what = format!("can be read or written by others (mode {mode:04o})");
     Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))
@@ -159,12 +242,12 @@ fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
+pub(super) fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
     Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint).into()
 }
 
 /// A path as one word of a shell, whatever is in it.
-fn shell_word(path: &Path) -> String {
+pub(super) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:,".contains(character);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

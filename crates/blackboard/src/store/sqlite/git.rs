@@ -1,0 +1,405 @@
+//! Keeping a board out of git: what its `.gitignore` has to say, and whether git tracks its database already.
+//!
+//! Git is read from its files; no other program is started. The index is sorted and read up to the name that is looked for,
+//! which costs a few kilobytes for a directory that begins with a dot, however large the repository is. Nothing here runs
+//! when a private database is opened for one command.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::open::{self, io_fault};
+use super::trust::{not_ours, shell_word};
+use crate::entry::Glob;
+use crate::error::{Error, Result};
+
+const IGNORE_FILE: &str = ".gitignore";
+
+/// What a new `.gitignore` says.
+const EVERYTHING: &str = "\
+# Written by blackboard: the board is private. Only this file and config.json belong into git.
+*
+!.gitignore
+!config.json
+";
+
+/// What follows the lines of a user that would let the database through.
+const AND_STILL: &str = "\n# Written by blackboard: the lines above would publish the board.\n";
+
+/// What a database and its hooks leave in their directory. The first six can hold what is on the board.
+const ENDINGS: [&str; 8] = ["", "-wal", "-journal", "-shm", "-lock", "-wake", "-new", "-wal-orphaned"];
+const HOOK_LOG: &str = "hook.log";
+
+/// The most bytes that are read of a `.gitignore`, of a file that names a directory of git, and of an index.
+const LARGEST_IGNORE_FILE: u64 = 1024 * 1024;
+const LONGEST_LINK: u64 = 8 * 1024;
+const LARGEST_INDEX: u64 = 256 * 1024 * 1024;
+
+/// Completes the `.gitignore` beside the database at `path`, so that git ignores everything there but that file and
+/// `config.json`. Lines of the user stay, and count where they do not let the database through. A file that ignores
+/// the database already is left as it is.
+pub fn keep_out_of_git(path: &Path) -> Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let file = directory.join(IGNORE_FILE);
+    let fault = |error| io_fault(&file, "written", error);
+    let before = read_ignore_file(&file)?;
+    let Some(text) = completed(before.as_deref(), &name.to_string_lossy()) else { return Ok(()) };
+    let unfinished = directory.join(format!("{IGNORE_FILE}-new-{}", uuid::Uuid::new_v4().simple()));
+    let written = write_private(&unfinished, &text).and_then(|()| match &before {
+        // Another process may do the same at this time, with the same text.
+        None => match open::rename_to_nothing(&unfinished, &file, |from, to| fs::rename(from, to)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::remove_file(&unfinished),
+            placed => placed,
+        },
+        Some(_) => {
+            fs::set_permissions(&unfinished, fs::metadata(&file)?.permissions())?;
+            fs::rename(&unfinished, &file)
+        }
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written.map_err(fault)
+}
+
+/// Refuses a database that git tracks: every commit would publish what is on the board.
+pub(super) fn check_untracked(path: &Path) -> Result<()> {
+    tracked(path).map_or(Ok(()), |tracked| Err(tracked.refusal(path)))
+}
+
+/// Files of a board that git tracks.
+pub(super) struct Tracked {
+    root: PathBuf,
+    /// Relative to the root.
+    names: Vec<PathBuf>,
+}
+
+impl Tracked {
+    pub(super) fn refusal(&self, path: &Path) -> Error {
+        let names: Vec<_> = self.names.iter().map(|name| shell_word(name)).collect();
+        let cure = format!("git -C {} rm --cached {}", shell_word(&self.root), names.join(" "));
+        not_ours(path, "is tracked by git, which would publish the board", &cure)
+    }
+}
+
+/// Which files of the board at `path` git tracks, as far as its index says; `None` if there is no repository around it, or
+/// none whose index can be read.
+pub(super) fn tracked(path: &Path) -> Option<Tracked> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()?;
+    let file = directory.join(path.file_name()?);
+    let (root, git) =
+        directory.ancestors().find_map(|root| Some((root.to_owned(), git_directory(&root.join(".git"))?)))?;
+    let wanted = bytes_of(file.strip_prefix(&root).ok()?);
+    let index = git.join("index");
+    // The hash of an object has 20 bytes, or 32; an index does not say which.
+    let found = [20, 32].iter().find_map(|hash| names_in(&index, &wanted, *hash).ok())?;
+    let names: Vec<_> = found.iter().filter_map(|name| path_of(name)).collect();
+    (!names.is_empty()).then_some(Tracked { root, names })
+}
+
+/// The directory of git that `.git` is, or names if it is a file, as in a worktree or submodule.
+fn git_directory(link: &Path) -> Option<PathBuf> {
+    let metadata = fs::metadata(link).ok()?;
+    if metadata.is_dir() {
+        return Some(link.to_owned());
+    }
+    if !metadata.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    File::open(link).ok()?.take(LONGEST_LINK).read_to_end(&mut content).ok()?;
+    let named = path_of(content.strip_prefix(b"gitdir:")?.trim_ascii())?;
+    Some(link.parent()?.join(named))
+}
+
+/// The names in an index that are `wanted` or a companion of it.
+fn names_in(index: &Path, wanted: &[u8], hash: usize) -> io::Result<Vec<Vec<u8>>> {
+    if !fs::metadata(index)?.is_file() {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    names_read(BufReader::new(File::open(index)?.take(LARGEST_INDEX)), wanted, hash)
+}
+
+/// The same from the bytes of an index of version 2, 3 or 4.
+fn names_read(mut index: impl BufRead, wanted: &[u8], hash: usize) -> io::Result<Vec<Vec<u8>>> {
+    const STAT: usize = 40;
+    const EXTENDED: u16 = 0x4000;
+    const LENGTH: u16 = 0x0fff;
+    let invalid = || io::Error::from(ErrorKind::InvalidData);
+
+    let mut header = [0; 12];
+    index.read_exact(&mut header)?;
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let (version, count) = (number(4), number(8));
+    if !header.starts_with(b"DIRC") || !(2..=4).contains(&version) {
+        return Err(invalid());
+    }
+    let mut found = Vec::new();
+    let mut name: Vec<u8> = Vec::new();
+    for _ in 0..count {
+        let mut fixed = [0; STAT + 32 + 2];
+        let fixed = &mut fixed[..STAT + hash + 2];
+        index.read_exact(fixed)?;
+        let flags = u16::from_be_bytes([fixed[STAT + hash], fixed[STAT + hash + 1]]);
+        let mut length = fixed.len();
+        if flags & EXTENDED != 0 {
+            index.read_exact(&mut [0; 2])?;
+            length += 2;
+        }
+        if version == 4 {
+            let dropped = variable_number(&mut index)?;
+            name.truncate(name.len().checked_sub(dropped).ok_or_else(invalid)?);
+        } else {
+            name.clear();
+        }
+        index.read_until(0, &mut name)?;
+        if name.pop() != Some(0) {
+            return Err(invalid());
+        }
+        if flags & LENGTH != LENGTH && usize::from(flags & LENGTH) != name.len() {
+            return Err(invalid());
+        }
+        if version < 4 {
+            // One to eight zero bytes, of which one has been read, make the length a multiple of eight.
+            length += name.len();
+            let mut rest = [0; 8];
+            index.read_exact(&mut rest[..7 - length % 8])?;
+        }
+        match name.strip_prefix(wanted) {
+            Some(ending) if ENDINGS.iter().any(|known| known.as_bytes() == ending) => {
+                found.push(name.clone());
+            }
+            Some(_) => {}
+            // Names are sorted by their bytes.
+            None if name.as_slice() > wanted => break,
+            None => {}
+        }
+    }
+    found.dedup();
+    Ok(found)
+}
+
+/// A number as version 4 of an index writes it.
+fn variable_number(index: &mut impl BufRead) -> io::Result<usize> {
+    let mut number = 0_usize;
+    for position in 0..4 {
+        let mut byte = [0];
+        index.read_exact(&mut byte)?;
+        number = (number + usize::from(position > 0)) << 7 | usize::from(byte[0] & 0x7f);
+        if byte[0] & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(ErrorKind::InvalidData.into())
+}
+
+/// The lines of a `.gitignore`; `None` if there is none.
+fn read_ignore_file(file: &Path) -> Result<Option<Vec<u8>>> {
+    let fault = |error| io_fault(file, "read", error);
+    match fs::symlink_metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fault(error)),
+        // Git follows no link here either.
+        Ok(metadata) if !metadata.is_file() || metadata.len() > LARGEST_IGNORE_FILE => {
+            return Err(not_ours(file, "is not a plain file of less than 1 MB", "move it away"));
+        }
+        Ok(_) => {}
+    }
+    fs::read(file).map(Some).map_err(fault)
+}
+
+/// What a `.gitignore` has to say for a database of this name, or `None` if it says enough.
+fn completed(before: Option<&[u8]>, name: &str) -> Option<Vec<u8>> {
+    let Some(before) = before else { return Some(EVERYTHING.into()) };
+    let all_ignored = |text: &[u8]| {
+        let names = ENDINGS.map(|ending| format!("{name}{ending}"));
+        names.iter().map(String::as_str).chain([HOOK_LOG]).all(|name| ignores(text, name))
+    };
+    if all_ignored(before) {
+        return None;
+    }
+    // In front, so that the lines of the user go over it.
+    let mut text = [EVERYTHING.as_bytes(), before].concat();
+    if !all_ignored(&text) {
+        if !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        text.extend(format!("{AND_STILL}{}*\n{HOOK_LOG}*\n", literal(name)).bytes());
+    }
+    Some(text)
+}
+
+/// Whether the lines make git ignore a file of this name in their directory. What is not understood ignores nothing.
+fn ignores(lines: &[u8], name: &str) -> bool {
+    let mut ignored = false;
+    for line in String::from_utf8_lossy(lines).lines() {
+        let line = line.trim_end();
+        let (pattern, ignores) = line.strip_prefix('!').map_or((line, true), |pattern| (pattern, false));
+        let pattern = pattern.strip_prefix("**/").or_else(|| pattern.strip_prefix('/')).unwrap_or(pattern);
+        // Comments, names that need escapes, and what is about directories or what is in them.
+        let is_about_names = !pattern.is_empty() && !line.starts_with('#') && !pattern.contains(['\\', '/']);
+        if is_about_names && Glob::new(pattern).matches(name) {
+            ignored = ignores;
+        }
+    }
+    ignored
+}
+
+/// The name as a pattern of git.
+fn literal(name: &str) -> String {
+    name.chars()
+        .map(|letter| if letter.is_alphanumeric() || "._-".contains(letter) { letter } else { '?' })
+        .collect()
+}
+
+fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    open::private(&mut options);
+    options.open(file)?.write_all(text)
+}
+
+/// A path as git writes it.
+fn bytes_of(path: &Path) -> Vec<u8> {
+    let parts: Vec<&[u8]> = path.iter().map(OsStr::as_encoded_bytes).collect();
+    parts.join(&b'/')
+}
+
+#[cfg(unix)]
+fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    let name = <OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes);
+    (!bytes.is_empty()).then(|| PathBuf::from(name))
+}
+
+/// Where paths are not bytes, git writes them as UTF-8.
+#[cfg(not(unix))]
+fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    let name = std::str::from_utf8(bytes).ok()?;
+    (!name.is_empty()).then(|| PathBuf::from(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::queue::beside;
+    use super::*;
+
+    fn git(directory: &Path, arguments: &[&str]) -> bool {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+        let mut git = Command::new("git");
+        git.arg("-C").arg(directory).args(identity).args(arguments);
+        // Whoever runs the tests may be inside of git.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+            git.env_remove(name);
+        }
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().is_ok_and(|output| output.status.success())
+    }
+
+    #[test]
+    fn tracked_files_are_found_in_every_kind_of_index() {
+        for options in [&["--object-format=sha1"], &["--object-format=sha256"]] {
+            for version in ["2", "3", "4"] {
+                let scratch = tempfile::tempdir().unwrap();
+                let root = scratch.path().canonicalize().unwrap();
+                let board = root.join("deep/.blackboard/local.db");
+                fs::create_dir_all(board.parent().unwrap()).unwrap();
+                assert!(tracked(&board).is_none(), "there is no repository");
+                assert!(git(&root, &[&["init", "-q"][..], options].concat()));
+                assert!(tracked(&board).is_none(), "there is no index");
+                let other = ["a", "deep/.blackboard/local.c", "deep/.blackboard/local.db2", "z"];
+                for file in other.map(|name| root.join(name)).iter().chain([&board, &beside(&board, "-wal")])
+                {
+                    fs::write(file, "x").unwrap();
+                }
+                assert!(git(&root, &[&["add"], &other[..]].concat()));
+                assert!(git(&root, &["update-index", "--index-version", version]));
+                assert!(tracked(&board).is_none(), "others are tracked, in version {version}");
+                assert!(git(&root, &["add", "-A"]));
+                // Makes an entry of version 3.
+                assert!(git(&root, &["update-index", "--skip-worktree", "a"]));
+                let found = tracked(&board).unwrap();
+                let names: Vec<_> = found.names.iter().map(|name| name.to_str().unwrap()).collect();
+                assert_eq!(
+                    names,
+                    ["deep/.blackboard/local.db", "deep/.blackboard/local.db-wal"],
+                    "version {version}"
+                );
+                let refusal = found.refusal(&board);
+                let cure = refusal.hint().unwrap();
+                assert!(Command::new("sh").args(["-c", cure]).output().unwrap().status.success(), "{cure}");
+                assert!(tracked(&board).is_none(), "{cure}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_index_is_read_to_its_end_and_tracks_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        fs::write(root.join("local.db"), "x").unwrap();
+        assert!(git(&root, &["init", "-q"]) && git(&root, &["add", "-A"]));
+        let index = fs::read(root.join(".git/index")).unwrap();
+        assert_eq!(names_read(&index[..], b"local.db", 20).unwrap(), [b"local.db"]);
+        for length in 0..index.len() {
+            let _ = names_read(&index[..length], b"local.db", 20);
+        }
+        for at in 0..index.len() {
+            let mut index = index.clone();
+            index[at] ^= 0xff;
+            let _ = names_read(&index[..], b"local.db", 20);
+        }
+    }
+
+    #[test]
+    fn a_file_is_ignored_as_git_would_ignore_it() {
+        for lines in [
+            "",
+            "*",
+            "*\n!config.json",
+            "*\n!*.db\n",
+            "local.db*",
+            "/local.db",
+            "**/local.db*\n",
+            "local.db/\n",
+            "sub/local.db\n",
+            "# local.db",
+            "!local.db\nlocal.*",
+            "local.?b  \n",
+            "[l]ocal.db",
+            "*\n!/local.db",
+            "*.db\r\n",
+        ] {
+            let scratch = tempfile::tempdir().unwrap();
+            let root = scratch.path();
+            assert!(git(root, &["init", "-q"]));
+            fs::create_dir(root.join("b")).unwrap();
+            fs::write(root.join("b/.gitignore"), lines).unwrap();
+            for name in ["local.db", "local.db-wal", "config.json"] {
+                let expected = git(root, &["check-ignore", "-q", &format!("b/{name}")]);
+                assert_eq!(ignores(lines.as_bytes(), name), expected, "{name} by {lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_the_user_stay_and_the_board_is_ignored() {
+        for (before, expected) in [
+            (None, Some(EVERYTHING.to_owned())),
+            (Some("*\n"), None),
+            (Some(EVERYTHING), None),
+            (Some("*.tmp\n"), Some(format!("{EVERYTHING}*.tmp\n"))),
+            (Some("!notes.md"), Some(format!("{EVERYTHING}!notes.md"))),
+            (Some("!*"), Some(format!("{EVERYTHING}!*\n{AND_STILL}local.db*\nhook.log*\n"))),
+        ] {
+            let text = completed(before.map(str::as_bytes), "local.db");
+            assert_eq!(text.as_deref().map(String::from_utf8_lossy), expected.as_deref().map(Into::into));
+            if let Some(text) = text {
+                assert_eq!(completed(Some(&text), "local.db"), None, "once is enough");
+                assert!(!ignores(&text, "config.json") && !ignores(&text, ".gitignore"));
+            }
+        }
+    }
+}
