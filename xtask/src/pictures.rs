@@ -36,7 +36,8 @@ pub fn run(arguments: &[String]) -> Result {
     sleep(IN_THE_MIDDLE);
     for (name, view, size, dark) in PICTURES {
         let file = Path::new(DIRECTORY).join(name);
-        take(&format!("{url}/{view}"), &file, size, dark)?;
+        // The address has a token, which the server takes out of it; what follows `#` stays.
+        take(&format!("{url}{view}"), &file, size, dark)?;
         println!("{}", file.display());
     }
     Ok(())

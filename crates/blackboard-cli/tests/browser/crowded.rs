@@ -34,7 +34,7 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
     );
     let board = site.library();
     let browser = Browser::start();
-    browser.open(&site.address());
+    browser.open(site.address());
     browser.until_says("#agents-count", &AGENTS.to_string());
     browser.until_says("#work-count", &ITEMS.to_string());
     // The last of them can be reached.

@@ -77,7 +77,7 @@ fn the_overview_shows_what_the_commands_say() {
     let site = Site::new();
     let team = furnish(&site);
     let browser = Browser::start();
-    browser.open(&site.address());
+    browser.open(site.address());
 
     let status = site.json(&["status"]);
     let number = |group: &str, name: &str| status[group][name].to_string();
@@ -281,7 +281,7 @@ fn an_item_is_found_by_any_id() {
     for id in ["..", ".", "a/../b?c#d&e=%2e"] {
         let title = format!("Called {id}");
         site.json(&["work", "create", "--id", id, "--title", &title]);
-        browser.open(&format!("{}?#work", site.address()));
+        browser.open(&format!("{}#work", site.address()));
         browser.until_says(".item-title", &title);
         browser.script(&format!(
             "[...document.querySelectorAll('.item')].find(item => item.textContent.includes({})).click()",

@@ -22,4 +22,5 @@ mod scratch;
 mod security;
 mod served;
 mod stream;
+mod token;
 mod writes;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{get, raw};
+use crate::client::{get, own, raw};
 use crate::served::Served;
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
@@ -325,7 +325,7 @@ fn head_says_what_get_would_without_its_body() {
     let served = Served::furnished();
     let port = served.port;
     for path in ["/", "/api/status", "/api/work", "/api/events/stream", "/nothing"] {
-        let request = format!("HEAD {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+        let request = format!("HEAD {path} HTTP/1.1\r\n{}Connection: close\r\n\r\n", own(port));
         let mut connection = crate::client::Connection::open(port);
         connection.send(request.as_bytes());
         let head = connection.reply(false).unwrap();
@@ -384,8 +384,7 @@ fn what_is_asked_wrongly_is_said_so() {
     }
     let port = served.port;
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
-        let request =
-            format!("{method} /api/work HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n");
+        let request = format!("{method} /api/work HTTP/1.1\r\n{}Content-Length: 0\r\n\r\n", own(port));
         let reply = raw(port, &request).unwrap();
         assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD")), "{method}");
     }
