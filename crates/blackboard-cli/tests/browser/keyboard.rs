@@ -145,15 +145,15 @@ fn rows_are_walked_and_opened_with_the_keyboard() {
     };
     title("Design the schema");
     browser.press(&["ArrowDown", "ArrowDown"]);
-    title("Write the routes");
-    browser.press(&["ArrowUp"]);
     title("Document the routes");
+    browser.press(&["ArrowUp"]);
+    title("Write the routes");
     browser.press(&["Home"]);
     title("Design the schema");
     browser.press(&["End", "Enter"]);
-    browser.until_says("#drawer-title", "Write the routes");
+    browser.until_says("#drawer-title", "Document the routes");
     browser.press(&["Escape"]);
-    title("Write the routes");
+    title("Document the routes");
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

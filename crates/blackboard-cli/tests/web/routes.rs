@@ -159,6 +159,33 @@ fn work_that_waits_says_everything_that_it_waits_for() {
 }
 
 #[test]
+fn a_blocker_that_does_not_exist_is_listed_as_missing() {
+    let served = Served::furnished();
+    served.says(&["work", "create", "four", "--title", "Four", "--blocked-by", "later,ghost,mine,spook"]);
+    let row = |path: &str| {
+        let rows = served.json(path);
+        rows.as_array().unwrap().iter().find(|row| row["item_id"] == "four").unwrap().clone()
+    };
+    let sorted = |value: &Value| {
+        let mut ids: Vec<_> =
+            value.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    for shown in [row("/api/work"), row("/api/work?status=blocked&limit=5"), served.json("/api/work/four")] {
+        assert_eq!(sorted(&shown["open_blockers"]), ["ghost", "later", "mine", "spook"], "{shown}");
+        assert_eq!(sorted(&shown["missing_blockers"]), ["ghost", "spook"], "{shown}");
+    }
+    served.says(&["work", "create", "ghost", "--title", "No ghost"]);
+    assert_eq!(row("/api/work")["missing_blockers"], json!(["spook"]));
+    for other in served.json("/api/work?all=1").as_array().unwrap() {
+        if other["item_id"] != "four" {
+            assert_eq!(other["missing_blockers"], json!([]), "{other}");
+        }
+    }
+}
+
+#[test]
 fn completed_work_comes_by_its_end_if_that_is_asked_for() {
     let served = Served::furnished();
     let ends = ["later", "first", "mine", "waits"];
