@@ -42,7 +42,8 @@ pub fn run(arguments: &[String]) -> Result {
     demonstration.wait_for("")?;
     for (name, view, size, dark) in PICTURES {
         let file = Path::new(DIRECTORY).join(name);
-        take(&format!("{url}/{view}"), &file, size, dark)?;
+        // The address has a token, which the server takes out of it; what follows `#` stays.
+        take(&format!("{url}{view}"), &file, size, dark)?;
         println!("{}", file.display());
     }
     Ok(())

@@ -3,17 +3,16 @@
 use blackboard::{Code, Result};
 
 use super::Run;
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::outcome::Outcome;
 use crate::output::serve::{Background, Found, Serving, Stopped};
 use crate::web::{self, Listening, Options};
 
 /// Show the board in a browser
 ///
-/// Serves a page on this machine alone that shows agents, work, entries, locks and what happens, live. It only shows: it
-/// opens the board to read, and neither marks the dead nor removes what has expired. There is one server a board. It runs
-/// until Ctrl+C, unless it is started with --background. Pages of other sites get no answer; for another machine, tunnel
-/// the port with ssh. docs/dashboard.md has the API.
+/// Serves a read-only page on this machine with agents, work, entries, locks and events as they change. Runs until
+/// Ctrl+C, or in the background with --background. There is one server per board. The printed address has a token
+/// that only this user can read; requests without it are refused. docs/dashboard.md has the API.
 ///
 /// Examples:
 ///   blackboard serve
@@ -37,12 +36,16 @@ pub struct Serve {
     #[arg(long)]
     open: bool,
 
+    /// Answer requests without the token, also those of other users of this machine
+    #[arg(long)]
+    no_token: bool,
+
     /// Stop the server of this board
-    #[arg(long, conflicts_with_all = ["port", "background", "open", "status"])]
+    #[arg(long, conflicts_with_all = ["port", "background", "open", "no_token", "status"])]
     stop: bool,
 
-    /// Say whether a server of this board runs, and where; exit code 3 if not
-    #[arg(long, conflicts_with_all = ["port", "background", "open"])]
+    /// Print the address of the server of this board, with its token; exit code 3 if none runs
+    #[arg(long, conflicts_with_all = ["port", "background", "open", "no_token"])]
     status: bool,
 
     /// Leave the terminal that it was started from
@@ -64,18 +67,24 @@ impl Run for Serve {
         let port = self.port.unwrap_or(place.config.web_server.port);
         // What can't be shown is better said here than on a page.
         context.opener()?.checking_git().open_to_read()?;
+        if self.no_token && !self.detached {
+            warn("without a token every user of this machine can read this board");
+        }
         if self.background {
-            let started = web::start_in_background(context, port)?;
-            let url = started.url.clone();
+            let started = web::start_in_background(context, port, !self.no_token)?;
+            let (running, file) = (started.clone(), place.file.clone());
             let outcome =
                 Outcome::new(Background { running: started, names_board: context.globals.db.is_some() });
-            return Ok(if self.open { outcome.after_flush(move || web::open(&url)) } else { outcome });
+            // The server removes what leads the browser to it.
+            let open = move || web::open(&running, &file).keep();
+            return Ok(if self.open { outcome.after_flush(open) } else { outcome });
         }
         if self.detached {
             web::detach();
         }
         let host = place.config.web_server.host;
-        let listening = Listening::bind(context, Options { host, port, to_be_found: self.detached })?;
+        let options = Options { host, port, to_be_found: self.detached, token: !self.no_token };
+        let listening = Listening::bind(context, options)?;
         Ok(Outcome::new(Serving::new(listening, place.file.clone(), self.open)))
     }
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::plan::{AGENTS, PROJECT, TASKS};
 use crate::args::Globals;
 use crate::context::Context;
-use crate::web::{Listening, Options};
+use crate::web::{Listening, Options, Running};
 
 /// Where a demonstration takes place.
 pub struct Stage {
@@ -26,7 +26,7 @@ pub struct Stage {
     /// The agents, in the order of their names.
     agents: Vec<Process>,
     pace: Duration,
-    url: String,
+    dashboard: Running,
     directory: TempDir,
 }
 
@@ -57,8 +57,8 @@ impl Stage {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&file_in(directory.path()), clock.clone(), &SqliteOptions::default())?;
         let board = Board::on(Arc::new(store), clock);
-        let url = show(&file_in(directory.path()))?;
-        let stage = Stage { board, agents: Vec::new(), pace, url, directory };
+        let dashboard = show(&file_in(directory.path()))?;
+        let stage = Stage { board, agents: Vec::new(), pace, dashboard, directory };
         stage.fill()?;
         Ok(stage)
     }
@@ -86,7 +86,12 @@ impl Stage {
 
     /// Where the dashboard is.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.dashboard.url
+    }
+
+    /// The dashboard.
+    pub fn dashboard(&self) -> &Running {
+        &self.dashboard
     }
 
     /// Where the agents pretend to work.
@@ -140,17 +145,18 @@ impl Stage {
 }
 
 /// Shows the board in a browser for as long as this process lives, and returns where.
-fn show(file: &Path) -> Result<String> {
+fn show(file: &Path) -> Result<Running> {
     let globals = Globals { db: Some(file.as_os_str().to_owned()), json: false, allow_secret_looking: false };
     let host = Ipv4Addr::LOCALHOST.into();
-    let listening = Listening::bind(&Context::new(globals), Options { host, port: 0, to_be_found: false })?;
-    let url = listening.running().url;
+    let options = Options { host, port: 0, to_be_found: false, token: true };
+    let listening = Listening::bind(&Context::new(globals), options)?;
+    let dashboard = listening.running();
     std::thread::Builder::new()
         .name("dashboard".to_owned())
         // Whoever watches sees that it has ended; the story does not need it.
         .spawn(move || drop(listening.run()))
         .map_err(|error| Fault::new(Code::Io, "the dashboard can't be started").because(error))?;
-    Ok(url)
+    Ok(dashboard)
 }
 
 fn file_in(directory: &Path) -> PathBuf {

@@ -39,7 +39,8 @@ impl Demonstration {
 
     fn open(&self, stage: &Stage) {
         if self.open {
-            web::open(stage.url());
+            // It is in the directory of the demonstration, which is removed at the end.
+            web::open(stage.dashboard(), &stage.file()).keep();
         }
     }
 

@@ -34,9 +34,8 @@ impl Serving {
         let Some(listening) = self.listening.borrow_mut().take() else { return Ok(()) };
         let running = listening.running();
         say(&running, self.database.display().to_string())?;
-        if self.open {
-            web::open(&running.url);
-        }
+        // Removed when the server ends.
+        let _page = self.open.then(|| web::open(&running, &self.database));
         Ok(listening.run()?)
     }
 }
@@ -116,6 +115,6 @@ impl Render for Stopped {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.url, self.0.pid))
+        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.address(), self.0.pid))
     }
 }

@@ -1,6 +1,7 @@
 //! The server as a process of its own: which one runs, starting and stopping it.
 //!
-//! Beside the board lies a small file (`local.db-serve`) that says which process shows it and where. The process
+//! Beside the board is a small private file (`local.db-serve`) that says which process shows it, where, and with which
+//! token. The process
 //! holds a lock on that file as long as it lives, so that there is one server a board, and the file of one that was
 //! killed means nothing. Nobody is asked to end but the process that the file means: a PID that was used again is
 //! another process.
@@ -18,6 +19,7 @@ use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::token::Secret;
 use crate::context::Context;
 
 /// How much of the file is read: more than any server writes.
@@ -33,8 +35,11 @@ const TRIES: usize = 10;
 /// A server that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Running {
-    /// Where it is.
+    /// Where it is, with its token.
     pub url: String,
+    /// What a request has to carry; `None` if any request is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<Secret>,
     /// Its port.
     pub port: u16,
     /// Its process.
@@ -48,11 +53,24 @@ pub struct Running {
 
 impl Running {
     /// This process, which listens there.
-    pub fn here(address: SocketAddr) -> Running {
+    pub fn here(address: SocketAddr, token: Option<Secret>) -> Running {
         let pid = std::process::id();
         let process = SystemProcesses::default().mark(pid).map(|mark| mark.to_string());
-        let (url, port) = (format!("http://{address}"), address.port());
-        Running { url, port, pid, process, started_at: SystemClock.now() }
+        let url = match &token {
+            Some(token) => format!("http://{address}/?token={}", token.as_str()),
+            None => format!("http://{address}"),
+        };
+        Running { url, token, port: address.port(), pid, process, started_at: SystemClock.now() }
+    }
+
+    /// Where it is, without its token: for messages, which others may read.
+    pub fn address(&self) -> &str {
+        self.url.split_once("/?").map_or(self.url.as_str(), |(address, _)| address)
+    }
+
+    /// Whether its address has a token in it.
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     fn liveness(&self) -> Liveness {
@@ -99,15 +117,21 @@ impl Claim {
                 Err(error) => return Ok(Claim::without(&path, error)),
             };
             match file.try_lock() {
-                Ok(()) if is_at(&file, &path) => {
+                // Its last owner has just taken it away.
+                Ok(()) if !is_at(&file, &path) => {}
+                // Another user may have it open already. The token goes into a new file.
+                Ok(()) if !is_private(&file) => {
+                    if let Err(error) = fs::remove_file(&path) {
+                        return Ok(Claim::without(&path, error));
+                    }
+                }
+                Ok(()) => {
                     // What a killed server left there is not to be taken for this one.
                     return Ok(match file.set_len(0) {
                         Ok(()) => Claim { held: Some((file, path)), unknown: None },
                         Err(error) => Claim::without(&path, error),
                     });
                 }
-                // Its last owner has just taken it away.
-                Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref())),
                 Err(TryLockError::Error(error)) => return Ok(Claim::without(&path, error)),
             }
@@ -151,6 +175,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         if let Some((file, path)) = self.held.take() {
             if is_at(&file, &path) {
+                let _ = fs::remove_file(page_beside(&path));
                 let _ = fs::remove_file(&path);
             }
             let _ = file.unlock();
@@ -159,7 +184,7 @@ impl Drop for Claim {
 }
 
 /// Starts a server that outlives this process, with the arguments of this one, and waits until it answers.
-pub fn start_in_background(context: &Context, port: u16) -> Result<Running> {
+pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
     let board = context.opener()?.file().to_owned();
     if let Some(running) = find(&board) {
         return Err(runs_already(Some(&running)));
@@ -173,6 +198,9 @@ pub fn start_in_background(context: &Context, port: u16) -> Result<Running> {
     }
     let mut command = Command::new(std::env::current_exe().map_err(fault)?);
     command.args(["serve", "--json", "--detached", "--port", &port.to_string()]);
+    if !token {
+        command.arg("--no-token");
+    }
     if let Some(db) = &context.globals.db {
         command.arg("--db").arg(db);
     }
@@ -241,13 +269,16 @@ fn unknown(running: &Running) -> Error {
 }
 
 fn runs_already(running: Option<&Running>) -> Error {
-    let Some(Running { url, pid, .. }) = running else {
+    let Some(running) = running else {
         return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
     };
-    Refusal::new(Code::AlreadyRunning, format!("a dashboard of this board runs already at {url} (PID {pid})"))
-        .hint("open that one, or end it: blackboard serve --stop")
-        .detail("url", url.as_str())
-        .detail("pid", *pid)
+    // Errors are kept in logs, where the token should not be.
+    let (address, pid) = (running.address(), running.pid);
+    let message = format!("this board already has a dashboard at {address} (PID {pid})");
+    Refusal::new(Code::AlreadyRunning, message)
+        .hint("print the address to open: blackboard serve --status")
+        .detail("url", address)
+        .detail("pid", pid)
         .into()
 }
 
@@ -276,6 +307,17 @@ fn place(board: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
+/// The file beside a board that leads a browser to its server; the server removes it when it ends.
+pub(super) fn page_of(board: &Path) -> PathBuf {
+    page_beside(&place(board))
+}
+
+fn page_beside(registration: &Path) -> PathBuf {
+    let mut path = registration.as_os_str().to_owned();
+    path.push(".html");
+    PathBuf::from(path)
+}
+
 fn read(file: &mut File) -> Option<Running> {
     let mut text = String::new();
     file.rewind().ok()?;
@@ -295,12 +337,33 @@ fn is_locked(file: &File) -> bool {
 
 #[cfg(unix)]
 fn opened(path: &Path, create: bool) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(create).mode(0o600).custom_flags(flags.bits().cast_signed());
     let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // What another user wrote names that user's server, and a token in it is known to that user.
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    Ok(file)
+}
+
+/// Whether no other user can read the file.
+#[cfg(unix)]
+fn is_private(file: &File) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 == 0)
+}
+
+/// The directory of a board, in the user's own folders, decides who can read its files here.
+#[cfg(not(unix))]
+fn is_private(_file: &File) -> bool {
+    true
 }
 
 #[cfg(not(unix))]
@@ -341,7 +404,7 @@ mod tests {
     fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
         let scratch = testkit::tempdir().unwrap();
         let board = scratch.path().join("local.db");
-        let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)));
+        let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);
         fs::write(place(&board), serde_json::to_vec(&killed).unwrap()).unwrap();
         let _starting = Claim::take(&board).unwrap();
         let refused = Claim::take(&board).err().unwrap();

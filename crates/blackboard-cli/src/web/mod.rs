@@ -15,6 +15,8 @@
 //! | `server.rs` | listening, connections and their limits, stopping |
 //! | `route.rs` | which path is what |
 //! | `guard.rs` | who may ask: `Host`, `Origin`; the headers of every answer |
+//! | `token.rs` | the token that every request needs, and the cookie that a browser gets for it |
+//! | `clients.rs` | how many streams one client may have |
 //! | `query.rs` | the words of a request |
 //! | `reply.rs` | an answer, and how it becomes bytes |
 //! | `feed.rs` | the one thread that follows the board, and what it has read last |
@@ -28,6 +30,7 @@
 mod api;
 mod background;
 mod browser;
+mod clients;
 mod feed;
 mod guard;
 mod page;
@@ -36,6 +39,7 @@ mod reply;
 mod route;
 mod server;
 mod stream;
+mod token;
 mod told;
 
 pub use background::{Running, detach, find, start_in_background, stop};

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::{Code, Error, Revision};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -146,6 +146,18 @@ pub fn not_allowed() -> Reply {
         "use GET or HEAD",
     );
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    reply
+}
+
+/// A client that has as many streams as it may have.
+pub fn too_many_streams() -> Reply {
+    let mut reply = refused(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_streams",
+        "this client has too many streams open",
+        "close a page or a program that follows the board, and try again",
+    );
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
     reply
 }
 

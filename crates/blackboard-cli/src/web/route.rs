@@ -8,10 +8,12 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use uuid::Uuid;
 
+use super::clients::{Client, Streams};
 use super::feed::Feed;
 use super::query::{Query, decoded};
 use super::reply::{self, Body, Reply};
 use super::stream::Stream;
+use super::token::Access;
 use super::{api, guard, page};
 
 /// What an answer of the API is made from.
@@ -60,17 +62,37 @@ const API: &[(&str, Answer)] = &[
 /// The path of the stream.
 const STREAM: &str = "/api/events/stream";
 
+/// What the answers of one server have in common.
+pub struct Shared {
+    /// What is known of the board.
+    pub feed: Arc<Feed>,
+    /// Which requests are answered.
+    pub access: Access,
+    /// The streams that are open.
+    pub streams: Arc<Streams>,
+    /// The port of the server.
+    pub port: u16,
+}
+
 /// Answers a request.
-pub async fn answer(request: Parts, feed: Arc<Feed>, port: u16) -> Reply {
+pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
     let head = request.method == Method::HEAD;
-    let (mut reply, nonce) = match guard::refusal(&request, port) {
-        Some(refusal) => (refusal, None),
-        None if request.method != Method::GET && !head => (reply::not_allowed(), None),
-        None if request.uri.path() == "/" => {
+    let admitted = match guard::refusal(&request, shared.port) {
+        Some(refusal) => Err(Box::new(refusal)),
+        None => shared.access.admit(&request),
+    };
+    let (mut reply, nonce) = match admitted {
+        Err(refusal) => (*refusal, None),
+        Ok(_) if request.method != Method::GET && !head => (reply::not_allowed(), None),
+        Ok(client) if request.uri.path() == "/" => {
             let nonce = nonce();
-            (reply::text("text/html; charset=utf-8", page::document(&nonce)), Some(nonce))
+            let mut reply = reply::text("text/html; charset=utf-8", page::document(&nonce));
+            if !shared.access.needs_token() {
+                shared.access.name_client(&client, &mut reply);
+            }
+            (reply, Some(nonce))
         }
-        None => (route(request, feed).await, None),
+        Ok(client) => (route(request, &client, &shared).await, None),
     };
     guard::protect(&mut reply, nonce.as_deref());
     if head && matches!(reply.body(), Body::Events(_)) {
@@ -80,13 +102,15 @@ pub async fn answer(request: Parts, feed: Arc<Feed>, port: u16) -> Reply {
     reply
 }
 
-async fn route(request: Parts, feed: Arc<Feed>) -> Reply {
+async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
     let path = request.uri.path();
+    let feed = Arc::clone(&shared.feed);
     if path == "/favicon.ico" {
         return reply::empty(StatusCode::NO_CONTENT);
     }
     if path == STREAM {
-        return Stream::open(&request, feed).await.unwrap_or_else(|error| reply::failure(&error));
+        let Some(slot) = shared.streams.open(client) else { return reply::too_many_streams() };
+        return Stream::open(&request, feed, slot).await.unwrap_or_else(|error| reply::failure(&error));
     }
     let Some((answer, id)) = find(path) else { return reply::not_found() };
     // Before the answer: whoever follows what it has read is told if it was another board.

@@ -23,8 +23,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::background::{Claim, Running};
+use super::clients::Streams;
 use super::feed::Feed;
-use super::route;
+use super::route::{self, Shared};
+use super::token::{Access, Secret};
 use crate::context::{Context, Opener, warn};
 
 /// How long a request may take to arrive, and a connection may be quiet between two of them.
@@ -67,13 +69,16 @@ pub struct Options {
     pub port: u16,
     /// Whether it may run only where it is found again, because nobody sees it run.
     pub to_be_found: bool,
+    /// Whether it answers only requests with its token.
+    pub token: bool,
 }
 
 /// A server that has its port, and answers nobody yet.
 pub struct Listening {
     runtime: Runtime,
     listener: TcpListener,
-    address: SocketAddr,
+    running: Running,
+    access: Access,
     opener: Opener,
     claim: Claim,
 }
@@ -96,30 +101,33 @@ impl Listening {
         let address = listener
             .local_addr()
             .map_err(|error| Fault::new(Code::Io, "the port of the server is not known").because(error))?;
-        claim.publish(&Running::here(address));
+        let token = options.token.then(Secret::random).transpose()?;
+        let access = Access::new(address.port(), token.clone())?;
+        let running = Running::here(address, token);
+        claim.publish(&running);
         if let Some(problem) = claim.take_problem() {
             if options.to_be_found {
                 return Err(problem);
             }
             warn(&format!("serve --status and --stop will not find this server: {problem}"));
         }
-        Ok(Listening { runtime, listener, address, opener, claim })
+        Ok(Listening { runtime, listener, running, access, opener, claim })
     }
 
     /// Where it is.
     pub fn running(&self) -> Running {
-        Running::here(self.address)
+        self.running.clone()
     }
 
     /// Serves until somebody asks this process to end.
     pub fn run(self) -> Result<()> {
-        let Listening { runtime, listener, address, opener, mut claim } = self;
+        let Listening { runtime, listener, running, access, opener, mut claim } = self;
         let board = opener.file().to_owned();
         let (feed, thread) = Feed::start(opener)?;
         let served = runtime.block_on(async {
             tokio::select! {
-                served = serve(listener, Arc::clone(&feed), address.port()) => served,
-                () = stay_the_only_one(&mut claim, &board, address) => Ok(()),
+                served = serve(listener, Arc::clone(&feed), access, running.port) => served,
+                () = stay_the_only_one(&mut claim, &board, &running) => Ok(()),
             }
         });
         feed.stop();
@@ -133,7 +141,7 @@ impl Listening {
 
 /// Ends when another server shows the board. Where the file is gone that says that this one does, because the directory was
 /// replaced or came only now, it is made again.
-async fn stay_the_only_one(claim: &mut Claim, board: &Path, address: SocketAddr) {
+async fn stay_the_only_one(claim: &mut Claim, board: &Path, running: &Running) {
     loop {
         sleep(LOOK).await;
         if claim.is_found() {
@@ -141,7 +149,7 @@ async fn stay_the_only_one(claim: &mut Claim, board: &Path, address: SocketAddr)
         }
         match Claim::take(board) {
             Ok(mut anew) => {
-                anew.publish(&Running::here(address));
+                anew.publish(running);
                 *claim = anew;
             }
             Err(_) => return,
@@ -183,9 +191,10 @@ fn free_port_near(taken: SocketAddr) -> Option<u16> {
 }
 
 /// Accepts connections until somebody asks this process to end.
-async fn serve(listener: TcpListener, feed: Arc<Feed>, port: u16) -> Result<()> {
+async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, port: u16) -> Result<()> {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
+    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most), port });
     let (ending, ended) = watch::channel(false);
     let mut asked_to_end = pin!(signals::asked_to_end()?);
     loop {
@@ -194,7 +203,7 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, port: u16) -> Result<()> 
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                    let talk = talk(stream, Arc::clone(&feed), port, ended.clone());
+                    let talk = talk(stream, Arc::clone(&shared), ended.clone());
                     tokio::spawn(async move {
                         talk.await;
                         drop(place);
@@ -214,12 +223,12 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, port: u16) -> Result<()> 
 }
 
 /// Speaks with one client.
-async fn talk(stream: TcpStream, feed: Arc<Feed>, port: u16, mut ended: watch::Receiver<bool>) {
+async fn talk(stream: TcpStream, shared: Arc<Shared>, mut ended: watch::Receiver<bool>) {
     // What happens is small and wanted at once.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let feed = Arc::clone(&feed);
-        async move { Ok::<_, Infallible>(route::answer(request.into_parts().0, feed, port).await) }
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(route::answer(request.into_parts().0, shared).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -25,6 +25,7 @@ use hyper::{Response, StatusCode};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::clients::StreamSlot;
 use super::feed::{Feed, Following};
 use super::query::{Query, revision};
 use super::reply::{Body, REVISION, Reply, refused};
@@ -47,6 +48,8 @@ type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Place)>> + Send>>;
 pub struct Stream {
     /// What is being waited for; `None` at the end.
     next: Option<Next>,
+    /// Counts among the streams of its client until this value is dropped.
+    _slot: StreamSlot,
 }
 
 /// Where a client is.
@@ -61,7 +64,7 @@ struct Place {
 
 impl Stream {
     /// The answer to a request for the stream.
-    pub async fn open(request: &Parts, feed: Arc<Feed>) -> Result<Reply> {
+    pub async fn open(request: &Parts, feed: Arc<Feed>, slot: StreamSlot) -> Result<Reply> {
         let query = Query::parse(request.uri.query().unwrap_or(""), &["after", "board"])?;
         // What a browser has seen since is newer than what its page asked for at first.
         let seen = match request.headers.get(LAST_EVENT_ID).map(HeaderValue::to_str) {
@@ -86,6 +89,7 @@ impl Stream {
         let place = place.checked().await?;
         let mut reply = Response::new(Body::Events(Box::new(Stream {
             next: Some(Box::pin(std::future::ready(Some((Bytes::from_static(GREETING), place))))),
+            _slot: slot,
         })));
         let headers = reply.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

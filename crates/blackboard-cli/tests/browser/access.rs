@@ -32,7 +32,7 @@ fn axe_finds_nothing_serious() {
     for (scheme, width) in [("dark", 1400), ("light", 1400), ("dark", 390)] {
         browser.prefer(scheme);
         browser.resize(width, 900);
-        browser.open(&site.address());
+        browser.open(site.address());
         browser.script(&axe);
         let judge = |what: &str| {
             let found = browser.script_with_callback(

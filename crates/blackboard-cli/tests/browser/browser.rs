@@ -45,11 +45,45 @@ impl Browser {
     /// Opens an address, and waits until the page is in touch with the board.
     #[track_caller]
     pub fn open(&self, address: &str) {
+        self.go(address);
+        self.until_live();
+    }
+
+    /// Opens an address.
+    #[track_caller]
+    pub fn go(&self, address: &str) {
         self.driver.post("/url", &json!({ "url": address }));
+    }
+
+    /// Waits until the page is in touch with the board.
+    #[track_caller]
+    pub fn until_live(&self) {
         self.until(
             "the page is live",
-            "return document.getElementById('connection').dataset.state === 'live'",
+            "return document.getElementById('connection')?.dataset.state === 'live'",
         );
+    }
+
+    /// Opens an address in a tab beside this one, closes that tab when its page is live, and comes back.
+    #[track_caller]
+    pub fn open_beside(&self, address: &str) {
+        let here = self.driver.get("/window");
+        let there = self.driver.post("/window/new", &json!({ "type": "tab" }))["handle"].clone();
+        self.driver.post("/window", &json!({ "handle": there }));
+        self.open(address);
+        self.driver.delete("/window");
+        self.driver.post("/window", &json!({ "handle": here }));
+    }
+
+    /// Gets the cookie of a server that was started again, as another tab would. The page stays.
+    #[track_caller]
+    pub fn renew(&self, address: &str) {
+        let status = self.script_with_callback(&format!(
+            "const done = arguments[0];
+             fetch({}, {{ cache: 'no-store' }}).then(response => done(response.status), error => done(String(error)))",
+            json!(address)
+        ));
+        assert_eq!(status, 200);
     }
 
     /// Shows a view.

@@ -34,11 +34,11 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
     );
     let board = site.library();
     let browser = Browser::start();
-    browser.open(&site.address());
+    browser.open(site.address());
     browser.until_says("#agents-count", &AGENTS.to_string());
     browser.until_says("#work-count", &ITEMS.to_string());
     // The last of them can be reached.
-    for (table, last) in [("agents-table", "Agent 0"), ("work-table", "Item 0")] {
+    for (table, last) in [("agents-table", "Agent 0"), ("work-table", "Item 4999")] {
         browser.script(&format!(
             "const scroller = document.getElementById('{table}').closest('.rows'); scroller.scrollTop = scroller.scrollHeight"
         ));
@@ -99,26 +99,93 @@ fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
              element.dispatchEvent(new Event('{event}'))"
         ));
     };
-    browser.until_says("#entries-read", "1,000 of 1,002 entries read");
+    browser.until_says("#entries-read", "1,000 of 1,002 entries loaded");
     browser.until_says("#entries-count", "1000 of 1002");
-    set("entries-find", "zebra", "input");
+    set("entries-find", "stripes zebra", "input");
     keys(&["zebra:stripes"]);
     set("entries-find", "no such thing", "input");
     keys(&[]);
+    browser.until_says("#entries-empty", "No matching entries.");
     set("entries-find", "", "input");
 
     browser.until_says("#entries-scope option", "second");
     set("entries-scope", "second", "change");
     keys(&["zebra:stripes"]);
     browser.until("all of it was read", "return document.getElementById('entries-foot').hidden");
-    set("entries-scope", "first", "change");
-    browser.until_says("#entries-read", "1,000 of 1,001 entries read");
     set("entries-find", "key-1000", "input");
+    keys(&[]);
+    browser.until_says("#entries-empty", "No matching entries.");
+    set("entries-scope", "first", "change");
     keys(&["key-1000"]);
     set("entries-find", "", "input");
+    browser.until_says("#entries-read", "1,000 of 1,001 entries loaded");
     browser.click("#entries-more");
     browser.until("all of it was read", "return document.getElementById('entries-foot').hidden");
     browser.until_says("#entries-count", "1001");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
+    let site = Site::new();
+    let board = site.library();
+    // Values of which a list has only the beginning.
+    let write = |key: &str, value: &str| {
+        let value = format!("{}{value}", "long ".repeat(2000));
+        board.scope("team").write(&Write::new(key, Value::of(&value).unwrap())).unwrap();
+    };
+    for index in 0..1100 {
+        write(&format!("fact:{index:04}"), &format!("number {index}"));
+    }
+    write("zz", "needle");
+    let browser = Browser::start();
+    browser.open(&format!("{}#entries", site.address()));
+    browser.until_says("#entries-read", "entries loaded");
+    let find = |text: &str| {
+        browser.script(&format!(
+            "const find = document.getElementById('entries-find'); find.value = '{text}'; \
+             find.dispatchEvent(new Event('input'))"
+        ));
+    };
+    let shown = |keys: &[&str]| {
+        let script = format!(
+            "const rows = [...document.querySelectorAll('#entries-table tbody tr:not(.group)')];
+             return JSON.stringify(rows.map(row => row.item.key)) === {}",
+            serde_json::Value::from(serde_json::to_string(keys).unwrap()),
+        );
+        browser.until(&format!("the keys are {keys:?}"), &script);
+    };
+    find("1099");
+    shown(&["fact:1099"]);
+    // It is at the end of a long value, of the last entry.
+    find("Needle");
+    shown(&["zz"]);
+    // What is written now is found too.
+    write("yy", "a second needle");
+    shown(&["yy", "zz"]);
+
+    // A server that searches only some at a time: what was not searched is not said to be missing.
+    browser.script(
+        "const ask = fetch;
+         window.fetch = async (path, ...rest) => {
+           if (!path.startsWith('/api/entries?') || !path.includes('search=')) return ask(path, ...rest);
+           const after = Number(new URL(path, location).searchParams.get('after') ?? 0);
+           const more = after + 100;
+           const answer = { ok: true, count: 0, items: [], searched: 100, revision: 0 };
+           if (more < 1000) answer.next = String(more);
+           else answer.items = [{ scope: 'team', key: 'found', value: 1, version: 1, updated_by: 'x', updated_at: null }];
+           return new Response(JSON.stringify(answer), { headers: { 'Blackboard-Revision': '99999' } });
+         };",
+    );
+    find("elsewhere");
+    browser.until_says("#entries-empty", "No match so far. Searched 500 of 1,102 entries.");
+    browser.until_says("#entries-more", "Search more");
+    browser.click("#entries-more");
+    shown(&["found"]);
+    // Nothing is said to be missing while the answer is not there.
+    browser.script("window.fetch = () => new Promise(() => {})");
+    find("never");
+    browser.until_says("#entries-empty", "Searching…");
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

@@ -91,7 +91,7 @@ fn hostile_text_runs_nothing_and_breaks_nothing() {
     let browser = Browser::start();
     for (width, height) in [(1400, 900), (390, 800)] {
         browser.resize(width, height);
-        browser.open(&site.address());
+        browser.open(site.address());
         for view in VIEWS {
             browser.view(view);
             // Something hostile is to be seen before it can be harmless.

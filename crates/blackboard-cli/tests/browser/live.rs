@@ -12,9 +12,9 @@ use crate::site::Site;
 fn what_a_command_does_shows_without_a_reload() {
     let site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let mut browser = Browser::start();
     browser.only_what_is_told();
-    browser.open(&site.address());
+    browser.open(site.address());
     // A reload would forget this.
     browser.script("window.notReloaded = true");
     let card = |label: &str, value: &str| {
@@ -111,7 +111,11 @@ fn a_server_that_restarts_is_caught_up_with() {
     }
     site.json(&["work", "claim", "routes", "--session", &team.ivy]);
     site.start();
+    // It has a new token: the page says how to get it, and goes on when a tab has it.
+    browser.until_says("#trouble", "blackboard serve --status");
+    browser.open_beside(site.address());
     state("live");
+    browser.until("there is no trouble", "return document.getElementById('trouble').hidden");
     browser.until_says("#timeline-table tbody td", "claimed \"Write the routes\"");
     browser.until_says("#timeline-table tbody td", "step 29");
     // Everything is there once, and nothing is missing.
@@ -161,6 +165,7 @@ fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline()
         site.json(&["agent", "heartbeat", "--session", &team.ivy, "--progress", &progress]);
     }
     site.start();
+    browser.renew(site.address());
     browser
         .until("the events were read again and told", "return window.readAgain && window.heldFrames() > 0");
     browser.script("window.letFramesCome()");
@@ -177,12 +182,13 @@ fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
     let mut site = Site::new();
     furnish(&site);
     let browser = Browser::start();
-    browser.open(&site.address());
+    browser.open(site.address());
     browser.until_says("#agents-table tbody td", "Ivy");
     site.kill();
     site.remove_board();
     site.agent(&["--name", "Newcomer"]);
     site.start();
+    browser.renew(site.address());
     browser.until_says("#agents-table tbody td", "Newcomer");
     browser.until(
         "the old ones are gone",
@@ -267,7 +273,7 @@ fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
 fn only_what_is_looked_at_is_said_to_be_unreadable() {
     let site = Site::new();
     let browser = Browser::start();
-    browser.open(&site.address());
+    browser.open(site.address());
     browser.script(
         "const ask = fetch;
          window.fetch = (path, ...rest) => path.startsWith('/api/locks')

@@ -24,4 +24,5 @@ mod scratch;
 mod sections;
 mod site;
 mod timeline;
+mod token;
 mod webdriver;

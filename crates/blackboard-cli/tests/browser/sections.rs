@@ -77,7 +77,7 @@ fn the_overview_shows_what_the_commands_say() {
     let site = Site::new();
     let team = furnish(&site);
     let browser = Browser::start();
-    browser.open(&site.address());
+    browser.open(site.address());
 
     let status = site.json(&["status"]);
     let number = |group: &str, name: &str| status[group][name].to_string();
@@ -117,10 +117,7 @@ fn the_overview_shows_what_the_commands_say() {
     assert_eq!(shown, serde_json::to_value(expected).unwrap());
 
     let work = site.json(&["work", "list"]);
-    let mut expected: Vec<_> = items(&work).iter().collect();
-    expected.sort_by_key(|item| std::cmp::Reverse(item["created_at"].as_str().unwrap().to_owned()));
-    expected.sort_by_key(|item| item["priority"].as_str().unwrap().to_owned());
-    let expected: Vec<_> = expected
+    let expected: Vec<_> = items(&work)
         .iter()
         .map(|item| {
             ["priority", "title", "project_id", "status", "claimed_by_name"].map(|name| text(&item[name]))
@@ -211,8 +208,8 @@ fn work_is_a_board_with_dependencies() {
         );
         browser.until(&format!("{status} has {expected:?}"), &script);
     }
-    browser.until_says(".column[data-status=blocked] .item-waits", "waits for Write the routes");
-    browser.until_says(".column[data-status=available] .item-holds", "holds up 1");
+    browser.until_says(".column[data-status=blocked] .item-waits", "blocked by Write the routes");
+    browser.until_says(".column[data-status=available] .item-holds", "blocks 1");
 
     // What belongs together is marked when one is looked at.
     browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
@@ -254,11 +251,11 @@ fn everything_that_an_item_waits_for_knows_of_it() {
     site.json(&["work", "create", "--id", "c", "--title", "Item c", "--blocked-by", "a,b"]);
     let browser = Browser::start();
     browser.open(&format!("{}#work", site.address()));
-    browser.until_says(".column[data-status=blocked] .item-waits", "waits for Item a and 1 more");
+    browser.until_says(".column[data-status=blocked] .item-waits", "blocked by Item a, Item b");
     browser.until(
         "both hold it up",
         "const cards = [...document.querySelectorAll('.column[data-status=available] .item')];
-         return cards.length === 2 && cards.every(card => card.textContent.includes('holds up 1'))",
+         return cards.length === 2 && cards.every(card => card.textContent.includes('blocks 1'))",
     );
     browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
     browser.until(
@@ -270,7 +267,7 @@ fn everything_that_an_item_waits_for_knows_of_it() {
     site.json(&["work", "complete", "a", "--session", &session]);
     browser.until(
         "it waits for the other one",
-        "return document.querySelector('.column[data-status=blocked] .item-waits').textContent === 'waits for Item b'",
+        "return document.querySelector('.column[data-status=blocked] .item-waits').textContent === 'blocked by Item b'",
     );
 }
 
@@ -281,7 +278,7 @@ fn an_item_is_found_by_any_id() {
     for id in ["..", ".", "a/../b?c#d&e=%2e"] {
         let title = format!("Called {id}");
         site.json(&["work", "create", "--id", id, "--title", &title]);
-        browser.open(&format!("{}?#work", site.address()));
+        browser.open(&format!("{}#work", site.address()));
         browser.until_says(".item-title", &title);
         browser.script(&format!(
             "[...document.querySelectorAll('.item')].find(item => item.textContent.includes({})).click()",
@@ -399,4 +396,108 @@ fn locks_files_lanes_and_projects_show_what_the_commands_say() {
     lane("Sage", &team.sage, "completed", "Fix the login");
     browser.picture("lanes");
     assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn work_is_in_the_order_in_which_it_is_claimed() {
+    let site = Site::new();
+    for (id, priority) in
+        [("old-p3", "P3"), ("old-p2", "P2"), ("old-p1", "P1"), ("new-p2", "P2"), ("new-p1", "P1")]
+    {
+        site.json(&["work", "create", "--id", id, "--title", id, "--priority", priority]);
+    }
+    let session = site.agent(&["--name", "Ivy"]);
+    let browser = Browser::start();
+    browser.open(&format!("{}#work", site.address()));
+    let mut expected = vec!["old-p1", "new-p1", "old-p2", "new-p2", "old-p3"];
+    while !expected.is_empty() {
+        let listed = serde_json::to_string(&expected).unwrap();
+        for (view, cells) in [
+            ("work", ".column[data-status=available] .item-id"),
+            ("overview", "#work-table tbody tr:not(:has(.status-claimed)) td:nth-child(2)"),
+        ] {
+            browser.view(view);
+            let script = format!(
+                "return JSON.stringify([...document.querySelectorAll('{cells}')].map(cell => cell.textContent)) === {}",
+                Value::from(listed.as_str())
+            );
+            browser.until(&format!("{view} has {listed}"), &script);
+        }
+        let claimed = site.json(&["work", "claim", "--next", "--session", &session]);
+        assert_eq!(claimed["item_id"], expected.remove(0));
+    }
+}
+
+#[test]
+fn a_blocker_that_does_not_exist_is_marked() {
+    let site = Site::new();
+    site.json(&["work", "create", "--id", "a", "--title", "Item a"]);
+    site.json(&["work", "create", "--id", "c", "--title", "Item c", "--blocked-by", "a,ghost,spook,b"]);
+    site.json(&["work", "create", "--id", "b", "--title", "Item b"]);
+    let browser = Browser::start();
+    browser.open(site.address());
+    browser.until(
+        "the overview marks it",
+        "const row = [...document.querySelectorAll('#work-table tbody tr')].find(row => row.item.item_id === 'c');
+         return row && row.cells[3].title === 'blocked by ghost (not created), spook (not created), Item a, Item b'
+           && getComputedStyle(row.cells[3], '::after').content.includes('not created')",
+    );
+    browser.view("work");
+    browser.until_says(
+        ".column[data-status=blocked] .item-waits",
+        "blocked by ghost (not created), spook (not created), Item a, Item b",
+    );
+    browser.click(".column[data-status=blocked] .item");
+    for blocker in ["Item a", "Item b", "ghost (not created)", "spook (not created)"] {
+        browser.until_says("#drawer-body li", blocker);
+    }
+    browser.picture("missing-blocker");
+    site.json(&["work", "create", "--id", "ghost", "--title", "No ghost"]);
+    browser.until_says("#drawer-body li button", "No ghost");
+    browser.press(&["Escape"]);
+    browser.until_says(
+        ".column[data-status=blocked] .item-waits",
+        "blocked by spook (not created), Item a, Item b, No ghost",
+    );
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn the_header_names_the_board_in_every_view() {
+    let site = Site::new();
+    let browser = Browser::start();
+    browser.open(&format!("{}#lanes", site.address()));
+    // The board of the home directory is not that of a project: its database names it.
+    browser.until("the board is named", "return document.getElementById('board-name').textContent !== ''");
+    assert_eq!(
+        browser.script("return document.getElementById('board-name').textContent"),
+        "…/blackboard/local.db"
+    );
+    assert_eq!(
+        browser.script("return document.getElementById('board-name').title"),
+        site.database().display().to_string()
+    );
+    assert_eq!(browser.script("return document.title"), "…/blackboard/local.db · Blackboard");
+    for (width, view) in [(1400, "work"), (390, "entries")] {
+        browser.resize(width, 900);
+        browser.view(view);
+        assert_eq!(browser.script("return document.getElementById('board-name').offsetWidth > 0"), true);
+        browser.assert_fits(&format!("{view} at {width}"));
+    }
+    browser.picture("header");
+}
+
+#[test]
+fn a_board_of_a_project_is_named_by_its_directory() {
+    let site = Site::in_project("shop");
+    let browser = Browser::start();
+    browser.open(site.address());
+    browser.until("the board is named", "return document.getElementById('board-name').textContent !== ''");
+    let name = browser.script("return document.getElementById('board-name').textContent");
+    assert!(name.as_str().unwrap().starts_with("…/") && name.as_str().unwrap().ends_with("/shop"), "{name}");
+    assert_eq!(browser.script("return document.title"), format!("{} · Blackboard", name.as_str().unwrap()));
+    browser.until(
+        "the title is the database",
+        "return document.getElementById('board-name').title.endsWith('/shop/.blackboard/local.db')",
+    );
 }

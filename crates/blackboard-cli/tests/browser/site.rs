@@ -1,7 +1,8 @@
 //! A board, and the program that serves it.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -17,33 +18,67 @@ const HANGS: Duration = Duration::from_mins(1);
 pub struct Site {
     scratch: Scratch,
     port: u16,
+    /// Where the server is started, if that is not the home directory.
+    directory: Option<PathBuf>,
+    /// Where it is, with the token of the server.
+    address: String,
     server: Option<Child>,
 }
 
 impl Site {
     /// A board with nothing on it, served.
     pub fn new() -> Site {
-        let mut site = Site { scratch: Scratch::new(), port: free_port(), server: None };
+        let mut site = Site::of(Scratch::new());
         // The board is there before it is served.
         site.json(&["project", "register", "--id", "first", "--name", "First project"]);
         site.start();
         site
     }
 
-    pub fn address(&self) -> String {
+    fn of(scratch: Scratch) -> Site {
+        Site { scratch, port: free_port(), directory: None, address: String::new(), server: None }
+    }
+
+    /// The same for the board of a project, which is in a directory of this name.
+    pub fn in_project(name: &str) -> Site {
+        let mut site = Site::of(Scratch::new());
+        let directory = site.scratch.path().join(name);
+        std::fs::create_dir(&directory).unwrap();
+        let made = site.scratch.command(["init"]).current_dir(&directory).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        site.directory = Some(directory);
+        site.start();
+        site
+    }
+
+    /// The address that the server printed.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The address without the token.
+    pub fn plain_address(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Starts the server, and waits until it answers.
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.scratch.database()
+    }
+
+    /// Starts the server. It has its port, and a new token, when it prints its address.
     pub fn start(&mut self) {
         let port = self.port.to_string();
-        let mut command = self.scratch.command(["serve", "--port", &port]);
-        self.server = Some(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap());
-        testkit::wait_until("the server answers", || {
-            let ended = self.server.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "the server ended: {ended:?}");
-            self.answers().then_some(())
-        });
+        let mut command = self.scratch.command(["serve", "--json", "--port", &port]);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.server = Some(server);
+        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.address = said["url"].as_str().unwrap_or_else(|| panic!("no server: {said}")).to_owned();
     }
 
     /// Ends the server without a word.
@@ -72,22 +107,6 @@ impl Site {
             let _ = std::fs::remove_file(path);
         }
         std::fs::rename(other.database(), self.scratch.database()).unwrap();
-    }
-
-    fn answers(&self) -> bool {
-        let ask = || -> std::io::Result<String> {
-            let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;
-            connection.set_read_timeout(Some(HANGS))?;
-            write!(
-                connection,
-                "GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n",
-                self.port
-            )?;
-            let mut answer = String::new();
-            connection.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
     /// The answer of a command that succeeds.

@@ -59,6 +59,12 @@ impl Driver {
         self.ask("GET", &format!("{}{path}", self.session), &Value::Null)
     }
 
+    /// Ends something in the browser.
+    #[track_caller]
+    pub fn delete(&self, path: &str) -> Value {
+        self.ask("DELETE", &format!("{}{path}", self.session), &Value::Null)
+    }
+
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let answer =

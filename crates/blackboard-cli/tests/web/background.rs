@@ -7,26 +7,24 @@ use std::os::unix::fs::symlink;
 use blackboard::Code;
 use testkit::wait_until;
 
-use crate::client::get;
+use crate::client::{get, remember};
 use crate::scratch::Scratch;
 use crate::served::Served;
-
-fn port_of(answer: &serde_json::Value) -> u16 {
-    u16::try_from(answer["port"].as_u64().unwrap()).unwrap()
-}
 
 #[test]
 fn it_outlives_its_command_and_ends_when_it_is_asked_to() {
     let scratch = Scratch::new();
     assert_eq!(scratch.run(["serve", "--status"]).code, 3);
     let started = scratch.json(["serve", "--background", "--port", "0"]);
-    let port = port_of(&started);
+    let port = remember(&started);
     assert_eq!(get(port, "/api/status").status, 200);
     let status = scratch.json(["serve", "--status"]);
     assert_eq!((&status["running"], &status["pid"]), (&true.into(), &started["pid"]));
+    assert_eq!((&status["url"], &status["token"]), (&started["url"], &started["token"]));
+    let address = format!("http://127.0.0.1:{port}");
     for call in [&["serve"][..], &["serve", "--background"], &["serve", "--port", "0"]] {
         let refused = scratch.run(call.iter().chain(&["--json"])).refused(Code::AlreadyRunning);
-        assert_eq!((&refused["url"], &refused["pid"]), (&started["url"], &started["pid"]));
+        assert_eq!((&refused["url"], &refused["pid"]), (&address.clone().into(), &started["pid"]));
     }
     let stopped = scratch.json(["serve", "--stop"]);
     assert_eq!(stopped["pid"], started["pid"]);
@@ -40,10 +38,11 @@ fn people_are_told_where_it_is_and_how_to_stop_it() {
     let scratch = Scratch::new();
     let said = scratch.run(["serve", "--background", "--port", "0"]).success().stdout;
     let pid = said.lines().find_map(|line| line.strip_prefix("PID:  ")).unwrap();
-    assert!(said.contains("URL:  http://127.0.0.1:"), "{said}");
+    assert!(said.contains("URL:  http://127.0.0.1:") && said.contains("/?token="), "{said}");
     assert!(said.ends_with(&format!("Stop: blackboard serve --stop (or kill {pid})\n")), "{said}");
     let stopped = scratch.run(["serve", "--stop"]).success().stdout;
     assert!(stopped.starts_with("Stopped the dashboard at http://127.0.0.1:"), "{stopped}");
+    assert!(!stopped.contains("token"), "{stopped}");
 }
 
 #[test]

@@ -1,13 +1,36 @@
 //! A client of HTTP that knows no more than it needs, and sends what no browser would.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 
 /// Longer than anything takes; whoever waits for this long waits for ever.
 pub const LONG: Duration = Duration::from_mins(1);
+
+/// The tokens of the servers that run, by their ports.
+static TOKENS: Mutex<BTreeMap<u16, String>> = Mutex::new(BTreeMap::new());
+
+/// Remembers the token that a server printed: from now on requests to its port carry it.
+pub fn remember(printed: &Value) -> u16 {
+    let port = u16::try_from(printed["port"].as_u64().unwrap()).unwrap();
+    let mut tokens = TOKENS.lock().unwrap_or_else(PoisonError::into_inner);
+    match printed["token"].as_str() {
+        Some(token) => tokens.insert(port, token.to_owned()),
+        None => tokens.remove(&port),
+    };
+    port
+}
+
+/// The headers of a request that may be answered: the host, and the token if there is one.
+pub fn own(port: u16) -> String {
+    let tokens = TOKENS.lock().unwrap_or_else(PoisonError::into_inner);
+    let token = tokens.get(&port).map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
+    format!("Host: 127.0.0.1:{port}\r\n{token}")
+}
 
 /// An answer.
 #[derive(Debug)]
@@ -57,7 +80,7 @@ impl Connection {
 
     /// Asks for a path as a browser would.
     pub fn ask(&mut self, path: &str) -> Reply {
-        let head = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", self.port);
+        let head = format!("GET {path} HTTP/1.1\r\n{}\r\n", own(self.port));
         self.send(head.as_bytes());
         self.reply(true).expect("an answer")
     }
@@ -112,9 +135,9 @@ pub fn raw(port: u16, request: &str) -> Option<Reply> {
     connection.reply(!request.starts_with("HEAD"))
 }
 
-/// A request for a path with these headers besides that of the host.
+/// A request for a path with these headers besides those of every request.
 pub fn with_headers(port: u16, path: &str, headers: &str) -> Reply {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\n{}{headers}\r\n", own(port));
     raw(port, &request).unwrap()
 }
 
@@ -137,11 +160,20 @@ pub struct Message {
 impl Events {
     /// Follows from the revision `after`, or from now on; `last` is what a browser sends that comes back.
     pub fn follow(port: u16, after: Option<i64>, last: Option<i64>) -> Result<Events, Reply> {
+        Events::follow_with(port, &own(port), after, last)
+    }
+
+    /// The same with these headers.
+    pub fn follow_with(
+        port: u16,
+        headers: &str,
+        after: Option<i64>,
+        last: Option<i64>,
+    ) -> Result<Events, Reply> {
         let mut connection = Connection::open(port);
         let query = after.map_or(String::new(), |after| format!("?after={after}"));
         let last = last.map_or(String::new(), |last| format!("Last-Event-ID: {last}\r\n"));
-        let request =
-            format!("GET /api/events/stream{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{last}\r\n");
+        let request = format!("GET /api/events/stream{query} HTTP/1.1\r\n{headers}{last}\r\n");
         connection.send(request.as_bytes());
         let mut head = connection.head().unwrap();
         if head.status != 200 {

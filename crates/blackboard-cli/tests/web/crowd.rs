@@ -7,6 +7,7 @@ use blackboard::entry::{Value, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::client::own;
 use crate::scale::size;
 use crate::served::Served;
 
@@ -16,7 +17,7 @@ const WRITES_A_SECOND: usize = 20;
 /// Reads until it has seen all events up to the last, and says in which order.
 async fn follow(port: u16, last: i64) -> Vec<i64> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    let request = format!("GET /api/events/stream?after=0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+    let request = format!("GET /api/events/stream?after=0 HTTP/1.1\r\n{}\r\n", own(port));
     stream.write_all(request.as_bytes()).await.unwrap();
     let (mut text, mut buffer, mut ids) = (Vec::new(), [0; 4096], Vec::new());
     while ids.last() != Some(&last) {

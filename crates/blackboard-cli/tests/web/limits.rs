@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::client::{Connection, Events, get, raw};
+use crate::client::{Connection, Events, get, own, raw};
 use crate::scale::size;
 use crate::scratch::Scratch;
 use crate::served::Served;
@@ -31,7 +31,7 @@ fn ten_thousand_requests_are_all_answered() {
 fn heads_that_are_too_large_are_refused() {
     let served = Served::new();
     let port = served.port;
-    let host = format!("Host: 127.0.0.1:{port}\r\n");
+    let host = own(port);
     for request in [
         format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(100_000)),
         format!("GET /{} HTTP/1.1\r\n{host}\r\n", "x".repeat(100_000)),
@@ -50,8 +50,7 @@ fn heads_that_are_too_large_are_refused() {
 fn a_body_that_nobody_wants_does_no_harm() {
     let served = Served::new();
     let port = served.port;
-    let request =
-        format!("POST /api/work HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 99999999\r\n\r\n");
+    let request = format!("POST /api/work HTTP/1.1\r\n{}Content-Length: 99999999\r\n\r\n", own(port));
     assert_eq!(raw(port, &request).unwrap().status, 405);
     assert_eq!(get(port, "/api/status").status, 200);
 }
@@ -85,7 +84,7 @@ fn more_connections_than_there_is_room_for_are_let_go_and_the_others_go_on() {
     served.scratch.run(["work", "create", "a", "--title", "A"]).success();
     assert_eq!(events.next().unwrap().id, 1, "who was there goes on");
     drop(crowd);
-    let request = format!("GET /api/work HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port);
+    let request = format!("GET /api/work HTTP/1.1\r\n{}\r\n", own(served.port));
     let answered = || {
         let mut connection = Connection::open(served.port);
         let sent = connection.stream.get_mut().write_all(request.as_bytes());

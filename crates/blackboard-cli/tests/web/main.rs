@@ -19,6 +19,7 @@ mod scratch;
 mod security;
 mod served;
 mod stream;
+mod token;
 mod writes;
 
 use testkit::scale;

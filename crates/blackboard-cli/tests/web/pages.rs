@@ -143,3 +143,71 @@ fn large_entries_are_shortened_in_lists_and_end_a_page() {
     assert_eq!(versions[0]["value"], long);
     assert!((2..10).contains(&versions.len()), "{} versions of 600 kB", versions.len());
 }
+
+/// The keys that a search finds, page by page, and how many entries it looked through.
+fn search(served: &Served, query: &str) -> (Vec<String>, u64, usize) {
+    let (mut found, mut searched, mut pages, mut next) = (Vec::new(), 0, 0, String::new());
+    loop {
+        let page = served.json(&format!("/api/entries?{query}{next}"));
+        let items = page["items"].as_array().unwrap();
+        found.extend(items.iter().map(|entry| entry["key"].as_str().unwrap().to_owned()));
+        searched += page["searched"].as_u64().unwrap();
+        pages += 1;
+        let Some(after) = page.get("next") else { return (found, searched, pages) };
+        next = format!("&after={}", after.as_str().unwrap().replace('\n', "%0A"));
+    }
+}
+
+#[test]
+fn a_search_looks_through_all_entries_and_reports_how_many() {
+    let scratch = Scratch::new();
+    let board = Board::open(&scratch.database()).unwrap();
+    for batch in 0..41 {
+        board
+            .transaction(|tx| {
+                for number in 0..500 {
+                    let number = batch * 500 + number;
+                    let scope = if number < 300 { "a" } else { "b" };
+                    let key = format!("fact:{}:{number:05}", number % 200);
+                    tx.scope(scope).write(&Write::new(&key, EntryValue::of(&number)?))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+    let long = format!("{} Ümlaut at its \"end\"", "x".repeat(50_000));
+    let tags = vec!["Tagged".to_owned()];
+    board.scope("b").write(&Write { tags, ..Write::new("long", EntryValue::of(&long).unwrap()) }).unwrap();
+    let spaced = EntryValue::parse(r#"{ "a" : [ 1 , "\u00e4" ] }"#, 1000).unwrap();
+    board.scope("c").write(&Write::new("spaced", spaced)).unwrap();
+    drop(board);
+    let served = Served::of(scratch, 0);
+    let found = |query: &str| search(&served, query).0;
+    let keys = |found: &[String], expected: &[&str]| assert_eq!(found, expected);
+    // The last entry but two, which is behind what one answer searches.
+    let (last, searched, pages) = search(&served, "search=20499");
+    keys(&last, &["fact:99:20499"]);
+    assert_eq!((searched, pages), (20_502, 2));
+    let first = served.json("/api/entries?search=no+such+thing");
+    assert_eq!((&first["count"], &first["searched"]), (&0.into(), &20_000.into()));
+    assert!(first["next"].is_string(), "it does not say that there is nothing");
+    keys(&found("search=no+such+thing"), &[]);
+    // Whole values, tags, any case, several words, as people read them.
+    for query in ["%C3%BCMLAUT", "TAGGED", "end+x+tagged", "its+%22end%22", "xxxx"] {
+        keys(&found(&format!("scope=b&search={query}")), &["long"]);
+    }
+    for query in ["%22a%22:%5B1,%22%C3%A4%22%5D", "%5Cu00e4", "%C3%A4+spaced"] {
+        keys(&found(&format!("scope=c&search={query}")), &["spaced"]);
+    }
+    keys(&found("scope=a&search=20499"), &[]);
+    keys(&found("search=fact:99:&prefix=long"), &[]);
+    // Pages of any size give the same, and nothing twice.
+    let all = found("scope=a&search=fact&limit=1000");
+    assert_eq!(all.len(), 300);
+    for limit in [1, 7, 299, 300] {
+        let (paged, searched, _) = search(&served, &format!("scope=a&search=fact&limit={limit}"));
+        assert_eq!((paged, searched), (all.clone(), 300), "pages of {limit}");
+    }
+    let many = "a+".repeat(17);
+    assert_eq!(served.get(&format!("/api/entries?search={many}")).status, 400);
+}

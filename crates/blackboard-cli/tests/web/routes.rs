@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{get, raw};
+use crate::client::{get, own, raw};
 use crate::served::Served;
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
@@ -156,6 +156,33 @@ fn work_that_waits_says_everything_that_it_waits_for() {
     }
     served.says(&["work", "complete", "mine", "--session", "ivy"]);
     assert_eq!(waiting("/api/work?status=blocked"), [("both".to_owned(), json!(["later"]))]);
+}
+
+#[test]
+fn a_blocker_that_does_not_exist_is_listed_as_missing() {
+    let served = Served::furnished();
+    served.says(&["work", "create", "four", "--title", "Four", "--blocked-by", "later,ghost,mine,spook"]);
+    let row = |path: &str| {
+        let rows = served.json(path);
+        rows.as_array().unwrap().iter().find(|row| row["item_id"] == "four").unwrap().clone()
+    };
+    let sorted = |value: &Value| {
+        let mut ids: Vec<_> =
+            value.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    for shown in [row("/api/work"), row("/api/work?status=blocked&limit=5"), served.json("/api/work/four")] {
+        assert_eq!(sorted(&shown["open_blockers"]), ["ghost", "later", "mine", "spook"], "{shown}");
+        assert_eq!(sorted(&shown["missing_blockers"]), ["ghost", "spook"], "{shown}");
+    }
+    served.says(&["work", "create", "ghost", "--title", "No ghost"]);
+    assert_eq!(row("/api/work")["missing_blockers"], json!(["spook"]));
+    for other in served.json("/api/work?all=1").as_array().unwrap() {
+        if other["item_id"] != "four" {
+            assert_eq!(other["missing_blockers"], json!([]), "{other}");
+        }
+    }
 }
 
 #[test]
@@ -325,7 +352,7 @@ fn head_says_what_get_would_without_its_body() {
     let served = Served::furnished();
     let port = served.port;
     for path in ["/", "/api/status", "/api/work", "/api/events/stream", "/nothing"] {
-        let request = format!("HEAD {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+        let request = format!("HEAD {path} HTTP/1.1\r\n{}Connection: close\r\n\r\n", own(port));
         let mut connection = crate::client::Connection::open(port);
         connection.send(request.as_bytes());
         let head = connection.reply(false).unwrap();
@@ -384,8 +411,7 @@ fn what_is_asked_wrongly_is_said_so() {
     }
     let port = served.port;
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
-        let request =
-            format!("{method} /api/work HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n");
+        let request = format!("{method} /api/work HTTP/1.1\r\n{}Content-Length: 0\r\n\r\n", own(port));
         let reply = raw(port, &request).unwrap();
         assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD")), "{method}");
     }

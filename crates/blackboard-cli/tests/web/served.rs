@@ -14,6 +14,8 @@ use crate::scratch::Scratch;
 pub struct Served {
     pub scratch: Scratch,
     pub port: u16,
+    /// What requests carry; empty if they need nothing.
+    pub token: String,
     server: Child,
 }
 
@@ -36,7 +38,8 @@ impl Served {
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(said["ok"], true, "{said}");
-        Served { scratch, port: u16::try_from(said["port"].as_u64().unwrap()).unwrap(), server }
+        let token = said["token"].as_str().unwrap_or_default().to_owned();
+        Served { scratch, port: client::remember(&said), token, server }
     }
 
     /// The server on a board on which there is something of everything.

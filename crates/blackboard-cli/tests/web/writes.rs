@@ -4,7 +4,7 @@ use std::fs;
 
 use rusqlite::Connection as Sql;
 
-use crate::client::{Events, raw};
+use crate::client::{Events, own, raw};
 use crate::scratch::{Scratch, dead_process};
 use crate::served::Served;
 
@@ -48,10 +48,8 @@ fn whatever_is_asked_the_database_stays_as_it_is() {
     ] {
         assert_eq!(served.get(path).status, 200, "{path}");
         for method in ["POST", "PUT", "DELETE", "PATCH"] {
-            let request = format!(
-                "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: 0\r\n\r\n",
-                served.port
-            );
+            let own = own(served.port);
+            let request = format!("{method} {path} HTTP/1.1\r\n{own}Content-Length: 0\r\n\r\n");
             assert_eq!(raw(served.port, &request).unwrap().status, 405);
         }
     }

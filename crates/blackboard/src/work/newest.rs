@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::dependencies::{blockers_of, open_among};
+use super::dependencies::{blockers_of, missing_among, open_among};
 use super::{Priority, Status, Work, WorkItem};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -39,6 +39,8 @@ pub struct WorkPage {
     pub items: Vec<WorkItem>,
     /// What those of them that wait are waiting for, in the order in which that was said.
     pub open_blockers: BTreeMap<String, Vec<String>>,
+    /// Those of these blockers that do not exist yet, by the item that they block.
+    pub missing_blockers: BTreeMap<String, Vec<String>>,
     /// Where the next page goes on, if there is more. An item that keeps its priority and status is neither missed nor
     /// seen twice.
     pub next: Option<String>,
@@ -115,12 +117,17 @@ impl Work<'_> {
                 items.extend(found);
             }
             let next = items.last().filter(|_| more).map(Mark::of);
-            let mut open_blockers = BTreeMap::new();
+            let (mut open_blockers, mut missing_blockers) = (BTreeMap::new(), BTreeMap::new());
             // Whatever waits has its first blocker with it.
             for item in items.iter().filter(|item| item.blocked_by.is_some()) {
-                open_blockers.insert(item.item_id.clone(), open_among(&blockers_of(tx, &item.item_id)?));
+                let blockers = blockers_of(tx, &item.item_id)?;
+                open_blockers.insert(item.item_id.clone(), open_among(&blockers));
+                let missing = missing_among(&blockers);
+                if !missing.is_empty() {
+                    missing_blockers.insert(item.item_id.clone(), missing);
+                }
             }
-            Ok(WorkPage { items, open_blockers, next, revision: tx.revision()? })
+            Ok(WorkPage { items, open_blockers, missing_blockers, next, revision: tx.revision()? })
         })
     }
 }

@@ -1,7 +1,7 @@
 //! `/api/entries`, `/api/entries/history` and `/api/scopes`: what agents share.
 
-use blackboard::Result;
 use blackboard::entry::{DEFAULT_SCOPE, Entry, EveryScope, Order, Query as EntryQuery, Value};
+use blackboard::{Result, Revision};
 use serde::Serialize;
 
 use super::at_one_moment;
@@ -24,6 +24,14 @@ const VALUE_BYTES: usize = 4 * 1024;
 /// How many versions of a key are shown if nobody says, and at most.
 const VERSIONS: usize = 20;
 const MOST_VERSIONS: usize = 200;
+
+/// How many entries are searched together, how many entries and bytes of values one answer searches at most, and what a
+/// search looks for at most.
+const SEARCH_CHUNK: usize = 500;
+const MOST_SEARCHED: usize = 20_000;
+const SEARCH_BYTES: usize = 32 * 1024 * 1024;
+const MOST_WORDS: usize = 16;
+const SEARCH_LENGTH: usize = 1000;
 
 /// What separates scope and key where a page ended: neither has it.
 const SEPARATOR: char = '\n';
@@ -52,29 +60,175 @@ impl Listed {
 }
 
 /// `{ok, count, items, next?, revision, timestamp}`, by scope and key; without `scope` of every scope but those of
-/// locks and files. A long value is shortened, with `truncated: true`. `scope`, `prefix`, `limit`, `after`
+/// locks and files. A long value is shortened, with `truncated: true`. `search` leaves only the entries that have all
+/// of its words, and adds `searched`: how many entries this answer has looked through. `scope`, `prefix`, `search`,
+/// `limit`, `after`
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
-    let query = asked.query(&["scope", "prefix", "limit", "after"])?;
-    let prefix = query.text("prefix").map(str::to_owned);
-    let limit = Some(query.limit(MOST)?.unwrap_or(SHOWN));
-    let most_bytes = Some(PAGE_BYTES);
-    let listed = |entries: Vec<Entry>| entries.into_iter().map(Listed::of).collect::<Result<Vec<_>>>();
-    if let Some(scope) = query.text("scope") {
-        let after = query.text("after").map(str::to_owned);
-        let wanted =
-            EntryQuery { prefix, limit, most_bytes, after, order: Order::Key, ..EntryQuery::default() };
-        let page = asked.board.scope(scope).query(&wanted)?;
-        return Ok(as_list(&listed(page.entries)?, page.next.as_deref(), page.revision));
+    let query = asked.query(&["scope", "prefix", "search", "limit", "after"])?;
+    let limit = query.limit(MOST)?.unwrap_or(SHOWN);
+    let wanted = Wanted { scope: query.text("scope"), prefix: query.text("prefix") };
+    let after = query.text("after").map(str::to_owned);
+    if let Some(text) = query.text("search") {
+        return search(asked, &wanted, &Words::parse(text)?, limit, after);
     }
-    let after = match query.text("after").map(|after| after.split_once(SEPARATOR)) {
-        None => None,
-        Some(Some((scope, key))) => Some((scope.to_owned(), key.to_owned())),
-        Some(None) => return Err(wrong("a page of entries goes on after the `next` of the one before")),
+    let page = wanted.page(asked, after, limit)?;
+    let listed = page.entries.into_iter().map(Listed::of).collect::<Result<Vec<_>>>()?;
+    Ok(as_list(&listed, page.next.as_deref(), page.revision))
+}
+
+/// Which entries a request is about.
+struct Wanted<'a> {
+    scope: Option<&'a str>,
+    prefix: Option<&'a str>,
+}
+
+/// Some of them, by scope and key.
+struct Page {
+    entries: Vec<Entry>,
+    next: Option<String>,
+    revision: Revision,
+}
+
+impl Wanted<'_> {
+    /// The first of them behind `after`.
+    fn page(&self, asked: &Asked<'_>, after: Option<String>, limit: usize) -> Result<Page> {
+        let prefix = self.prefix.map(str::to_owned);
+        let (limit, most_bytes) = (Some(limit), Some(PAGE_BYTES));
+        if let Some(scope) = self.scope {
+            let wanted =
+                EntryQuery { prefix, limit, most_bytes, after, order: Order::Key, ..EntryQuery::default() };
+            let page = asked.board.scope(scope).query(&wanted)?;
+            return Ok(Page { entries: page.entries, next: page.next, revision: page.revision });
+        }
+        let after = match after.as_deref().map(|after| after.split_once(SEPARATOR)) {
+            None => None,
+            Some(Some((scope, key))) => Some((scope.to_owned(), key.to_owned())),
+            Some(None) => return Err(wrong("a page of entries goes on after the `next` of the one before")),
+        };
+        let page = asked.board.entries(&EveryScope { prefix, after, limit, most_bytes })?;
+        let next = page.entries.last().filter(|_| page.more).map(|entry| self.place_of(entry));
+        Ok(Page { entries: page.entries, next, revision: page.revision })
+    }
+
+    /// Where a page goes on that ended with this entry.
+    fn place_of(&self, entry: &Entry) -> String {
+        match self.scope {
+            Some(_) => entry.key.clone(),
+            None => format!("{}{SEPARATOR}{}", entry.scope, entry.key),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SearchEnd {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    searched: usize,
+    revision: Revision,
+}
+
+/// Looks through entries until it has found `limit` of them, or has looked through as many as one answer may. `next` is
+/// there unless it has looked through all.
+fn search(
+    asked: &Asked<'_>,
+    wanted: &Wanted<'_>,
+    words: &Words,
+    limit: usize,
+    mut after: Option<String>,
+) -> Result<Reply> {
+    let (mut found, mut searched, mut bytes) = (Vec::new(), 0, 0);
+    // Later pages may be newer: whoever follows the log from the first revision misses nothing.
+    let mut first = None;
+    let next = loop {
+        let page = wanted.page(asked, after, SEARCH_CHUNK)?;
+        first.get_or_insert(page.revision);
+        let last = page.entries.len().saturating_sub(1);
+        let mut full = None;
+        for (number, entry) in page.entries.into_iter().enumerate() {
+            searched += 1;
+            bytes += entry.value.as_str().len();
+            if !words.are_in(&entry) {
+                continue;
+            }
+            let place = wanted.place_of(&entry);
+            found.push(Listed::of(entry)?);
+            if found.len() == limit {
+                full = Some(if number == last { page.next.clone() } else { Some(place) });
+                break;
+            }
+        }
+        match full {
+            Some(next) => break next,
+            None if page.next.is_none() || searched >= MOST_SEARCHED || bytes >= SEARCH_BYTES => {
+                break page.next;
+            }
+            None => after = page.next,
+        }
     };
-    let page = asked.board.entries(&EveryScope { prefix, after, limit, most_bytes })?;
-    let last = page.entries.last().filter(|_| page.more);
-    let next = last.map(|entry| format!("{}{SEPARATOR}{}", entry.scope, entry.key));
-    Ok(as_list(&listed(page.entries)?, next.as_deref(), page.revision))
+    let revision = first.unwrap_or(Revision::ZERO);
+    let end = SearchEnd { next, searched, revision };
+    Ok(written(revision, |answer| answer.list_with(&found, &end)))
+}
+
+/// What a search looks for, in lower case.
+struct Words(Vec<String>);
+
+impl Words {
+    fn parse(text: &str) -> Result<Words> {
+        let words: Vec<_> = text.split_whitespace().map(str::to_lowercase).collect();
+        if words.len() > MOST_WORDS || text.len() > SEARCH_LENGTH {
+            return Err(wrong(&format!("search has at most {MOST_WORDS} words and {SEARCH_LENGTH} bytes")));
+        }
+        Ok(Words(words))
+    }
+
+    /// Whether an entry has all of them, in its key, value, tags or author.
+    fn are_in(&self, entry: &Entry) -> bool {
+        let json = entry.value.as_str();
+        let mut text = format!("{}\n{}\n{}\n{json}", entry.key, entry.updated_by, entry.tags.join(" "));
+        // As people see the value: without the spaces between its parts, and with what is escaped.
+        text.push('\n');
+        push_plain(json, &mut text);
+        let text = text.to_lowercase();
+        self.0.iter().all(|word| text.contains(word.as_str()))
+    }
+}
+
+/// Writes JSON without white space between its parts, and with the characters that escapes in its texts mean.
+fn push_plain(json: &str, out: &mut String) {
+    let mut inside = false;
+    let mut rest = json.chars();
+    while let Some(character) = rest.next() {
+        match character {
+            '"' => {
+                inside = !inside;
+                out.push('"');
+            }
+            '\\' if inside => match rest.next() {
+                Some('u') => {
+                    let number = |rest: &mut std::str::Chars<'_>| {
+                        let digits = rest.as_str().get(..4)?;
+                        let number = u16::from_str_radix(digits, 16).ok()?;
+                        rest.nth(3);
+                        Some(number)
+                    };
+                    let mut units: Vec<u16> = number(&mut rest).into_iter().collect();
+                    let is_half = units.first().is_some_and(|unit| (0xd800..0xdc00).contains(unit));
+                    if is_half && rest.as_str().starts_with("\\u") {
+                        rest.nth(1);
+                        units.extend(number(&mut rest));
+                    }
+                    out.push_str(&String::from_utf16_lossy(&units));
+                }
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            space if !inside && space.is_ascii_whitespace() => {}
+            other => out.push(other),
+        }
+    }
 }
 
 /// As `history KEY --json`, the newest first, with whole values; it ends also by its bytes. `scope`, `key`, `limit`
@@ -93,4 +247,30 @@ pub fn scopes(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let (scopes, revision) = at_one_moment(asked.board, || asked.board.scopes())?;
     Ok(as_list(&scopes, None, revision))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_searched_as_people_read_it() {
+        for (json, plain) in [
+            (r#"{"a": 1,  "b c" : [ true ]}"#, r#"{"a":1,"b c":[true]}"#),
+            (r#""say \"hi\" to \u00fc\ud83d\ude00\n\\ x""#, "\"say \"hi\" to ü😀\n\\ x\""),
+            (r#""\ud800 \ud800\u0041""#, "\"\u{fffd} \u{fffd}A\""),
+            ("12", "12"),
+        ] {
+            let mut out = String::new();
+            push_plain(json, &mut out);
+            assert_eq!(out, plain, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_search_has_few_words() {
+        assert_eq!(Words::parse("  Two  words ").unwrap().0, ["two", "words"]);
+        assert!(Words::parse(&"a ".repeat(17)).is_err());
+        assert!(Words::parse(&"a".repeat(1001)).is_err());
+    }
 }

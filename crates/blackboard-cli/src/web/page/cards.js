@@ -72,10 +72,4 @@ function createCards() {
   });
   resource.ages = true;
   resource.neededBy("overview");
-  new Resource({
-    path: "/api/board",
-    concerns: () => false,
-    show: (board) =>
-      say(byId("database"), ` · ${shown(board.database)} · blackboard ${shown(board.version)}`),
-  }).neededBy("overview");
 }

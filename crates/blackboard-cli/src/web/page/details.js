@@ -80,13 +80,19 @@ function openItem(id) {
           ["Source", item.source_ref ? `${item.source}: ${item.source_ref}` : item.source],
         ]),
         item.description && part("Description", make("p.prose", {}, shownLines(item.description))),
-        part("Waits for", listOf((item.open_blockers || []).map((each) => itemLink(each)))),
-        part("Holds up", listOf((item.dependents || []).map((each) => itemLink(each)))),
+        part("Blocked by", listOf(blockersOf(item).map((each) => blockerLink(item, each)))),
+        part("Blocks", listOf((item.dependents || []).map((each) => itemLink(each)))),
         item.metadata && part("Metadata", valueOf(item.metadata)),
         part("History", historyOf(item.history)),
       ];
     },
   });
+}
+
+// An item that does not exist has nothing to open.
+function blockerLink(item, id) {
+  if (!isMissing(item, id)) return itemLink(id);
+  return make("span", {}, make("code", {}, cut(shown(id), LONGEST_IN_ROW)), make("span.missing", {}, " (not created)"));
 }
 
 function openEntry({ scope, key }) {

@@ -4,11 +4,14 @@ const ENTRIES_AT_ONCE = 1000;
 
 const FIND_AFTER = 150;
 
-const entries = { all: [], next: null, pages: 1, found: [], scopes: new Map(), table: null };
+// How many answers of a search are read before the reader is asked whether to go on. Each searches up to 20,000 entries.
+const SEARCH_STEPS = 5;
+
+const entries = { all: [], next: null, pages: 1, steps: SEARCH_STEPS, search: null, scopes: new Map(), table: null };
 
 const isAboutEntries = isAbout("entry", "scope");
 const chosenScope = () => byId("entries-scope").value;
-const beginningOfKey = () => byId("entries-find").value.trim();
+const searchText = () => byId("entries-find").value.trim();
 
 const scopesResource = new Resource({
   path: "/api/scopes",
@@ -39,35 +42,38 @@ const entriesResource = new Resource({
     entries.all = all;
     entries.next = next;
     showEntries();
-    if (foundResource.needed && foundResource.readAt < 0) foundResource.schedule(0);
   },
 });
 
-// While not everything was read, the server finds keys that begin with what is looked for.
-const foundResource = new Resource({
+// The server searches: the page has neither all entries nor all of a long value. What it did not search, it says.
+const searchResource = new Resource({
   concerns: isAboutEntries,
   async read() {
-    const wanted = { scope: chosenScope(), prefix: beginningOfKey(), limit: ENTRIES_AT_ONCE };
-    try {
-      return await ask(query("/api/entries", wanted), { values: true });
-    } catch (error) {
-      // No key can begin like that.
-      if (error instanceof Refused && error.status === 400)
-        return { answer: { items: [] }, revision: revisionShown };
-      throw error;
+    const [scope, text] = [chosenScope(), searchText()];
+    const found = [];
+    let [after, searched, first] = [null, 0, null];
+    for (let step = 0; step < entries.steps && (step === 0 || after); step += 1) {
+      const path = query("/api/entries", { scope, search: text, limit: ENTRIES_AT_ONCE, after });
+      const { answer, revision } = await ask(path, { values: true });
+      found.push(...answer.items);
+      searched += answer.searched;
+      after = answer.next ?? null;
+      first = first ?? revision;
+      if (found.length >= ENTRIES_AT_ONCE) break;
     }
+    return { answer: { scope, text, found, searched, next: after }, revision: first };
   },
-  show({ items }) {
-    entries.found = items;
+  show(search) {
+    entries.search = search;
     showEntries();
   },
 });
-Object.defineProperty(foundResource, "needed", {
-  get: () => entriesResource.needed && entries.next !== null && beginningOfKey() !== "",
+Object.defineProperty(searchResource, "needed", {
+  get: () => entriesResource.needed && searchText() !== "",
 });
 
 // What has a time to live goes without an event.
-for (const resource of [scopesResource, entriesResource, foundResource]) resource.ages = true;
+for (const resource of [scopesResource, entriesResource, searchResource]) resource.ages = true;
 scopesResource.neededBy("entries");
 entriesResource.neededBy("entries");
 
@@ -105,20 +111,26 @@ function createEntries() {
     },
   );
   let pause = null;
-  byId("entries-find").addEventListener("input", () => {
+  const searchAgain = (delay) => {
+    entries.steps = SEARCH_STEPS;
     showEntries();
     clearTimeout(pause);
-    pause = setTimeout(() => foundResource.restart(), FIND_AFTER);
-  });
+    pause = setTimeout(() => searchResource.restart(), delay);
+  };
+  byId("entries-find").addEventListener("input", () => searchAgain(FIND_AFTER));
   byId("entries-scope").addEventListener("change", () => {
     entries.pages = 1;
-    showEntries();
     entriesResource.restart();
-    foundResource.restart();
+    searchAgain(0);
   });
   byId("entries-more").addEventListener("click", () => {
-    entries.pages += 1;
-    entriesResource.restart();
+    if (searchText() !== "") {
+      entries.steps += SEARCH_STEPS;
+      searchResource.restart();
+    } else {
+      entries.pages += 1;
+      entriesResource.restart();
+    }
   });
 }
 
@@ -144,24 +156,47 @@ const lineOf = (entry) => (entry.truncated ? cut(entry.value, LONGEST_IN_ROW) : 
 const sizeOf = ({ count, of }) =>
   count < of ? `${count} of ${counted(of, "entry", "entries")}` : counted(count, "entry", "entries");
 
-const placeOf = (entry) => `${entry.scope}\n${entry.key}`;
-
-// What was read, and what the server found beyond it.
-function knownEntries() {
-  if (entries.next === null) return entries.all;
-  const read = new Set(entries.all.map(placeOf));
-  return entries.all.concat(entries.found.filter((entry) => !read.has(placeOf(entry))));
+// The answer of the server to what is looked for now; null while there is none.
+function currentSearch() {
+  const { search } = entries;
+  return search && search.text === searchText() && search.scope === chosenScope() ? search : null;
 }
+
+// Until the server has answered, what matches among the entries that were read.
+function shownEntries() {
+  if (searchText() === "") return entries.all;
+  const words = wordsOf(byId("entries-find"));
+  const matches = (entry) =>
+    fits(words, entry.key, lineOf(entry), (entry.tags || []).join(" "), entry.updated_by);
+  return currentSearch()?.found ?? entries.all.filter(matches);
+}
+
+// Why no entry is shown.
+function showNoEntries(size) {
+  const element = byId("entries-empty");
+  const search = currentSearch();
+  if (searchText() !== "") {
+    const failed = failing.has(searchResource) ? "The search failed." : "Searching…";
+    const none = search && search.next === null ? "No matching entries." : searchedText(search, size);
+    say(element, search ? none : failed);
+  } else if (entriesResource.readAt < 0) {
+    say(element, "Loading…");
+  } else if (!element.querySelector("code")) {
+    element.replaceChildren("No entries. Add one with ", make("code", {}, "blackboard write KEY VALUE"), ".");
+  }
+}
+
+const searchedText = (search, size) =>
+  search &&
+  `${search.found.length ? "" : "No match so far. "}Searched ${search.searched.toLocaleString("en")} of ${counted(size, "entry", "entries")}.`;
 
 function showEntries() {
   fillSelect(byId("entries-scope"), [...entries.scopes.keys()], (scope) => cut(shown(scope), 60));
   const wantedScope = chosenScope();
-  const words = wordsOf(byId("entries-find"));
   const groups = new Map();
   let count = 0;
-  for (const entry of knownEntries()) {
+  for (const entry of shownEntries()) {
     if (wantedScope !== "" && entry.scope !== wantedScope) continue;
-    if (!fits(words, entry.key, lineOf(entry), (entry.tags || []).join(" "), entry.updated_by)) continue;
     if (!groups.has(entry.scope)) groups.set(entry.scope, []);
     groups.get(entry.scope).push(entry);
     count += 1;
@@ -175,10 +210,15 @@ function showEntries() {
   const sizes = wantedScope === "" ? [...entries.scopes.values()] : [entries.scopes.get(wantedScope) ?? 0];
   const size = sizes.reduce((sum, each) => sum + each, 0);
   say(byId("entries-count"), count < size ? `${count} of ${size}` : count || "");
-  byId("entries-foot").hidden = entries.next === null;
+  showNoEntries(size);
+  const search = currentSearch();
+  const isSearch = searchText() !== "";
+  byId("entries-foot").hidden = isSearch ? !search || search.next === null : entries.next === null;
+  say(byId("entries-more"), isSearch ? "Search more" : "Load more");
   say(
     byId("entries-read"),
-    `${entries.all.length.toLocaleString("en")} of ${counted(size, "entry", "entries")} read. ` +
-      "A search looks through these, and for keys of the others that begin with it.",
+    isSearch
+      ? searchedText(search, size) || ""
+      : `${entries.all.length.toLocaleString("en")} of ${counted(size, "entry", "entries")} loaded.`,
   );
 }

@@ -10,6 +10,7 @@
 //! | `api.js`, `resource.js` | asking the server, and asking again when an event says so |
 //! | `stream.js`, `connection.js` | following what happens, and saying so |
 //! | `model.js`, `events.js` | what several views show |
+//! | `header.js` | the name of the board |
 //! | `cards.js` … `projects.js` | the views |
 //! | `drawer.js`, `details.js` | everything about one thing |
 //! | `views.js`, `keys.js`, `start.js` | going around, and putting it together |
@@ -26,7 +27,7 @@ macro_rules! scripts {
 
 scripts! {
     "element.js" "time.js" "rows.js" "api.js" "views.js" "resource.js" "stream.js" "connection.js"
-    "model.js" "events.js" "cards.js" "overview.js" "agents.js" "work.js" "entries.js" "locks.js"
+    "model.js" "events.js" "header.js" "cards.js" "overview.js" "agents.js" "work.js" "entries.js" "locks.js"
     "timeline.js" "lanes.js" "projects.js" "drawer.js" "details.js" "keys.js" "start.js"
 }
 

@@ -20,12 +20,20 @@ const agentsResource = new Resource({
 agentsResource.ages = true;
 agentsResource.neededBy("overview", "agents", "timeline");
 
+// The order in which `work claim --next` takes items: P1 first, then the oldest.
+function inQueueOrder(a, b) {
+  for (const name of ["priority", "created_at", "item_id"]) {
+    if (a[name] !== b[name]) return a[name] < b[name] ? -1 : 1;
+  }
+  return 0;
+}
+
 const workResource = new Resource({
   path: "/api/work",
   // The sweep tells of the items that it frees in an event about the agent.
   concerns: (event) => event.target_type === "work_item" || event.event_type === "stale_locks_released",
   show(items) {
-    model.work = items;
+    model.work = items.sort(inQueueOrder);
     workChanged();
   },
 });

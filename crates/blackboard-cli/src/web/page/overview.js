@@ -46,7 +46,16 @@ function createOverview() {
         },
       ),
       textColumn((item) => item.project_id),
-      statusColumn((item) => item.status),
+      {
+        create: (cell) => cell.append(make("span")),
+        update(cell, item) {
+          setStatus(cell.firstChild, item.status);
+          const blockers = blockersOf(item).map((id) => blockerText(item, id));
+          const title = blockers.length ? `blocked by ${blockers.join(", ")}` : null;
+          setAttribute(cell, "title", title && cut(title, 4 * LONGEST_IN_ROW));
+          cell.classList.toggle("has-missing", blockersOf(item).some((id) => isMissing(item, id)));
+        },
+      },
       textColumn((item) => item.claimed_by_name),
       timeColumn((item) => item.created_at),
     ],

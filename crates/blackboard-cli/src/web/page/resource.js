@@ -115,9 +115,20 @@ function trouble(resource, error) {
 function showTrouble() {
   const looked = [...failing].filter(([resource]) => resource.needed).map(([, failure]) => failure);
   const refused = looked.find((failure) => failure instanceof Refused);
+  const text = troubleOf(stream.refusal) || troubleOf(refused) || "";
   const element = byId("trouble");
-  element.hidden = !refused;
-  say(element, refused ? `The board can't be read: ${shown(refused.message)}` : "");
+  element.hidden = text === "";
+  say(element, text);
+}
+
+function troubleOf(refused) {
+  if (!refused) return null;
+  // The server has a new token since it was started again. The page goes on as soon as one tab has the new cookie.
+  if (refused.status === 401)
+    return "This page has no access: the dashboard was started again. Print its new address with `blackboard serve --status` and open it.";
+  if (refused.status === 429)
+    return "Too many pages of this dashboard are open in this browser. Close one of them.";
+  return `Cannot read the board: ${shown(refused.message)}`;
 }
 
 // Reads what the current view shows, unless it is fresh.

@@ -2,6 +2,7 @@
 
 const AGED_AFTER = 15 * SECOND;
 
+createHeader();
 createCards();
 createOverview();
 createTree();

@@ -20,6 +20,8 @@ const stream = {
   queue: [],
   scheduled: false,
   applied: 0,
+  // Why the server does not let this page follow the board.
+  refusal: null,
 };
 
 async function keepConnected() {
@@ -34,19 +36,23 @@ async function keepConnected() {
       headers: { Accept: "text/event-stream" },
     });
     if (!response.ok || !response.body) {
-      // The log does not reach back that far, or it is another board by now: begin anew.
-      if (response.status !== 503) stream.after = null;
+      // The log does not reach back that far, or it is another board by now: start over.
+      if (![401, 429, 503].includes(response.status)) stream.after = null;
       throw new Refused(response.status, {});
     }
     if (stream.attempt > 0) readEverything();
     timelineConnected();
     stream.attempt = 0;
     stream.lastSign = Date.now();
+    stream.refusal = null;
+    showTrouble();
     showConnection("live");
     await follow(response.body.getReader(), abort);
     throw new Error("the server ended the stream");
-  } catch {
+  } catch (error) {
     if (stream.abort !== abort) return;
+    stream.refusal = error instanceof Refused && [401, 429].includes(error.status) ? error : null;
+    showTrouble();
     stream.abort = null;
     abort.abort();
     showConnection("reconnecting");

@@ -13,8 +13,17 @@ const workColumns = [];
 // Which items wait for an item.
 let waitingFor = new Map();
 
-// What an item waits for, as long as that is open.
-const blockersOf = (item) => (item.status === "completed" ? [] : item.open_blockers);
+const isMissing = (item, id) => (item.missing_blockers || []).includes(id);
+
+// What an item is blocked by. An item that does not exist comes first: a person has to create it, or correct its id.
+function blockersOf(item) {
+  if (item.status === "completed") return [];
+  const open = item.open_blockers || [];
+  return [...open.filter((id) => isMissing(item, id)), ...open.filter((id) => !isMissing(item, id))];
+}
+
+const blockerText = (item, id) =>
+  isMissing(item, id) ? `${cut(shown(id), 100)} (not created)` : cut(shown(titleOf(id)), 100);
 
 function createBoard() {
   for (const { status, title } of COLUMNS) {
@@ -81,11 +90,12 @@ function updateItemCard(cell, item) {
         ? cut(shown(item.project_id), 100)
         : "",
   );
-  const [first, ...others] = blockersOf(item);
-  const more = others.length ? ` and ${others.length} more` : "";
-  say(waits, first ? `waits for ${cut(shown(titleOf(first)), 100)}${more}` : "");
+  const blockers = blockersOf(item).map((id) => blockerText(item, id));
+  const blockedBy = blockers.length ? `blocked by ${blockers.join(", ")}` : "";
+  say(waits, cut(blockedBy, LONGEST_IN_ROW));
+  setAttribute(waits, "title", blockedBy === "" ? null : cut(blockedBy, 4 * LONGEST_IN_ROW));
   const waiting = waitingFor.get(item.item_id);
-  say(holds, waiting ? `holds up ${waiting.length}` : "");
+  say(holds, waiting ? `blocks ${waiting.length}` : "");
   card.classList.toggle("related", isRelated(item));
 }
 

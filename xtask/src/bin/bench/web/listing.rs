@@ -22,7 +22,7 @@ pub fn listing(scale: &Scale) -> Result<Vec<Line>> {
     scratch.add_items("item", ITEMS)?;
     let server = Server::start(scale, &scratch.path())?;
     let path = format!("/api/work?limit={LIMIT}");
-    let mut stream = request(server.port, "/api/status")?;
+    let mut stream = request(&server.access, "/api/status")?;
     // What was asked for to open the connection is not measured.
     let _ = std::io::BufRead::read_line(&mut stream, &mut String::new())?;
     let query = NewestWork { limit: Some(LIMIT), ..NewestWork::default() };
@@ -32,7 +32,7 @@ pub fn listing(scale: &Scale) -> Result<Vec<Line>> {
         let mut times = Vec::new();
         for _ in 0..requests {
             let start = Instant::now();
-            let length = ask(&mut stream, server.port, &path)?.ok_or("a list without a length")?;
+            let length = ask(&mut stream, &server.access, &path)?.ok_or("a list without a length")?;
             bytes = body(&mut stream, length)?.len();
             times.push(microseconds(start.elapsed()));
         }

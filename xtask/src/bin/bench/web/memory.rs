@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blackboard::entry::{Value, Write as WriteEntry};
 
-use super::server::{Server, request};
+use super::server::{Access, Server, request};
 use crate::boards::Scratch;
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::median;
@@ -14,6 +14,9 @@ use crate::{Result, Scale};
 
 /// How many processes hold them: one may have too few files.
 const HOLDERS: usize = 4;
+
+/// The variable in which they get the token of the server.
+const TOKEN: &str = "BENCH_TOKEN";
 
 /// Memory with 1,000 clients of the stream.
 pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
@@ -28,11 +31,11 @@ pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
         };
         tell(0)?;
         let server = Server::start(scale, &scratch.path())?;
-        drop(request(server.port, "/api/status")?);
+        drop(request(&server.access, "/api/status")?);
         let before = server.memory()?;
         let mut holders = Vec::new();
         for _ in 0..HOLDERS {
-            holders.push(Holder::start(server.port, clients / HOLDERS)?);
+            holders.push(Holder::start(&server.access, clients / HOLDERS)?);
         }
         let each = |memory: f64| (memory - before) / clients as f64;
         rounds.push(each(server.memory()?));
@@ -53,9 +56,9 @@ pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
 struct Holder(Child);
 
 impl Holder {
-    fn start(port: u16, clients: usize) -> Result<Holder> {
+    fn start(access: &Access, clients: usize) -> Result<Holder> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["holder", &port.to_string(), &clients.to_string()]);
+        command.args(["holder", &access.port.to_string(), &clients.to_string()]).env(TOKEN, &access.token);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().ok_or("a process without output")?).read_line(&mut line)?;
@@ -73,9 +76,10 @@ impl Drop for Holder {
 /// The process that holds clients until its input ends.
 pub fn hold(arguments: &[String]) -> Result {
     let [port, clients] = arguments else { return Err("which port, how many clients?".into()) };
-    let (port, clients): (u16, usize) = (port.parse()?, clients.parse()?);
+    let (access, clients): (_, usize) =
+        (Access { port: port.parse()?, token: std::env::var(TOKEN)? }, clients.parse()?);
     for _ in 0..clients {
-        let mut stream = request(port, "/api/events/stream")?;
+        let mut stream = request(&access, "/api/events/stream")?;
         std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
             let mut bytes = [0; 4096];
             while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}

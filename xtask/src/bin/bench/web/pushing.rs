@@ -29,7 +29,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
     until_heard(&mut tell, &heard, 1)?;
     let server = Server::start(scale, &watched.path())?;
     let (sender, pushed) = mpsc::channel();
-    let mut stream = request(server.port, "/api/events/stream")?;
+    let mut stream = request(&server.access, "/api/events/stream")?;
     std::thread::spawn(move || {
         let mut line = String::new();
         while stream.read_line(&mut line).is_ok_and(|count| count > 0) {

@@ -12,7 +12,14 @@ use crate::{Result, Scale};
 /// A server, ended with the value.
 pub struct Server {
     process: Child,
+    pub access: Access,
+}
+
+/// Where a server is, and the token that it asks for.
+#[derive(Clone)]
+pub struct Access {
     pub port: u16,
+    pub token: String,
 }
 
 impl Server {
@@ -22,9 +29,10 @@ impl Server {
         let mut process = command.spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().ok_or("a process without output")?).read_line(&mut line)?;
-        let port =
-            serde_json::from_str::<Value>(&line)?["port"].as_u64().ok_or("the server did not start")?;
-        Ok(Server { process, port: u16::try_from(port)? })
+        let said: Value = serde_json::from_str(&line)?;
+        let port = said["port"].as_u64().ok_or("the server did not start")?;
+        let token = said["token"].as_str().ok_or("the server has no token")?.to_owned();
+        Ok(Server { process, access: Access { port: u16::try_from(port)?, token } })
     }
 
     /// The memory that it has, in bytes.
@@ -44,17 +52,21 @@ impl Drop for Server {
 }
 
 /// A connection on which a request for `path` was sent, and the head of its answer read.
-pub fn request(port: u16, path: &str) -> Result<BufReader<TcpStream>> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
+pub fn request(access: &Access, path: &str) -> Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(("127.0.0.1", access.port))?;
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    ask(&mut stream, port, path)?;
+    ask(&mut stream, access, path)?;
     Ok(stream)
 }
 
 /// Sends a request and reads the head of its answer; returns the length of the body, if that is known.
-pub fn ask(stream: &mut BufReader<TcpStream>, port: u16, path: &str) -> Result<Option<usize>> {
-    write!(stream.get_mut(), "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+pub fn ask(stream: &mut BufReader<TcpStream>, access: &Access, path: &str) -> Result<Option<usize>> {
+    let Access { port, token } = access;
+    // In one piece, as browsers send it.
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.get_mut().write_all(head.as_bytes())?;
     let (mut length, mut line) = (None, String::new());
     stream.read_line(&mut line)?;
     if !line.contains(" 200 ") {

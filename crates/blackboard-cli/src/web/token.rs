@@ -1,0 +1,266 @@
+//! The token that a request has to carry, and the cookie that a browser gets for it.
+//!
+//! The loopback interface belongs to every user of the machine, and the board to one of them. Each server makes a
+//! token when it starts. The token is in the private file that `serve --status` reads, and in the printed address. The
+//! first request of a browser has it in its address: the server answers with a cookie and sends the browser to `/`,
+//! so that the token leaves the address bar. Other programs send it as `Authorization: Bearer TOKEN`.
+//!
+//! The token is new with every start. While no server runs, another user can listen on its port, and an open page
+//! sends its cookie there: that cookie must be worth nothing to the next server.
+//!
+//! A cookie is for a host, whatever the port. Its name has the port, so that two dashboards do not overwrite each
+//! other's. It also has a random client id, by which streams are counted (`clients.rs`).
+
+use std::fmt::{self, Write};
+use std::hint::black_box;
+
+use blackboard::{Code, Fault, Result};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, SET_COOKIE,
+    WWW_AUTHENTICATE,
+};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::clients::Client;
+use super::reply::{self, Reply};
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// How many random bytes a secret has.
+const SECRET_BYTES: usize = 16;
+
+/// The page to which a browser goes on by itself. It is a page of this server, so the browser sends the cookie there,
+/// also where a page of another site led to this one.
+const GO_ON: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+    <meta http-equiv=\"refresh\" content=\"0;url=/\"><title>Blackboard</title></head>\
+    <body><p><a href=\"/\">Open the dashboard</a></p></body></html>\n";
+
+/// A random text that only this user knows. It is not shown by `Debug`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A new one, from the operating system.
+    pub fn random() -> Result<Secret> {
+        let mut bytes = [0; SECRET_BYTES];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Fault::new(Code::Io, "the system gives no random numbers").because(error))?;
+        let mut text = String::with_capacity(2 * SECRET_BYTES);
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Ok(Secret(text))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the text. It takes the same time wherever the first difference is.
+    fn is(&self, given: &str) -> bool {
+        let differences =
+            self.0.bytes().zip(given.bytes()).fold(0, |found, (a, b)| black_box(found | (a ^ b)));
+        self.0.len() == given.len() && black_box(differences) == 0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+/// What a server knows about those who may ask it.
+pub struct Access {
+    /// `None` if every program on this machine may ask.
+    token: Option<Secret>,
+    /// What the cookies of this server begin with.
+    session: Secret,
+    /// The name of its cookies.
+    cookie: String,
+}
+
+impl Access {
+    /// Access to the server on this port, with this token.
+    pub fn new(port: u16, token: Option<Secret>) -> Result<Access> {
+        Ok(Access { token, session: Secret::random()?, cookie: format!("blackboard-{port}") })
+    }
+
+    /// The client that sent a request; the answer instead, if it has no token or still has to get its cookie.
+    pub fn admit(&self, request: &Parts) -> Result<Client, Box<Reply>> {
+        let known = self.client(&request.headers);
+        let Some(token) = &self.token else { return Ok(known.unwrap_or(Client::Program)) };
+        let reads = request.method == Method::GET || request.method == Method::HEAD;
+        let given = token_in_address(request).filter(|_| reads);
+        match (known, given) {
+            (Some(client), None) => Ok(client),
+            (Some(client), Some(_)) => Err(Box::new(self.exchanged(request, Some(&client)))),
+            (None, Some(given)) if token.is(given) => Err(Box::new(self.exchanged(request, None))),
+            (None, _) => Err(Box::new(refused(request))),
+        }
+    }
+
+    /// Gives a browser that has no cookie one with this answer. Where no token is needed, that is how its streams are
+    /// told apart from those of others.
+    pub fn name_client(&self, client: &Client, reply: &mut Reply) {
+        if matches!(client, Client::Browser(_)) {
+            return;
+        }
+        // Without one its streams count together with those of programs.
+        let Ok(id) = Secret::random() else { return };
+        let cookie = format!(
+            "{}={}.{}; Path=/; HttpOnly; SameSite=Strict",
+            self.cookie,
+            self.session.as_str(),
+            id.as_str()
+        );
+        if let Ok(cookie) = HeaderValue::try_from(cookie) {
+            reply.headers_mut().insert(SET_COOKIE, cookie);
+        }
+    }
+
+    /// Whether a request needs the token.
+    pub fn needs_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// The answer to a token in the address: a cookie, and the address without it.
+    fn exchanged(&self, request: &Parts, known: Option<&Client>) -> Reply {
+        // A browser does not send such a cookie to where another site redirects it, but our own page may lead there.
+        let from_elsewhere = request.headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
+        let mut reply = if from_elsewhere {
+            reply::text("text/html; charset=utf-8", GO_ON)
+        } else {
+            let mut reply = reply::empty(StatusCode::SEE_OTHER);
+            reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
+            reply
+        };
+        self.name_client(known.unwrap_or(&Client::Program), &mut reply);
+        reply
+    }
+
+    /// The client that a cookie or a token names.
+    fn client(&self, headers: &HeaderMap) -> Option<Client> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+        // Another server on this host can set a cookie of the same name, so there may be several.
+        let own = cookies.flat_map(|header| header.split(';')).find_map(|cookie| {
+            let (name, value) = cookie.trim().split_once('=')?;
+            let (session, id) = value.split_once('.').filter(|_| name == self.cookie)?;
+            let is_id = id.len() == 2 * SECRET_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+            (self.session.is(session) && is_id).then(|| Client::Browser(id.to_owned()))
+        });
+        own.or_else(|| {
+            let mut given = headers.get_all(AUTHORIZATION).iter();
+            let (Some(value), None) = (given.next(), given.next()) else { return None };
+            let (scheme, given) = value.to_str().ok()?.split_once(' ')?;
+            let token = self.token.as_ref().filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
+            token.is(given.trim()).then_some(Client::Program)
+        })
+    }
+}
+
+/// The token in the address of the page.
+fn token_in_address(request: &Parts) -> Option<&str> {
+    let query = request.uri.query().filter(|_| request.uri.path() == "/")?;
+    query.split('&').find_map(|part| part.strip_prefix("token="))
+}
+
+/// The answer to a request without the token. It says nothing about the board.
+fn refused(request: &Parts) -> Reply {
+    let message = "this dashboard answers only to requests with its token";
+    let hint = "print its address with the token: blackboard serve --status";
+    let mut accepted = request.headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    let mut reply = if accepted.any(|accept| accept.contains("text/html")) {
+        reply::text("text/plain; charset=utf-8", format!("{message}\n{hint}\n"))
+    } else {
+        reply::refused(StatusCode::UNAUTHORIZED, "token_required", message, hint)
+    };
+    *reply.status_mut() = StatusCode::UNAUTHORIZED;
+    let headers = reply.headers_mut();
+    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"blackboard\""));
+    // It has nothing more to ask here.
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+
+    use super::*;
+
+    /// What a request with these headers gets: a client, or a status.
+    fn admitted(access: &Access, uri: &str, headers: &[(&str, &str)]) -> Result<Client, StatusCode> {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        access.admit(&parts).map_err(|reply| reply.status())
+    }
+
+    #[test]
+    fn a_secret_is_random_and_equals_only_itself() {
+        let secret = Secret::random().unwrap();
+        assert_eq!(secret.as_str().len(), 32);
+        assert_ne!(secret, Secret::random().unwrap());
+        assert!(secret.is(secret.as_str()));
+        assert!(!format!("{secret:?}").contains(secret.as_str()));
+        for other in ["", &secret.as_str()[1..], &format!("{}0", secret.as_str()), &"0".repeat(32)] {
+            assert!(!secret.is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_the_token_or_a_cookie_of_this_server_admits_a_request() {
+        let token = Secret::random().unwrap();
+        let access = Access::new(3141, Some(token.clone())).unwrap();
+        let other = Access::new(3141, Some(Secret::random().unwrap())).unwrap();
+        let token = token.as_str();
+        let id = "0".repeat(32);
+        let cookie = |access: &Access| format!("blackboard-3141={}.{id}", access.session.as_str());
+        let (own, foreign) = (cookie(&access), cookie(&other));
+        for (name, value, expected) in [
+            ("authorization", format!("Bearer {token}"), true),
+            ("authorization", format!("bearer  {token} "), true),
+            ("authorization", format!("Basic {token}"), false),
+            ("authorization", token.to_owned(), false),
+            ("authorization", format!("Bearer {}", &token[1..]), false),
+            ("authorization", format!("Bearer {token}0"), false),
+            ("authorization", "Bearer ".to_owned(), false),
+            ("cookie", own.clone(), true),
+            ("cookie", format!("a=b; {own}; c"), true),
+            ("cookie", format!("{foreign}; {own}"), true),
+            ("cookie", foreign, false),
+            ("cookie", own.replace("3141", "3142"), false),
+            ("cookie", format!("blackboard-3141={token}.{id}"), false),
+            ("cookie", format!("blackboard-3141={}", access.session.as_str()), false),
+            ("cookie", format!("blackboard-3141={}.x", access.session.as_str()), false),
+            ("x-token", token.to_owned(), false),
+        ] {
+            let found = admitted(&access, "/api/work", &[(name, &value)]);
+            assert_eq!(found.is_ok(), expected, "{name}: {value}: {found:?}");
+        }
+        let twice = format!("Bearer {token}");
+        let twice = [("authorization", twice.as_str()), ("authorization", twice.as_str())];
+        assert_eq!(admitted(&access, "/", &twice), Err(StatusCode::UNAUTHORIZED));
+        // The address counts for the page alone, and only once.
+        for (uri, expected) in [
+            (format!("/?token={token}"), StatusCode::SEE_OTHER),
+            (format!("/?a=b&token={token}"), StatusCode::SEE_OTHER),
+            (format!("/?token={}", &token[1..]), StatusCode::UNAUTHORIZED),
+            (format!("/?token={token}&token=x"), StatusCode::SEE_OTHER),
+            (format!("/?xtoken={token}"), StatusCode::UNAUTHORIZED),
+            (format!("/api/work?token={token}"), StatusCode::UNAUTHORIZED),
+        ] {
+            assert_eq!(admitted(&access, &uri, &[]), Err(expected), "{uri}");
+        }
+        // A browser that has a cookie is sent to the address without a token, whatever that is.
+        assert_eq!(admitted(&access, "/?token=old", &[("cookie", &own)]), Err(StatusCode::SEE_OTHER));
+    }
+}
