@@ -34,6 +34,7 @@ mod mutations;
 mod pipes;
 mod queue;
 mod readers;
+mod readme;
 mod retention;
 mod runs;
 mod scale;
