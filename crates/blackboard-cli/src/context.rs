@@ -12,7 +12,7 @@ use std::sync::Arc;
 use blackboard::agent::Agent;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::entry::{By, DEFAULT_SCOPE};
-use blackboard::process::{Found, find_agent};
+use blackboard::process::{Found, Processes, SystemProcesses, find_agent, find_terminal_shell};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
 use blackboard::sweep::Swept;
@@ -342,11 +342,19 @@ impl Context {
                 other => other.map(|(session, _)| Some(session)),
             };
         }
-        let caller = self.calling_process();
-        let sessions = match caller.pid() {
+        let ancestors = Processes::ancestors(&SystemProcesses::default());
+        let caller = find_agent(&ancestors, &self.agent_pids());
+        let mut sessions = match caller.pid() {
             Some(pid) => board.agents().of_process(pid)?,
             None => Vec::new(),
         };
+        // A script that has not registered acts for the session of the terminal that it was started in.
+        if sessions.is_empty()
+            && matches!(caller, Found::Script(_))
+            && let Some(shell) = find_terminal_shell(&ancestors)
+        {
+            sessions = board.agents().of_process(shell)?;
+        }
         // A delegate shares its parent's process; whoever does not say otherwise is the parent.
         let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
         match own[..] {
@@ -391,10 +399,12 @@ impl Context {
     }
 
     fn calling_process(&self) -> Found {
-        let processes = blackboard::process::SystemProcesses::default();
-        let hints: Vec<u32> =
-            self.environment.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect();
-        find_agent(&blackboard::process::Processes::ancestors(&processes), &hints)
+        find_agent(&Processes::ancestors(&SystemProcesses::default()), &self.agent_pids())
+    }
+
+    /// The PIDs that agents put into the environment.
+    fn agent_pids(&self) -> Vec<u32> {
+        self.environment.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect()
     }
 
     /// Frees what the dead hold, and tells a person who that was.

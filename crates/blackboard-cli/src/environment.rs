@@ -28,8 +28,6 @@ pub(crate) struct Environment {
     pub(crate) scope: Option<OsString>,
     /// `BLACKBOARD_AGENT_NAME`: what an agent is called that registers without a name.
     pub(crate) agent_name: Option<OsString>,
-    /// `BLACKBOARD_HOOK_DEADLINE`: milliseconds.
-    pub(crate) hook_deadline: Option<OsString>,
     /// `CLAUDE_ENV_FILE`: what Claude Code runs before each of its shell commands.
     pub(crate) claude_env_file: Option<OsString>,
     /// `CLAUDE_PROJECT_DIR`: where the session was started.
@@ -55,6 +53,9 @@ pub(crate) struct Environment {
     /// The sessions that agents tell their children to be in, each with the name of the platform.
     pub(crate) platform_sessions: Vec<(&'static str, OsString)>,
 }
+
+/// How long a hook may take, in milliseconds.
+const HOOK_DEADLINE: &str = "BLACKBOARD_HOOK_DEADLINE";
 
 /// The variables in which platforms name their sessions.
 const PLATFORM_SESSIONS: [(&str, &str); 4] = [
@@ -88,6 +89,11 @@ impl Environment {
         Environment::from_variables(|name| std::env::var_os(name))
     }
 
+    /// `BLACKBOARD_HOOK_DEADLINE` alone, for the first thing that a hook does.
+    pub(crate) fn capture_hook_deadline() -> Option<OsString> {
+        std::env::var_os(HOOK_DEADLINE)
+    }
+
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Environment {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         Environment {
@@ -101,7 +107,6 @@ impl Environment {
             session: set("BLACKBOARD_SESSION_ID"),
             scope: set("BLACKBOARD_SCOPE"),
             agent_name: set("BLACKBOARD_AGENT_NAME"),
-            hook_deadline: set("BLACKBOARD_HOOK_DEADLINE"),
             claude_env_file: set("CLAUDE_ENV_FILE"),
             claude_project: set("CLAUDE_PROJECT_DIR"),
             copilot: set("COPILOT_CLI"),
@@ -141,7 +146,6 @@ mod tests {
                 session: Some("BLACKBOARD_SESSION_ID".into()),
                 scope: Some("BLACKBOARD_SCOPE".into()),
                 agent_name: Some("BLACKBOARD_AGENT_NAME".into()),
-                hook_deadline: Some("BLACKBOARD_HOOK_DEADLINE".into()),
                 claude_env_file: Some("CLAUDE_ENV_FILE".into()),
                 claude_project: Some("CLAUDE_PROJECT_DIR".into()),
                 copilot: Some("COPILOT_CLI".into()),

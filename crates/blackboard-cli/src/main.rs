@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let invocation = args::find(&arguments);
     if invocation.path() == "hook" {
+        hooks::start_deadline();
         return hooks::in_good_order(|| call(invocation, &arguments));
     }
     call(invocation, &arguments)

@@ -1,7 +1,9 @@
 //! What a platform calls about: the same few happenings on all of them, read by a table of names.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
+use super::patch;
 use super::payload::Payload;
 
 /// Fields that platforms use for the same thing.
@@ -23,6 +25,9 @@ const COMMAND: &[&str] = &["command"];
 /// The longest id of a session and the longest path that are taken seriously.
 const LONGEST_ID: usize = 100;
 const LONGEST_PATH: usize = 4096;
+
+/// How many files of one call are looked at.
+pub const MOST_PATHS: usize = 1000;
 
 /// What a platform calls about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +80,16 @@ pub enum Happening {
 pub struct Use {
     /// The tool.
     pub tool: Option<String>,
-    /// The files that it edits, as the platform names them.
+    /// The files that it edits, as the platform names them, each once and at most [`MOST_PATHS`].
     pub paths: Vec<String>,
+    /// How many more it names, or names at a length that is not read.
+    pub unlisted: usize,
+}
+
+impl Use {
+    fn edits_nothing(&self) -> bool {
+        self.paths.is_empty() && self.unlisted == 0
+    }
 }
 
 /// What an event of a platform means.
@@ -129,7 +142,7 @@ impl Dialect {
             Some(Meaning::DelegateEnded) => Happening::DelegateEnded,
             Some(Meaning::AfterTool) => Happening::ToolUsed(self.usage(payload)),
             Some(Meaning::BeforeTool) => match self.usage(payload) {
-                usage if usage.paths.is_empty() => Happening::Nothing,
+                usage if usage.edits_nothing() => Happening::Nothing,
                 usage => Happening::AboutToEdit(usage),
             },
         };
@@ -146,11 +159,22 @@ impl Dialect {
     /// The tool, and the files that it edits.
     fn usage(&self, payload: &Payload<'_>) -> Use {
         let tool = payload.text(TOOL);
-        let edits = tool.as_deref().is_some_and(|tool| self.edit_tools.contains(&tool));
-        // The input is an object, or a text that is one, or the patch itself.
-        let patch = || payload.text(INPUT).map(|text| paths_of_patch(&text));
-        let paths = edits.then(|| payload.inside(INPUT, paths_of).or_else(patch));
-        Use { tool, paths: paths.flatten().unwrap_or_default() }
+        let mut files = Named::default();
+        if let Some(tool) = tool.as_deref().filter(|tool| self.edit_tools.contains(tool)) {
+            let takes_patch = tool.contains("patch");
+            // The input is an object, or a text that is one, or the patch itself.
+            let object = payload.inside(INPUT, |input| {
+                let mut files = Named::default();
+                files.add_all_of(input, takes_patch);
+                files
+            });
+            files = object.unwrap_or_else(|| {
+                let mut files = Named::default();
+                patch::files(&payload.text(INPUT).unwrap_or_default(), |file| files.add(file));
+                files
+            });
+        }
+        Use { tool, paths: files.paths, unlisted: files.unlisted }
     }
 }
 
@@ -163,31 +187,42 @@ fn id(payload: &Payload<'_>, names: &[&str]) -> Option<String> {
     payload.text(names).filter(|id| id.len() <= LONGEST_ID)
 }
 
-/// The files that the input of a tool names: as a path, as a list of paths, or in a patch.
-fn paths_of(input: &Payload<'_>) -> Vec<String> {
-    // One tool of Copilot CLI both edits files and shows them.
-    if input.text(COMMAND).as_deref() == Some("view") {
-        return Vec::new();
-    }
-    let mut paths: Vec<String> = input.text(PATH).into_iter().chain(input.texts(PATHS)).collect();
-    if paths.is_empty() {
-        paths = input.all_texts().iter().flat_map(|text| paths_of_patch(text)).collect();
-    }
-    paths.retain(|path| path.len() <= LONGEST_PATH);
-    paths
+/// The files that the input of a tool names, each once.
+#[derive(Default)]
+struct Named {
+    paths: Vec<String>,
+    known: HashSet<String>,
+    unlisted: usize,
 }
 
-/// The files that a patch is about.
-fn paths_of_patch(text: &str) -> Vec<String> {
-    const HEADERS: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
-    if !text.contains("*** Begin Patch") {
-        return Vec::new();
+impl Named {
+    fn add(&mut self, path: &str) {
+        if path.is_empty() || self.known.contains(path) {
+            return;
+        }
+        if path.len() > LONGEST_PATH || self.paths.len() == MOST_PATHS {
+            self.unlisted += 1;
+            return;
+        }
+        self.known.insert(path.to_owned());
+        self.paths.push(path.to_owned());
     }
-    let paths = text.lines().filter_map(|line| {
-        let path = HEADERS.iter().find_map(|header| line.strip_prefix(header))?.trim();
-        (!path.is_empty()).then(|| path.to_owned())
-    });
-    paths.collect()
+
+    /// Adds what an input names: as a path, as a list of paths, or in a patch.
+    fn add_all_of(&mut self, input: &Payload<'_>, takes_patch: bool) {
+        // One tool of Copilot CLI both edits files and shows them.
+        if input.text(COMMAND).as_deref() == Some("view") {
+            return;
+        }
+        for path in input.text(PATH).into_iter().chain(input.texts(PATHS)) {
+            self.add(&path);
+        }
+        if takes_patch || self.paths.is_empty() {
+            for text in input.all_texts() {
+                patch::files(&text, |file| self.add(file));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +242,7 @@ mod tests {
             (r#""{\"path\": \"a\"}""#.to_owned(), vec!["a"]),
             (format!(r#"{{"command": "{patch}"}}"#), vec!["a"]),
             (format!(r#""{patch}""#), vec!["a"]),
+            (format!(r#"{{"command": ["apply_patch", "{patch}"]}}"#), vec!["a"]),
             (r#"{"command": "str_replace", "path": "a"}"#.to_owned(), vec!["a"]),
             (r#"{"command": "view", "path": "a"}"#.to_owned(), vec![]),
             (r#""a""#.to_owned(), vec![]),
@@ -214,17 +250,21 @@ mod tests {
             let text = format!(r#"{{"tool_name": "edit", "tool_input": {input}}}"#);
             assert_eq!(usage(&text).paths, expected, "{text}");
         }
-        let many: Vec<String> = (0..5000).map(|number| format!("*** Add File: {number}")).collect();
-        let text =
-            format!(r#"{{"tool_name": "edit", "tool_input": "*** Begin Patch\n{}"}}"#, many.join("\\n"));
-        assert_eq!(usage(&text).paths.len(), 5000);
     }
 
     #[test]
-    fn a_patch_names_its_files() {
-        let patch = "*** Begin Patch\n*** Update File: src/a.rs\n*** Move to: src/b.rs\n@@\n-*** Add File: no\n+x\n\
-                     *** Add File: new.rs\n+y\n*** Delete File: old.rs\n*** End Patch";
-        assert_eq!(paths_of_patch(patch), ["src/a.rs", "src/b.rs", "new.rs", "old.rs"]);
-        assert!(paths_of_patch("*** Update File: src/a.rs").is_empty());
+    fn files_beyond_the_limit_are_counted_and_not_kept() {
+        let patch = |count: usize| {
+            let lines: Vec<String> = (0..count).map(|number| format!("*** Add File: {number}")).collect();
+            let lines = lines.join("\\n");
+            usage(&format!(r#"{{"tool_name": "edit", "tool_input": "*** Begin Patch\n{lines}\n{lines}"}}"#))
+        };
+        let found = patch(MOST_PATHS);
+        assert_eq!((found.paths.len(), found.unlisted), (MOST_PATHS, 0), "each file counts once");
+        let found = patch(MOST_PATHS + 7);
+        assert_eq!((found.paths.len(), found.unlisted), (MOST_PATHS, 14));
+        let long = format!(r#"{{"tool_name": "edit", "tool_input": {{"path": "{}"}}}}"#, "x/".repeat(3000));
+        let found = usage(&long);
+        assert_eq!((found.paths.len(), found.unlisted), (0, 1));
     }
 }

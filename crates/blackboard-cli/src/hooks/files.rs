@@ -1,7 +1,8 @@
 //! Which files a tool is about, and who else has them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use blackboard::file::{Check, Edited, Other};
 use blackboard::{Board, Result};
@@ -17,8 +18,19 @@ const MOST_NOTED: usize = 100;
 /// How many files the board is asked about at once.
 const AT_ONCE: usize = 1000;
 
+/// How deep a path may be that is resolved, in names. Deeper ones cost too much time.
+const DEEPEST: usize = 100;
+
+/// How much the files of one call may cost to resolve, about in system calls.
+const MOST_STEPS: usize = 50_000;
+
 /// The files of a call by the worktree that they are in, whichever that is.
-pub struct Files(BTreeMap<String, InTree>);
+#[derive(Default)]
+pub struct Files {
+    trees: BTreeMap<String, InTree>,
+    /// How many files of the call are not here, because there are too many of them or they are too deep.
+    pub unchecked: usize,
+}
 
 /// Files of one worktree.
 struct InTree {
@@ -30,26 +42,15 @@ struct InTree {
 impl Files {
     /// The files that a tool edits. Relative paths start at `base`.
     pub fn of(used: &Use, base: &Path, context: &Context) -> Files {
-        let mut files = Files(BTreeMap::new());
-        // Files of one directory are in one tree.
-        let mut trees: HashMap<PathBuf, Option<(PathBuf, Tree)>> = HashMap::new();
+        let mut files = Files { unchecked: used.unlisted, ..Files::default() };
+        let mut resolver = Resolver { context, directories: HashMap::new(), steps: 0 };
         for path in &used.paths {
             let path = base.join(path);
-            let Some(directory) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else {
-                continue;
-            };
-            let known = trees.entry(directory.to_owned()).or_insert_with(|| tree_of(directory, context));
-            let Some((real, tree)) = known else { continue };
-            let path = path.strip_prefix(directory).map(|inside| real.join(inside)).unwrap_or(path.clone());
-            // What is no file, or has characters that no path on the board has, can't be held by anybody.
-            let inside = path.to_str().and_then(|path| tree.path(path).ok());
-            if let Some(inside) = inside.filter(|inside| inside != "**" && !inside.ends_with('/')) {
-                let InTree { paths, .. } = files
-                    .0
-                    .entry(tree.worktree.clone())
-                    .or_insert_with(|| InTree { repository: tree.repository.clone(), paths: Vec::new() });
-                paths.push(inside);
-            }
+            let plain = location::lexically(&path);
+            // Some platforms leave `..` to the system, which follows links first, and others remove it before.
+            let is_resolved = resolver.add_to(&mut files, &plain)
+                && (!has_parent(&path) || resolver.add_to(&mut files, &path));
+            files.unchecked += usize::from(!is_resolved);
         }
         files
     }
@@ -57,7 +58,7 @@ impl Files {
     /// Who else has any of them.
     pub fn others(&self, board: &Board, session: &str) -> Result<Vec<Other>> {
         let mut others = Vec::new();
-        for (worktree, InTree { repository, paths }) in &self.0 {
+        for (worktree, InTree { repository, paths }) in &self.trees {
             for some in paths.chunks(AT_ONCE) {
                 others.extend(board.files().who_else(&Check {
                     session: Some(session.to_owned()),
@@ -72,7 +73,7 @@ impl Files {
 
     /// Those that are wanted as edited with a tool, by their worktree.
     pub fn edited(&self, tool: Option<&str>, wanted: impl Fn(&str) -> bool) -> Vec<Edited> {
-        let edited = self.0.iter().map(|(worktree, tree)| Edited {
+        let edited = self.trees.iter().map(|(worktree, tree)| Edited {
             worktree: worktree.clone(),
             paths: tree.paths.iter().filter(|path| wanted(path)).take(MOST_NOTED).cloned().collect(),
             tool: tool.map(str::to_owned),
@@ -82,10 +83,79 @@ impl Files {
     }
 }
 
-/// The tree around a directory, and what the directory is called there: everybody else finds the tree from a working
-/// directory, which never goes through a link.
-fn tree_of(directory: &Path, context: &Context) -> Option<(PathBuf, Tree)> {
-    let real = directory.canonicalize().ok()?;
-    let tree = location::tree(&place::request(context, Some(&real))).ok()?;
-    Some((real, tree))
+fn has_parent(path: &Path) -> bool {
+    path.components().any(|component| component == Component::ParentDir)
+}
+
+/// An existing directory.
+struct Existing {
+    /// As it was spelled.
+    directory: PathBuf,
+    /// What it is called without links: a working directory, from which other commands find the tree, never has one.
+    real: PathBuf,
+    tree: Tree,
+}
+
+/// Finds out in which tree files are.
+struct Resolver<'a> {
+    context: &'a Context,
+    /// The nearest existing directory of each directory that was looked at.
+    directories: HashMap<PathBuf, Option<Rc<Existing>>>,
+    steps: usize,
+}
+
+impl Resolver<'_> {
+    /// Adds a file, if it can be reserved. `false` if finding that out costs too much.
+    fn add_to(&mut self, files: &mut Files, path: &Path) -> bool {
+        let depth = path.components().count();
+        if depth > DEEPEST || self.steps > MOST_STEPS {
+            return false;
+        }
+        let Some(existing) = path.parent().and_then(|parent| self.existing(parent)) else { return true };
+        let Existing { directory, real, tree } = &*existing;
+        let Ok(inside) = path.strip_prefix(directory) else { return true };
+        // Each missing directory is resolved again by the tree.
+        self.steps += (1 + inside.components().count()) * depth;
+        // A path that is no file, or has characters that no path on the board has, cannot be reserved.
+        let inside = real.join(inside).to_str().and_then(|path| tree.path(path).ok());
+        if let Some(inside) = inside.filter(|inside| inside != "**" && !inside.ends_with('/')) {
+            let in_tree = files
+                .trees
+                .entry(tree.worktree.clone())
+                .or_insert_with(|| InTree { repository: tree.repository.clone(), paths: Vec::new() });
+            if in_tree.paths.last() != Some(&inside) {
+                in_tree.paths.push(inside);
+            }
+        }
+        true
+    }
+
+    /// The nearest existing directory: this one or one above it.
+    fn existing(&mut self, directory: &Path) -> Option<Rc<Existing>> {
+        let mut missing = Vec::new();
+        let mut found = None;
+        for directory in directory.ancestors() {
+            if let Some(known) = self.directories.get(directory) {
+                found = known.clone();
+                break;
+            }
+            self.steps += 1;
+            missing.push(directory);
+            if directory.is_dir() {
+                found = self.look_at(directory).map(Rc::new);
+                break;
+            }
+        }
+        for directory in missing {
+            self.directories.insert(directory.to_owned(), found.clone());
+        }
+        found
+    }
+
+    fn look_at(&mut self, directory: &Path) -> Option<Existing> {
+        let real = directory.canonicalize().ok()?;
+        self.steps += 2 * real.components().count();
+        let tree = location::tree(&place::request(self.context, Some(&real))).ok()?;
+        Some(Existing { directory: directory.to_owned(), real, tree })
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, Attendance, Register, Registered};
-use blackboard::file::Edited;
+use blackboard::file::{Edited, Other};
 use blackboard::id::session_of_hint;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
@@ -40,7 +40,6 @@ struct Hook<'a> {
     context: &'a Context,
     directory: Option<PathBuf>,
     place: Place,
-    deadline: &'a Deadline,
     log: &'a Arc<LogFile>,
 }
 
@@ -61,21 +60,13 @@ impl Done {
 }
 
 /// Does what a call asks for.
-pub fn happen(
-    platform: &Platform,
-    call: &Call,
-    context: &Context,
-    deadline: &Deadline,
-    log: &Arc<LogFile>,
-) -> Result<Happened> {
+pub fn happen(platform: &Platform, call: &Call, context: &Context, deadline: &Deadline) -> Result<Happened> {
+    let log = &deadline.log;
     let directory = place::directory(platform, call, context.environment());
     let create = matches!(call.happening, Happening::Started { .. });
     let place = place::open(context, directory.as_deref(), create, deadline.lock(), log)?;
-    let hook = Hook { platform, call, context, directory, place, deadline, log };
+    let hook = Hook { platform, call, context, directory, place, log };
     let Done { reply, mut wrote, to_note } = hook.answer()?;
-    if !to_note.is_empty() {
-        deadline.watch();
-    }
     let board = hook.place.board;
     let session = session_of(platform, call);
     let log = Arc::clone(log);
@@ -151,7 +142,6 @@ impl Hook<'_> {
 
     /// Registers the session that the call is about, or for which its sub-agent works.
     fn register(&self) -> Result<Registered> {
-        self.deadline.watch();
         let (context, call) = (self.context, self.call);
         let agents = self.board().agents();
         let hint = hint(self.platform, &call.session, None);
@@ -214,7 +204,6 @@ impl Hook<'_> {
             // Its start was missed, and its delegate proves that it lives.
             _ => drop(self.register()?),
         }
-        self.deadline.watch();
         self.board().agents().register(&Register {
             work: task.map(str::to_owned),
             session_hint: Some(delegate),
@@ -248,7 +237,6 @@ impl Hook<'_> {
     }
 
     fn ended(&self) -> Result<Done> {
-        self.deadline.watch();
         let ended = self.board().agents().deregister(&self.session())?;
         Ok(Done::new(Reply::Silence, !ended.already_ended))
     }
@@ -258,7 +246,7 @@ impl Hook<'_> {
     fn attend(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<Done> {
         let session = self.session();
         let attendance = Attendance { status, edited, listens, ..Attendance::of(&session) };
-        let attend = || self.board().agents().attend_prepared(&attendance, || self.deadline.watch());
+        let attend = || self.board().agents().attend(&attendance);
         let attended = match attend() {
             Err(error) if self.starts_after(&error, &session)? => {
                 self.register_again(None)?;
@@ -267,7 +255,6 @@ impl Hook<'_> {
             attended => attended?,
         };
         if attended.is_new {
-            self.deadline.watch();
             return Ok(Done::new(self.brief(&session)?, true));
         }
         let reply = if attended.news.is_empty() {
@@ -311,8 +298,7 @@ impl Hook<'_> {
         for edited in edited {
             done.wrote |= self.attend(AgentStatus::Active, Some(edited), false)?.wrote;
         }
-        if !others.is_empty() {
-            let warning = words::warning(&others, true);
+        if let Some(warning) = guards.then(|| warning(&others, &files, true)).flatten() {
             done.reply = match done.reply {
                 Reply::Context { text, session } => {
                     Reply::Context { text: format!("{warning}\n\n{text}"), session }
@@ -331,12 +317,15 @@ impl Hook<'_> {
         }
         let (files, session) = (self.files(used), self.session());
         let others = files.others(self.board(), &session)?;
-        if others.is_empty() {
-            return Ok(Done::new(Reply::Silence, false));
-        }
         if guard == FileGuard::Warn {
-            let text = words::warning(&others, false);
-            return Ok(Done::new(Reply::Context { text, session: None }, false));
+            let text = warning(&others, &files, false);
+            let reply = text.map_or(Reply::Silence, |text| Reply::Context { text, session: None });
+            return Ok(Done::new(reply, false));
+        }
+        if others.is_empty() {
+            // What was not checked is not let through: a large edit would be a way around the guard.
+            let denied = (files.unchecked > 0).then(|| words::unchecked_denial(files.unchecked));
+            return Ok(Done::new(denied.map_or(Reply::Silence, Reply::Deny), false));
         }
         // That it waits is worth noting, but the answer does not depend on it.
         let wanted = files.edited(used.tool.as_deref(), |path| others.iter().any(|other| other.path == path));
@@ -350,8 +339,20 @@ impl Hook<'_> {
 
     fn files(&self, used: &Use) -> Files {
         let base = self.call.directory.clone().or_else(|| self.directory.clone()).unwrap_or_default();
-        Files::of(used, &base, self.context)
+        let files = Files::of(used, &base, self.context);
+        if files.unchecked > 0 {
+            self.log.write(&format!("{} files of the edit were not checked", files.unchecked));
+        }
+        files
     }
+}
+
+/// What to warn of: files that others hold, and files of which that is unknown.
+fn warning(others: &[Other], files: &Files, after: bool) -> Option<String> {
+    let held = (!others.is_empty()).then(|| words::warning(others, after));
+    let unchecked = (files.unchecked > 0).then(|| words::unchecked(files.unchecked));
+    let texts: Vec<String> = unchecked.into_iter().chain(held).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 fn just_ended() -> Error {

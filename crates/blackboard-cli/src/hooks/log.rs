@@ -4,6 +4,7 @@
 //! platforms and events, and the words of this program; nothing that came on standard input but the name of the event, and
 //! nothing of the environment.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,10 @@ use std::sync::Mutex;
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::text::escape_for_terminal;
 
+use super::place;
 use crate::disk::private_file;
+use crate::environment::Environment;
+use crate::location::Request;
 
 const FILE: &str = "hook.log";
 
@@ -24,32 +28,38 @@ const LONGEST: usize = 400;
 
 /// The log, once it is known where it lies.
 pub struct LogFile {
-    platform: String,
     known: Mutex<Known>,
     append: fn(&Path, &str) -> std::io::Result<()>,
 }
 
 #[derive(Clone, Default)]
 struct Known {
+    platform: Option<String>,
+    /// The board that the call names, to find the log by.
+    db: Option<OsString>,
     directory: Option<PathBuf>,
     event: Option<String>,
 }
 
+impl Default for LogFile {
+    /// A log that has no directory yet.
+    fn default() -> LogFile {
+        LogFile { known: Mutex::default(), append }
+    }
+}
+
 impl LogFile {
-    /// A log that is nowhere yet.
-    pub fn new(platform: &str) -> LogFile {
-        LogFile { platform: platform.to_owned(), known: Mutex::default(), append }
+    /// Sets which platform calls, and which board the call names.
+    pub fn called_by(&self, platform: &str, db: Option<OsString>) {
+        let mut known = self.known();
+        known.platform = Some(platform.to_owned());
+        known.db = db;
     }
 
     /// Puts it into the first of these directories that exists. None is created for its sake.
     pub fn locate(&self, directories: &[PathBuf]) {
         let found = directories.iter().find(|directory| directory.is_dir()).cloned();
         self.known().directory = found;
-    }
-
-    /// Whether it is somewhere.
-    pub fn is_located(&self) -> bool {
-        self.known().directory.is_some()
     }
 
     /// Says what the call is about.
@@ -60,8 +70,8 @@ impl LogFile {
     /// Writes one line. Nobody is left to tell when this fails.
     pub fn write(&self, what: &str) {
         // A disk may take its time. Nobody else is to wait for it.
-        let Known { directory: Some(directory), event } = self.known().clone() else { return };
-        let line: String = [&self.platform, event.as_deref().unwrap_or("-"), what]
+        let Known { directory: Some(directory), event, platform, .. } = self.known().clone() else { return };
+        let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
             .chars()
@@ -69,6 +79,17 @@ impl LogFile {
             .collect();
         let line = format!("{} {line}\n", SystemClock.now());
         let _ = (self.append)(&directory.join(FILE), &line);
+    }
+
+    /// Writes one line, also if the directory of the log is still unknown: it is looked for then.
+    pub fn write_from_anywhere(&self, what: &str) {
+        let Known { directory, db, .. } = self.known().clone();
+        if directory.is_none() {
+            let current_dir = std::env::current_dir().unwrap_or_default();
+            let request = Request { db, environment: Environment::capture(), current_dir };
+            self.locate(&place::log_directories(&request));
+        }
+        self.write(what);
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -109,7 +130,8 @@ mod tests {
     #[test]
     fn the_log_is_private_bounded_and_one_line_a_call() {
         let directory = testkit::tempdir().unwrap();
-        let log = LogFile::new("claude");
+        let log = LogFile::default();
+        log.called_by("claude", None);
         log.write("nobody knows where");
         log.locate(&[directory.path().join("none"), directory.path().to_owned()]);
         log.about("Post\nToolUse");
@@ -137,13 +159,13 @@ mod tests {
             Ok(())
         };
         let directory = testkit::tempdir().unwrap();
-        let log = LogFile { append: slow, ..LogFile::new("claude") };
+        let log = LogFile { append: slow, ..LogFile::default() };
         log.locate(&[directory.path().to_owned()]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
             WRITING.wait();
             log.about("Stop");
-            assert!(log.is_located());
+            assert!(log.known().directory.is_some());
             WRITING.wait();
         });
     }
@@ -155,7 +177,7 @@ mod tests {
         let target = directory.path().join("target");
         fs::write(&target, "").unwrap();
         std::os::unix::fs::symlink(&target, directory.path().join(FILE)).unwrap();
-        let log = LogFile::new("claude");
+        let log = LogFile::default();
         log.locate(&[directory.path().to_owned()]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");

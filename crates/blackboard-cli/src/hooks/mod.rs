@@ -3,11 +3,11 @@
 //! A hook never breaks or slows the agent it runs in. It has 300 ms from its start to its end, of which it waits for the
 //! board's lock 100 ms at most, however often it writes, and then leaves the write; on whatever error it says nothing,
 //! exits with 0, and writes one line to a log file. Nothing of prompts, transcripts, tool input or output is stored or
-//! logged, but the paths of edited files, the names of tools and what a sub-agent is for.
+//! logged, but the paths of edited files, the names of tools and the short description of what a delegate is asked to do.
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `call.rs`, `payload.rs` | what a platform calls about |
+//! | `call.rs`, `payload.rs`, `patch.rs` | what a platform calls about |
 //! | `claude.rs`, `codex.rs`, `gemini.rs`, `copilot.rs`, `cursor.rs`, `opencode.rs` | names and answers, one file a platform |
 //! | `deadline.rs` | how long all of it may take |
 //! | `happen.rs`, `files.rs` | what happens on the board then, and which files it is about |
@@ -27,6 +27,7 @@ mod gemini;
 mod happen;
 mod log;
 mod opencode;
+mod patch;
 mod payload;
 mod place;
 #[cfg(test)]
@@ -92,6 +93,12 @@ pub struct Answer {
     pub afterwards: Box<dyn FnOnce()>,
 }
 
+/// Starts the time limit of a hook. The first thing that a hook does.
+pub fn start_deadline() {
+    // If it cannot be kept, the call does nothing and reports that.
+    let _ = deadline::start();
+}
+
 /// Makes a call of a hook, after which its platform finds that all is well, whatever happened. Platforms take another exit
 /// code for a reason to stop the tool or the agent.
 pub fn in_good_order(call: impl FnOnce() -> ExitCode) -> ExitCode {
@@ -103,10 +110,17 @@ pub fn in_good_order(call: impl FnOnce() -> ExitCode) -> ExitCode {
 /// Answers one call. Nothing that happens here is an error of the call.
 pub fn run(platform: &str, context: &Context) -> Answer {
     let environment = context.environment();
-    let log = Arc::new(LogFile::new(platform));
-    let deadline = Deadline::new(environment, context.globals.db.clone(), &log);
-    log_faults(&log);
     let silence = || Answer { said: None, afterwards: Box::new(|| {}) };
+    let Some(deadline) = deadline::start() else {
+        // Without a limit nothing is begun.
+        let log = LogFile::default();
+        log.called_by(platform, context.globals.db.clone());
+        log.write_from_anywhere("no thread could be started to keep the time");
+        return silence();
+    };
+    let log = &deadline.log;
+    log.called_by(platform, context.globals.db.clone());
+    log_faults(log);
     let silence_about = |what: &str| {
         log.locate(&place::log_directories(&context.request()));
         log.write(what);
@@ -115,7 +129,7 @@ pub fn run(platform: &str, context: &Context) -> Answer {
     let Some(platform) = PLATFORMS.iter().find(|known| known.id == platform) else {
         return silence_about("unknown platform");
     };
-    let input = match deadline.input() {
+    let input = match deadline::input() {
         Ok(input) => input,
         Err(reason) => return silence_about(&reason),
     };
@@ -130,13 +144,9 @@ pub fn run(platform: &str, context: &Context) -> Answer {
     if call.happening == Happening::Nothing {
         return silence();
     }
-    match happen::happen(platform, &call, context, &deadline, &log) {
+    match happen::happen(platform, &call, context, deadline) {
         Ok(happen::Happened { reply, afterwards }) => {
-            let said = (platform.speak)(&call.event, &reply);
-            if said.is_some() {
-                deadline.watch();
-            }
-            Answer { said, afterwards }
+            Answer { said: (platform.speak)(&call.event, &reply), afterwards }
         }
         Err(error) => {
             log.write(&format!("{}: {error}", error.code()));

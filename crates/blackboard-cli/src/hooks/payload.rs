@@ -45,9 +45,12 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Every field that is a text.
+    /// Every field that is a text, and every text of a field that is a list of texts.
     pub fn all_texts(&self) -> Vec<String> {
-        let texts = self.0.values().filter_map(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let texts = self.0.values().flat_map(|raw| match serde_json::from_str::<String>(raw.get()) {
+            Ok(text) => vec![text],
+            Err(_) => serde_json::from_str::<Vec<String>>(raw.get()).unwrap_or_default(),
+        });
         texts.collect()
     }
 }

@@ -8,6 +8,7 @@ use blackboard::file::{JUST_NOW, Other, Touch};
 use blackboard::news::News;
 use blackboard::work::WorkItem;
 
+use super::call::MOST_PATHS;
 use super::fence::{LIMIT, fenced, quoted};
 
 /// How many characters of one thing are shown.
@@ -89,6 +90,23 @@ pub fn denial(others: &[Other]) -> String {
         when_to_try_again(others)
     );
     fenced(&says, &lines_about(others), LIMIT)
+}
+
+/// That some files of an edit were not compared with what others hold.
+pub fn unchecked(count: usize) -> String {
+    format!(
+        "[blackboard] {count} of the files of this edit were not checked against the reservations of other agents: there are \
+         too many of them, or their paths are too long."
+    )
+}
+
+/// Why an agent may not make an edit of which some files were not checked.
+pub fn unchecked_denial(count: usize) -> String {
+    format!(
+        "[blackboard] Not edited: {count} of the files of this edit cannot be checked against the reservations of other \
+         agents, because there are too many of them or their paths are too long, and the configuration of this board requires \
+         the check. Split the edit: at most {MOST_PATHS} files at once."
+    )
 }
 
 /// What to wait for. The end of a reservation is told; that an edit is long ago is told by nobody.

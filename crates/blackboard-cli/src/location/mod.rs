@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use blackboard::{Code, Refusal, Result};
 
-pub(crate) use self::tree::Tree;
+pub(crate) use self::tree::{Tree, lexically};
 use crate::config::{self, CONFIG_FILE, Database};
 use crate::environment::Environment;
 

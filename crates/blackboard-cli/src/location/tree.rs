@@ -140,7 +140,7 @@ fn joined(segments: &[Segment]) -> String {
 }
 
 /// A path without `.` and `..`, whatever is there.
-fn lexically(path: &Path) -> PathBuf {
+pub(crate) fn lexically(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {

@@ -13,16 +13,37 @@ use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::output::Result;
 
+/// How to let the board watch a process that it did not find.
+pub const NAME_A_PROCESS: &str = "name the process to watch: --pid PID (in a shell script: --pid $$)";
+
 /// The answer of `agent register`.
-pub struct RegisteredAgent(pub Registered);
+#[derive(Serialize)]
+pub struct RegisteredAgent {
+    #[serde(flatten)]
+    registered: Registered,
+    /// Whether the end of a process ends the session; if not, only heartbeats keep it active.
+    process_watched: bool,
+    /// What to do if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+}
+
+impl RegisteredAgent {
+    /// The answer about a session that was registered.
+    pub fn new(registered: Registered) -> RegisteredAgent {
+        let process_watched = registered.agent.pid.is_some();
+        let hint = (!process_watched).then_some(NAME_A_PROCESS);
+        RegisteredAgent { registered, process_watched, hint }
+    }
+}
 
 impl Render for RegisteredAgent {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+        answer.object(self)
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Registered { agent, parent_name, resumed } = &self.0;
+        let Registered { agent, parent_name, resumed } = &self.registered;
         let kind = if agent.parent_id.is_some() { "delegate" } else { "agent" };
         let verb = if *resumed { "Resumed" } else { "Registered" };
         screen.line(format_args!("{verb} {kind} session {}", agent.session_id))?;
@@ -38,7 +59,7 @@ impl Render for RegisteredAgent {
             (
                 "PID",
                 Some(agent.pid.map_or_else(
-                    || "none (only what it does shows that it lives)".to_owned(),
+                    || "none (only heartbeats keep the session active)".to_owned(),
                     |pid| pid.to_string(),
                 )),
             ),

@@ -83,7 +83,7 @@ export const Blackboard = async ({ client, directory }) => {
 
   // Of what a tool is given, only which files it is about leaves this process.
   const about = ({ tool }, args) => {
-    const patch = String(args?.patchText ?? "").matchAll(/^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+)$/gm)
+    const patch = String(args?.patchText ?? "").matchAll(/^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):(.+)$/gim)
     const files = args?.filePath ? [args.filePath] : [...patch].map(([, file]) => file.trim())
     return { tool_name: tool, tool_input: { files } }
   }

@@ -226,6 +226,10 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
     for (what, platform, tool, input) in [
         ("many", "codex", "apply_patch", json!({"command": patch(&[&many[..], &held].concat())})),
         ("text", "codex", "apply_patch", json!(patch(&held))),
+        ("indented", "codex", "apply_patch", json!({"command": patch(&held).replace("***", "  ***")})),
+        ("Windows", "codex", "apply_patch", json!({"command": patch(&held).replace('\n', "\r\n")})),
+        ("list", "codex", "apply_patch", json!({"command": ["apply_patch", patch(&held)]})),
+        ("no name", "codex", "apply_patch", json!({"command": patch(&["src/none/../held.rs".to_owned()])})),
         ("odd", "codex", "apply_patch", json!({"command": patch(&odd)})),
         ("large", "claude", "Write", json!({"content": "x".repeat(3_000_000), "file_path": "src/held.rs"})),
     ] {
@@ -246,6 +250,55 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
     };
     assert_eq!(own("str_replace").unwrap()["permissionDecision"], "deny");
     assert_eq!(own("view"), None);
+}
+
+#[test]
+fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
+    let stage = Stage::new();
+    stage.hook("codex", "oak", "SessionStart", NONE());
+    stage.hook("codex", "ivy", "SessionStart", NONE());
+    stage.configure(r#"{"fileGuard": "deny"}"#);
+    let patch = "*** Begin Patch\n  *** Update File: src/a.rs\n@@\n-x\n+y\n*** End Patch";
+    let usage = json!({"tool_name": "apply_patch", "tool_input": {"command": patch}});
+    stage.hook("codex", "oak", "PostToolUse", usage.clone());
+    let said = stage.hook("codex", "ivy", "PreToolUse", usage).unwrap();
+    assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{said}");
+    assert!(text_of(&said).contains("src/a.rs: edited by Codex"), "{said}");
+}
+
+#[test]
+fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
+    let stage = Stage::new();
+    stage.hook("claude", "ivy", "SessionStart", NONE());
+    stage.hook("codex", "ivy", "SessionStart", NONE());
+    let patch = |files: &mut dyn Iterator<Item = String>| {
+        let lines: String = files.map(|file| format!("*** Update File: {file}\n@@\n+x\n")).collect();
+        json!({"tool_name": "apply_patch", "tool_input": {"command": format!("*** Begin Patch\n{lines}*** End Patch")}})
+    };
+    let many = patch(&mut (0..100_000).map(|number| format!("src/{number}")));
+    // Each has other directories, none of which exists.
+    let deep = patch(&mut (0..3000).map(|number| format!("{number}{}/a", "/d".repeat(2000))));
+    // A thousand of these would take longer to resolve than a hook may take.
+    let costly = patch(&mut (0..900).map(|number| format!("{number}{}/a", "/d".repeat(80))));
+    for (what, usage, logged) in [("many", &many, "99000"), ("deep", &deep, "3000"), ("costly", &costly, "")]
+    {
+        stage.configure(r#"{"fileGuard": "deny"}"#);
+        let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
+        assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
+        assert!(text_of(&said).contains("Split the edit"), "{what}: {said}");
+        let log = stage.log();
+        let line = log.lines().last().unwrap_or_default();
+        assert!(line.contains(&format!("{logged} files of the edit were not checked")), "{what}: {line}");
+        stage.configure(r#"{"fileGuard": "warn"}"#);
+        let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
+        assert_eq!(said["hookSpecificOutput"]["permissionDecision"], Value::Null, "{what}: {said}");
+        assert!(text_of(&said).contains("were not checked"), "{what}: {said}");
+        // After the edit it is only a heartbeat, with as many files as are noted of one call.
+        stage.hook("codex", "ivy", "PostToolUse", usage.clone());
+    }
+    stage.configure(r#"{"fileGuard": "deny"}"#);
+    let usual = patch(&mut (0..1000).map(|number| format!("src/{number}")));
+    assert_eq!(stage.hook("codex", "ivy", "PreToolUse", usual), None, "as many as are checked");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::crowd::{end_of, wait_until};
+use crate::machine::can_trace;
 use crate::scratch::Scratch;
 
 fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut Command)) -> Child {
@@ -187,21 +188,149 @@ fn a_hook_does_not_hang_while_somebody_holds_the_write_lock() {
     assert_eq!(hook(&scratch, "ivy", "PostToolUse"), "");
 }
 
+/// A hook under a tracer.
+fn traced(scratch: &Scratch, tracer: &[&str], event: &str, tool: &str, input: &Value) -> Child {
+    let hook = scratch.command(["hook", "codex"]);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq"]).args(tracer);
+    command.arg(hook.get_program()).args(hook.get_args()).env_clear().current_dir(scratch.path());
+    for (name, value) in hook.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    usual_deadline(&mut command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let call = json!({"session_id": "ivy", "hook_event_name": event, "cwd": scratch.path(),
+        "tool_name": tool, "tool_input": input});
+    child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+    child
+}
+
+/// Lets some system calls of a hook never return, as far as a test can wait, and waits until the hook ends all the same.
+/// The tracer notices that only after its delay, so that its own record of system calls is what shows it.
+fn end_of_delayed(scratch: &Scratch, filter: &[&str], calls: &str, event: &str, tool: &str, input: &Value) {
+    let trace = scratch.path().join("trace");
+    let _ = std::fs::remove_file(&trace);
+    let inject = format!("inject={calls}:delay_enter=600s");
+    let tracer = [&["-o", trace.to_str().unwrap(), "-e", &inject], filter].concat();
+    let mut child = traced(scratch, &tracer, event, tool, input);
+    wait_until(&format!("the end of {event} during {calls}"), || {
+        let trace = std::fs::read_to_string(&trace).unwrap_or_default();
+        assert!(!trace.contains("exit_group(1"), "{trace}");
+        trace.contains("exit_group(0").then_some(())
+    });
+    // Of all the processes of this test, the tracer alone.
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{event} during {calls}");
+}
+
+#[test]
+fn a_hook_ends_in_the_middle_of_a_system_call_that_does_not_return() {
+    if !can_trace("a system call that does not return") {
+        return;
+    }
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    let patch = json!({"command": "*** Begin Patch\n*** Update File: src/a.rs\n*** End Patch"});
+    for (event, tool, input) in [
+        ("SessionStart", "", &Value::Null),
+        ("PreToolUse", "apply_patch", &patch),
+        ("PostToolUse", "apply_patch", &patch),
+        ("PostToolUse", "Bash", &Value::Null),
+    ] {
+        end_of_delayed(&scratch, &[], "statx", event, tool, input);
+    }
+}
+
+#[test]
+fn a_hook_that_waits_for_the_directory_of_an_edited_file_reports_it_in_its_log() {
+    if !can_trace("a system call that does not return") {
+        return;
+    }
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    let slow = scratch.path().join("slow");
+    std::fs::create_dir(&slow).unwrap();
+    let patch = format!("*** Begin Patch\n*** Add File: {}/a\n*** End Patch", slow.display());
+    let filter = ["-e", "trace=statx,exit_group", "-P", slow.to_str().unwrap()];
+    // A machine under load may not write the line within the 30 ms that are left for it.
+    wait_until("a line in the log", || {
+        let trace = scratch.path().join("trace");
+        let _ = std::fs::remove_file(&trace);
+        let inject = "inject=statx:delay_enter=600s";
+        let tracer = [&["-o", trace.to_str().unwrap(), "-e", inject], &filter[..]].concat();
+        let mut child = traced(&scratch, &tracer, "PreToolUse", "apply_patch", &json!({ "command": patch }));
+        let log = scratch.database().with_file_name("hook.log");
+        let ended = || std::fs::read_to_string(&log).unwrap_or_default().contains("its 300 ms were over");
+        let began = Instant::now();
+        while !ended() && began.elapsed() < Duration::from_secs(3) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        ended().then_some(())
+    });
+}
+
+#[test]
+fn a_hook_that_cannot_keep_its_time_does_nothing() {
+    if !can_trace("threads that cannot start") {
+        return;
+    }
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    let inject = ["-o", "/dev/null", "-e", "inject=clone,clone3:error=EAGAIN"];
+    let ended = end_of(traced(&scratch, &inject, "SessionStart", "", &Value::Null));
+    assert!(ended.status.success() && ended.stdout.is_empty(), "{ended:?}");
+    assert_eq!(scratch.json(["agent", "list"])["count"], 1, "the session of codex is not registered");
+    let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
+    assert!(log.contains("no thread could be started"), "{log}");
+}
+
+#[test]
+fn an_answer_that_is_not_read_in_time_is_absent() {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let scratch = Scratch::new();
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    // A full pipe: the answer can only be written once this was read.
+    let flags = fcntl_getfl(&writer).unwrap();
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+    let mut filled = 0;
+    while let Ok(written) = writer.write(&[b'.'; 512]) {
+        filled += written;
+    }
+    fcntl_setfl(&writer, flags).unwrap();
+    let child = start(&scratch, "ivy", "SessionStart", |command| {
+        usual_deadline(command);
+        command.stdout(writer);
+    });
+    let ended = end_of(child);
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+    let mut read = Vec::new();
+    std::io::Read::read_to_end(&mut reader, &mut read).unwrap();
+    assert_eq!(read.len(), filled, "{}", String::from_utf8_lossy(&read[filled..]));
+}
+
 #[test]
 fn a_hook_whose_input_never_ends_ends_by_itself() {
     let scratch = Scratch::new();
     hook(&scratch, "ivy", "SessionStart");
-    let mut command = scratch.command(["hook", "claude"]);
-    usual_deadline(&mut command);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(b"{\"session_id\": \"ivy\"").unwrap();
-    let status = wait_until("the end of the hook", || child.try_wait().unwrap());
-    assert!(status.success());
-    drop(input);
-    let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
-    assert!(log.contains("its 300 ms were over"), "{log}");
+    let log = scratch.database().with_file_name("hook.log");
+    // A machine under load may not write the line within the 30 ms that are left for it.
+    wait_until("a line in the log", || {
+        let mut command = scratch.command(["hook", "claude"]);
+        usual_deadline(&mut command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"{\"session_id\": \"ivy\"").unwrap();
+        let ended = end_of(child);
+        assert!(ended.status.success() && ended.stdout.is_empty(), "{ended:?}");
+        drop(input);
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        log.contains("its 300 ms were over").then_some(())
+    });
 }
 
 #[test]

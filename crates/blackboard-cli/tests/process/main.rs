@@ -34,6 +34,7 @@ mod mutations;
 mod pipes;
 mod queue;
 mod readers;
+mod readme;
 mod retention;
 mod runs;
 #[expect(dead_code, reason = "the tests of single commands use more of it")]

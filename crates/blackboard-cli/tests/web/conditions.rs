@@ -99,16 +99,11 @@ fn a_board_that_others_may_read_is_not_shown_until_that_is_mended() {
     fs::rename(&copy, served.database()).unwrap();
     until(&served, "unreadable");
     // At first it is known only that the file is another one.
-    let began = Instant::now();
-    let refused = loop {
+    let refused = testkit::wait_until("the reason of the refusal", || {
         let refused = get(served.port, "/api/work");
         assert_eq!(refused.status, 503);
-        if refused.json()["code"] == "unsafe_permissions" {
-            break refused;
-        }
-        assert!(began.elapsed() < LONG, "never unsafe_permissions: {}", refused.json());
-        std::thread::sleep(Duration::from_millis(20));
-    };
+        (refused.json()["code"] == "unsafe_permissions").then_some(refused)
+    });
     assert!(refused.json()["hint"].as_str().unwrap().starts_with("chmod 600"));
     let about = served.json("/api/board");
     assert_eq!(about["database"], served.database().display().to_string());

@@ -78,12 +78,6 @@ impl Agents<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn attend(&self, attendance: &Attendance) -> Result<Attended> {
-        self.attend_prepared(attendance, || {})
-    }
-
-    /// As [`Agents::attend`]. `prepare` is called before it may have to wait for the lock, and not if there is nothing to
-    /// write.
-    pub fn attend_prepared(&self, attendance: &Attendance, prepare: impl FnOnce()) -> Result<Attended> {
         let session = &attendance.session;
         let wanted = [
             Wanted::Row(Key::Agent(session.clone())),
@@ -94,7 +88,6 @@ impl Agents<'_> {
             let Seen { agent, is_new, .. } = seen;
             return Ok(Attended { agent, news: News::default(), wrote: false, is_new });
         }
-        prepare();
         self.board.commit("agent attend", &wanted, |tx| {
             let seen = Seen::at(tx, attendance)?;
             let mut changes = Changes::new();

@@ -1,13 +1,18 @@
 //! Which ancestor of a command is the agent.
 //!
-//! The command that registers is gone a moment later, and so is the shell that ran it: the process that stands for
-//! the agent is the nearest ancestor known to be one. The rule is pure; the chain comes from
+//! The command that registers is gone a moment later, and so is a shell that was started for it: the process to watch is
+//! the nearest ancestor known to be an agent, else the nearest shell that runs a script file or has a terminal. The rule is pure; the chain comes from
 //! [`Processes::ancestors`](super::Processes::ancestors).
 
 use super::ProcessInfo;
 
-/// Shells: never an agent, but one with a terminal stands for the person or script in it.
-const SHELLS: &[&str] = &["ash", "bash", "csh", "dash", "fish", "ksh", "nu", "pwsh", "sh", "tcsh", "zsh"];
+/// Shells: never an agent, but one that runs a script or has a terminal acts for that script or for the person.
+const SHELLS: &[&str] = &[
+    "ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "nu", "pwsh", "sh", "tcsh", "yash", "zsh",
+];
+
+/// Options of shells whose value is the next argument.
+const SHELL_OPTIONS_WITH_VALUE: &[&str] = &["--init-file", "--rcfile", "--init-command", "-C", "-O", "+O"];
 
 /// Programs that run another one in their place. They may bear the name of an agent in their arguments.
 const WRAPPERS: &[&str] = &[
@@ -63,6 +68,8 @@ const OPTIONS_WITH_VALUE: &[&str] =
 pub enum Found {
     /// A known agent.
     Agent(u32),
+    /// No agent, but a shell that runs a script file.
+    Script(u32),
     /// No agent, but a shell in a terminal.
     Shell(u32),
     /// No process that lives as long as the agent: its PID stays unknown and the timer decides.
@@ -73,7 +80,7 @@ impl Found {
     /// The PID to store.
     pub fn pid(self) -> Option<u32> {
         match self {
-            Found::Agent(pid) | Found::Shell(pid) => Some(pid),
+            Found::Agent(pid) | Found::Script(pid) | Found::Shell(pid) => Some(pid),
             Found::Nothing => None,
         }
     }
@@ -101,11 +108,87 @@ pub fn find_agent(chain: &[ProcessInfo], hints: &[u32]) -> Found {
     if let Some(agent) = chain.iter().find(stands_for_agent) {
         return Found::Agent(agent.pid);
     }
-    // A shell that does not lead its group was forked for a `$(…)` or a pipe and is gone a moment later.
-    match chain.iter().find(|process| process.terminal && process.group_leader && is_shell(process)) {
-        Some(shell) => Found::Shell(shell.pid),
-        None => Found::Nothing,
+    for (index, process) in chain.iter().enumerate() {
+        if runs_script(process) {
+            return Found::Script(outermost(&chain[index..]).pid);
+        }
+        if is_terminal_shell(process) {
+            return Found::Shell(process.pid);
+        }
     }
+    Found::Nothing
+}
+
+/// Finds the nearest shell in a terminal among the ancestors of a command, nearest first, also behind a script.
+pub fn find_terminal_shell(chain: &[ProcessInfo]) -> Option<u32> {
+    chain.iter().find(|process| is_terminal_shell(process)).map(|process| process.pid)
+}
+
+/// A shell that does not lead its group was forked for a `$(…)` or a pipe and is gone a moment later.
+fn is_terminal_shell(process: &ProcessInfo) -> bool {
+    process.terminal && process.group_leader && is_shell(process)
+}
+
+/// Whether a process is a shell that runs a script file, and so lives as long as the script does. A `sh -c …` is as short
+/// as the command that it was started for.
+fn runs_script(process: &ProcessInfo) -> bool {
+    is_shell(process) && shell_script(process).is_some()
+}
+
+/// The script itself: a `$(…)`, a pipe or a `( … )` in it is a copy of its shell with the same arguments, and may be gone a
+/// moment later. It is the process that the script knows as `$$`.
+fn outermost(chain: &[ProcessInfo]) -> &ProcessInfo {
+    let copies = chain.windows(2).take_while(|pair| {
+        let [copy, original] = pair else { return false };
+        is_shell(original)
+            && copy.arguments == original.arguments
+            && copy.executable == original.executable
+            && copy.name == original.name
+    });
+    &chain[copies.count()]
+}
+
+/// The script file that a shell runs.
+fn shell_script(process: &ProcessInfo) -> Option<&str> {
+    let (called, arguments) = process.arguments.split_first()?;
+    let mut arguments = arguments.iter().map(String::as_str);
+    if file_name(called) == "pwsh" {
+        // PowerShell spells its options in words, and most of them have a value.
+        let first = arguments.next()?;
+        if !first.starts_with('-') {
+            return Some(first);
+        }
+        let is_file = |option: &str| ["-file", "-f"].iter().any(|file| file.eq_ignore_ascii_case(option));
+        return if is_file(first) || arguments.any(is_file) { arguments.next() } else { None };
+    }
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--" | "-" => return arguments.next(),
+            option if SHELL_OPTIONS_WITH_VALUE.contains(&option) => {
+                arguments.next();
+            }
+            option if option.starts_with("--") => {
+                // `--command` of fish and nu.
+                if option.starts_with("--command") {
+                    return None;
+                }
+            }
+            option if option.starts_with(['-', '+']) => {
+                let letters = &option[1..];
+                // `-c` runs its argument, and `-s` what comes on standard input.
+                if option.starts_with('-') && letters.contains(['c', 's']) {
+                    return None;
+                }
+                // `-euo pipefail`.
+                if letters.ends_with('o') {
+                    arguments.next();
+                }
+            }
+            "" => return None,
+            script => return Some(script),
+        }
+    }
+    None
 }
 
 /// Finds the process that started this one in order to talk to it, among its ancestors, nearest first: the first that is
@@ -133,13 +216,21 @@ pub(super) fn is_passed_over(name: &str) -> bool {
     SHELLS.contains(&command) || WRAPPERS.contains(&command)
 }
 
-fn is_shell(process: &ProcessInfo) -> bool {
-    SHELLS.contains(&process.name.as_str()) || SHELLS.contains(&file_name(&process.executable))
+/// Whether a process of this name is a shell.
+pub(super) fn is_shell_name(name: &str) -> bool {
+    SHELLS.contains(&name)
 }
 
-fn is_agent(process: &ProcessInfo) -> bool {
+fn is_shell(process: &ProcessInfo) -> bool {
+    // A script bears its own name. The program of some is called otherwise (`busybox`), and they are called as a shell.
+    let called = process.arguments.first().map_or("", |called| file_name(called));
+    is_shell_name(&process.name) || is_shell_name(file_name(&process.executable)) || is_shell_name(called)
+}
+
+/// Whether a process is known to be an agent.
+pub(super) fn is_agent(process: &ProcessInfo) -> bool {
     // A script bears its own name, and its program is the shell.
-    if is_passed_over(&process.name) || is_passed_over(file_name(&process.executable)) {
+    if is_shell(process) || is_passed_over(&process.name) || is_passed_over(file_name(&process.executable)) {
         return false;
     }
     is_agent_name(&process.name)
@@ -320,7 +411,8 @@ mod tests {
             ("", "", ""),
         ] {
             let other = process(name, executable, arguments);
-            assert_eq!(find_agent(&chain([other, named("cron")]), &[]), Found::Nothing, "{name} {arguments}");
+            let found = find_agent(&chain([other, named("cron")]), &[]);
+            assert!(!matches!(found, Found::Agent(_)), "{name} {arguments}");
         }
     }
 
@@ -376,7 +468,7 @@ mod tests {
             (chain([in_terminal(named("bash")), in_terminal(named("zsh"))]), Found::Shell(100)),
             (chain([named("sh"), in_terminal(named("make")), in_terminal(named("zsh"))]), Found::Shell(98)),
             (chain([substitution(), in_terminal(named("bash"))]), Found::Shell(99)),
-            (chain([in_terminal(script()), in_terminal(named("zsh"))]), Found::Shell(100)),
+            (chain([in_terminal(script()), in_terminal(named("zsh"))]), Found::Script(100)),
             (chain([named("sh"), named("cron")]), Found::Nothing),
             (chain([in_terminal(named("vim"))]), Found::Nothing),
             (to_first([named("sh"), in_terminal(named("bash"))]), Found::Shell(1)),
@@ -385,8 +477,73 @@ mod tests {
             assert_eq!(find_agent(&chain, &[]), expected, "{chain:?}");
         }
         assert_eq!(
-            [Found::Agent(7), Found::Shell(8), Found::Nothing].map(Found::pid),
-            [Some(7), Some(8), None]
+            [Found::Agent(7), Found::Script(9), Found::Shell(8), Found::Nothing].map(Found::pid),
+            [Some(7), Some(9), Some(8), None]
         );
+    }
+
+    #[test]
+    fn a_shell_that_runs_a_script_file_is_found_without_a_terminal() {
+        for (name, executable, arguments) in [
+            ("bash", "", "bash worker.sh"),
+            ("sh", "", "/bin/sh /etc/cron.daily/worker one -c two"),
+            ("worker.sh", "/usr/bin/bash", "/bin/bash ./worker.sh"),
+            ("worker", "/bin/busybox", "/bin/sh ./worker"),
+            ("bash", "", "bash -eu worker.sh"),
+            ("bash", "", "bash -euo pipefail worker.sh"),
+            ("bash", "", "bash -o pipefail -O extglob worker.sh"),
+            ("bash", "", "bash +x --norc --rcfile c worker.sh"),
+            ("bash", "", "bash --rcfile c -- worker.sh"),
+            ("bash", "", "bash /dev/fd/63"),
+            ("zsh", "", "zsh -f worker.zsh"),
+            ("fish", "", "fish -C c worker.fish"),
+            ("nu", "", "nu worker.nu"),
+            ("pwsh", "", "pwsh -NonInteractive -ExecutionPolicy Bypass -File worker.ps1"),
+            ("pwsh", "", "pwsh worker.ps1"),
+        ] {
+            let script = process(name, executable, arguments);
+            let found = find_agent(&chain([script, named("cron")]), &[]);
+            assert_eq!(found, Found::Script(100), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_shell_that_runs_one_command_or_its_input_is_not_found() {
+        for (name, arguments) in [
+            ("sh", "sh -c worker.sh"),
+            ("bash", "bash -lc worker.sh"),
+            ("bash", "bash -euc worker.sh"),
+            ("bash", "bash -o pipefail -c worker.sh"),
+            ("zsh", "/bin/zsh -c -l source snapshot.sh && eval x"),
+            ("bash", "bash -s worker"),
+            ("bash", "-bash"),
+            ("bash", "bash"),
+            ("bash", "bash -o pipefail"),
+            ("fish", "fish --command worker.fish"),
+            ("pwsh", "pwsh -NoProfile -Command worker.ps1"),
+            ("sh", ""),
+        ] {
+            let shell = process(name, "", arguments);
+            assert_eq!(find_agent(&chain([shell, named("cron")]), &[]), Found::Nothing, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_found_as_the_process_that_it_knows_as_its_own() {
+        let script = || process("bash", "", "bash worker.sh");
+        let other = || process("bash", "", "bash outer.sh");
+        for (chain, expected, what) in [
+            (chain([script(), script(), other(), named("cron")]), Found::Script(99), "a copy for `$(…)`"),
+            (chain([named("timeout"), script(), other()]), Found::Script(99), "a wrapper in between"),
+            (chain([process("sh", "", "sh -c x"), script()]), Found::Script(99), "one command in between"),
+            (chain([script(), named("claude")]), Found::Agent(99), "an agent counts before its scripts"),
+            (chain([script(), in_terminal(named("zsh"))]), Found::Script(100), "nearer than the terminal"),
+            (chain([in_terminal(named("zsh")), script()]), Found::Shell(100), "a terminal in a script"),
+            (to_first([script()]), Found::Script(1), "a container"),
+        ] {
+            assert_eq!(find_agent(&chain, &[]), expected, "{what}");
+        }
+        assert_eq!(find_terminal_shell(&chain([script(), in_terminal(named("zsh"))])), Some(99));
+        assert_eq!(find_terminal_shell(&chain([script(), named("cron")])), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Processes on Linux, by `/proc`.
 //!
 //! Hooks wait for this, so a look costs one file (`stat`), and only ancestors that are neither shells nor wrappers
-//! cost two more. Everything a process may choose (its name, its arguments) is data: of any bytes, and bounded.
+//! cost two more. Shells cost one more where no ancestor is an agent. Everything a process may choose (its name, its arguments) is data: of any bytes, and bounded.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::parent_id;
 use std::process;
 
-use super::ancestors::is_passed_over;
+use super::ancestors::{is_agent, is_passed_over, is_shell_name};
 use super::{ANCESTORS_MAX, Place, ProcessInfo, Sight, host_id, signal};
 
 /// Enough for the fields up to the 22nd, whatever their values.
@@ -54,6 +54,12 @@ pub(super) fn ancestors(place: &Place) -> Vec<ProcessInfo> {
             group_leader: stat.group_leader,
         });
         pid = stat.parent;
+    }
+    // What a shell runs matters only if it has to act for an agent.
+    if !chain.iter().any(is_agent) {
+        for shell in chain.iter_mut().filter(|process| is_shell_name(&process.name)) {
+            shell.arguments = arguments(shell.pid);
+        }
     }
     chain
 }

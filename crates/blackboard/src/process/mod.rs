@@ -36,7 +36,7 @@ use other as system;
 #[cfg(all(unix, not(target_os = "linux")))]
 use unix as system;
 
-pub use ancestors::{Found, find_agent, find_client};
+pub use ancestors::{Found, find_agent, find_client, find_terminal_shell};
 pub use fake::FakeProcesses;
 
 /// How many ancestors are looked at.
@@ -109,7 +109,8 @@ pub struct ProcessInfo {
     pub name: String,
     /// The path of its program; empty if it may not be read, or if the name says all (shells and wrappers).
     pub executable: String,
-    /// The first of its arguments, beginning with the name it was called by; empty as `executable` is.
+    /// The first of its arguments, beginning with the name it was called by; empty as `executable` is, but for shells where
+    /// no ancestor is an agent.
     pub arguments: Vec<String>,
     /// Whether it has a controlling terminal.
     pub terminal: bool,

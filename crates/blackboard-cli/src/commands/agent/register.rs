@@ -9,14 +9,14 @@ use crate::commands::Run;
 use crate::commands::arguments::metadata;
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::output::agent::{ExportLine, FailingLine, RegisteredAgent};
+use crate::output::agent::{ExportLine, FailingLine, NAME_A_PROCESS, RegisteredAgent};
 use crate::output::time;
 
 /// Register this agent, so that others see it
 ///
 /// The session that this starts is what claims hang on: they are released when it deregisters, or when its process is
-/// found dead. The process is the agent that runs this command, found among its ancestors. The same --session-hint
-/// gives the same session again, also after it ended.
+/// gone. The process is the agent, script or terminal that runs this command, found among its ancestors. The same
+/// --session-hint gives the same session again, also after it ended.
 ///
 /// Examples:
 ///   eval "$(blackboard agent register --name Ivy --project pai-collab --shell)"
@@ -46,7 +46,7 @@ pub struct Register {
     #[arg(long, value_name = "TEXT", alias = "session-id")]
     session_hint: Option<String>,
 
-    /// The process behind it [default: $BLACKBOARD_PID, or the agent among the ancestors]
+    /// The process to watch [default: $BLACKBOARD_PID, or the agent, script or terminal among the ancestors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
 
@@ -66,7 +66,7 @@ impl Run for Register {
             Ok(registered) if shell => {
                 Ok(Outcome::new(ExportLine { session_id: registered.agent.session_id }))
             }
-            Ok(registered) => Ok(Outcome::new(RegisteredAgent(registered))),
+            Ok(registered) => Ok(Outcome::new(RegisteredAgent::new(registered))),
             Err(error) if shell => Ok(Outcome::new(FailingLine(Cell::new(Some(error))))),
             Err(error) => Err(error),
         }
@@ -96,8 +96,8 @@ impl Register {
         if registered.agent.pid.is_none() {
             let threshold = time::length(board.settings().stale_threshold);
             context.note(&format!(
-                "no agent process was found, so only heartbeats keep this session alive: send one at least every \
-                 {threshold}, or register with --pid"
+                "no process found to watch, so only heartbeats keep this session active: send one at least every \
+                 {threshold}, or {NAME_A_PROCESS}"
             ));
         }
         Ok(registered)
