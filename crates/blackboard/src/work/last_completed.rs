@@ -71,7 +71,13 @@ impl Work<'_> {
             let more = items.len() > limit;
             items.truncate(limit);
             let next = items.last().filter(|_| more).and_then(Mark::of).map(|mark| mark.to_text());
-            Ok(WorkPage { items, open_blockers: BTreeMap::new(), next, revision: tx.revision()? })
+            Ok(WorkPage {
+                items,
+                open_blockers: BTreeMap::new(),
+                missing_blockers: BTreeMap::new(),
+                next,
+                revision: tx.revision()?,
+            })
         })
     }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::dependencies::{blockers_of, open_among};
-use super::{Priority, Status, Work, WorkItem};
+use super::{ListedItem, Priority, Status, Work, WorkItem, with_blockers};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
@@ -39,6 +38,8 @@ pub struct WorkPage {
     pub items: Vec<WorkItem>,
     /// What those of them that wait are waiting for, in the order in which that was said.
     pub open_blockers: BTreeMap<String, Vec<String>>,
+    /// Those of these blockers that do not exist yet, by the item that they block.
+    pub missing_blockers: BTreeMap<String, Vec<String>>,
     /// Where the next page goes on, if there is more. An item that keeps its priority and status is neither missed nor
     /// seen twice.
     pub next: Option<String>,
@@ -115,12 +116,23 @@ impl Work<'_> {
                 items.extend(found);
             }
             let next = items.last().filter(|_| more).map(Mark::of);
-            let mut open_blockers = BTreeMap::new();
-            // Whatever waits has its first blocker with it.
-            for item in items.iter().filter(|item| item.blocked_by.is_some()) {
-                open_blockers.insert(item.item_id.clone(), open_among(&blockers_of(tx, &item.item_id)?));
+            let mut page = WorkPage {
+                items: Vec::with_capacity(items.len()),
+                open_blockers: BTreeMap::new(),
+                missing_blockers: BTreeMap::new(),
+                next,
+                revision: tx.revision()?,
+            };
+            for ListedItem { item, open_blockers, missing_blockers } in with_blockers(tx, items)? {
+                if item.blocked_by.is_some() {
+                    page.open_blockers.insert(item.item_id.clone(), open_blockers);
+                }
+                if !missing_blockers.is_empty() {
+                    page.missing_blockers.insert(item.item_id.clone(), missing_blockers);
+                }
+                page.items.push(item);
             }
-            Ok(WorkPage { items, open_blockers, next, revision: tx.revision()? })
+            Ok(page)
         })
     }
 }

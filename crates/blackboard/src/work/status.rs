@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::dependencies::{blockers_of, open_among};
+use super::dependencies::{blockers_of, missing_among, open_among};
 use super::{Dependency, Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{Event, EventType, TargetType};
@@ -22,8 +22,10 @@ pub struct WorkHistory {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// Everything that it waits for.
+    /// The items that block it.
     pub open_blockers: Vec<String>,
+    /// Those of them that do not exist yet.
+    pub missing_blockers: Vec<String>,
     /// What waits for it.
     pub dependents: Vec<String>,
     /// What happened to it, oldest first.
@@ -48,9 +50,11 @@ impl Work<'_> {
         ];
         self.board.read(&wanted, |tx| {
             let item = existing(tx, id)?;
+            let blockers = blockers_of(tx, id)?;
             let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
             Ok(WorkHistory {
-                open_blockers: open_among(&blockers_of(tx, id)?),
+                open_blockers: open_among(&blockers),
+                missing_blockers: missing_among(&blockers),
                 dependents: dependents.into_iter().map(|dependency| dependency.item_id).collect(),
                 history: history(tx, &item)?,
                 item,

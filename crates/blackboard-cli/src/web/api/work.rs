@@ -40,6 +40,8 @@ struct Shown<'a> {
     revision: Revision,
     /// Everything open that it waits for; `blocked_by` is the first of them.
     open_blockers: &'a [String],
+    /// Those of them that do not exist yet.
+    missing_blockers: &'a [String],
 }
 
 impl<'a> Shown<'a> {
@@ -60,6 +62,7 @@ impl<'a> Shown<'a> {
             claimed_by: item.claimed_by.as_deref(),
             revision: item.revision,
             open_blockers: page.open_blockers.get(&item.item_id).map_or(&[], Vec::as_slice),
+            missing_blockers: page.missing_blockers.get(&item.item_id).map_or(&[], Vec::as_slice),
         }
     }
 }
