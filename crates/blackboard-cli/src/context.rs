@@ -22,6 +22,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 use crate::args::Globals;
 use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, CONFIG_FILE, Config};
+use crate::envelope::Circumstances;
 use crate::environment::Environment;
 use crate::identity;
 use crate::location::{self, Target};
@@ -35,6 +36,7 @@ pub struct Context {
     environment: Environment,
     place: OnceCell<Place>,
     opened: RefCell<Option<Opened>>,
+    circumstances: RefCell<Circumstances>,
 }
 
 /// The board that a call has opened, and whether it was going to write. It is kept to the end of the process: closing a
@@ -70,6 +72,7 @@ impl Context {
             environment: Environment::capture(),
             place: OnceCell::new(),
             opened: RefCell::new(None),
+            circumstances: RefCell::default(),
         }
     }
 
@@ -87,10 +90,21 @@ impl Context {
         Ok(board)
     }
 
-    /// The board and the session that reads it, if there is one.
+    /// The board and the session that reads it, if there is one. Refuses a session of the environment that has ended or
+    /// is not on this board.
     pub fn reading_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_existing()?;
-        let session = self.find_session(&board, session)?;
+        let session = self.find_session(&board, session, Ended::Allowed)?;
+        self.sweep(&board, session.as_deref());
+        Ok((board, session))
+    }
+
+    /// As [`Context::reading_as`], for a command that does the same without a session: one of the environment that cannot
+    /// be used is ignored, with a note.
+    pub fn reading_with(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
+        let board = self.open_existing()?;
+        let found = self.find_session(&board, session, Ended::Allowed);
+        let session = self.or_without(found, session, &[Code::AgentNotFound, Code::SessionEnded])?;
         self.sweep(&board, session.as_deref());
         Ok((board, session))
     }
@@ -106,7 +120,7 @@ impl Context {
     /// As [`Context::following`], and the session that follows, if there is one.
     pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
-        let session = self.find_session(&board, session)?;
+        let session = self.find_session(&board, session, Ended::Allowed)?;
         self.sweep(&board, session.as_deref());
         Ok((board, session))
     }
@@ -117,20 +131,13 @@ impl Context {
         Ok((board, session.ok_or_else(no_session)?))
     }
 
-    /// The board, for a command that writes, and the session on whose behalf, if it can be told who that is: what it
-    /// does, an operator without a session may do as well.
+    /// The board, for a command that writes, and the session that it acts for, if one is found: you may do the same
+    /// without a session. One of the environment that cannot be used is ignored, with a note.
     pub fn writing(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open()?;
-        let session = match self.find_session(&board, session) {
-            Err(error)
-                if session.is_none() && matches!(error.code(), Code::AgentNotFound | Code::NoSession) =>
-            {
-                let hint = error.hint().unwrap_or_default();
-                warn(&format!("{error}; this is done without a session ({hint})"));
-                None
-            }
-            found => found?,
-        };
+        let found = self.find_session(&board, session, Ended::Refused);
+        let unusable = [Code::AgentNotFound, Code::SessionEnded, Code::NoSession];
+        let session = self.or_without(found, session, &unusable)?;
         self.sweep(&board, session.as_deref());
         Ok((board, session))
     }
@@ -159,10 +166,25 @@ impl Context {
         Ok(self.place()?.config.limits.max_value_bytes)
     }
 
-    /// The board, for a command that needs a session to act.
+    /// The board, for a command that needs a session to act. Refuses one that has ended.
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let board = self.open()?;
-        let session = self.find_session(&board, session)?.ok_or_else(no_session)?;
+        let session = self.find_session(&board, session, Ended::Refused)?.ok_or_else(no_session)?;
+        self.sweep(&board, Some(&session));
+        Ok((board, session))
+    }
+
+    /// As [`Context::acting`], for the command that ends a session: ending it twice is no error.
+    pub fn ending(&self, session: Option<&str>) -> Result<(Board, String)> {
+        let board = self.open()?;
+        let session = match (session, &self.environment.session) {
+            (None, Some(own)) => {
+                let own = text_of(own)?;
+                Some(board.agents().resolve(own).map_err(|error| of_environment(error, own))?.0)
+            }
+            _ => self.find_session(&board, session, Ended::Allowed)?,
+        };
+        let session = session.ok_or_else(no_session)?;
         self.sweep(&board, Some(&session));
         Ok((board, session))
     }
@@ -300,7 +322,10 @@ impl Context {
     }
 
     fn open_existing_with(&self, opener: &Opener) -> Result<Board> {
-        let board = opener.open_existing()?.unwrap_or_else(|| opener.empty());
+        let board = opener.open_existing()?.unwrap_or_else(|| {
+            self.circumstances.borrow_mut().board = Some("missing");
+            opener.empty()
+        });
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -329,18 +354,15 @@ impl Context {
     }
 
     /// The session that is named, or that of the environment, or the only one of the calling agent's process, or, where
-    /// no agent is seen among the processes, the one that it says to be in.
-    fn find_session(&self, board: &Board, given: Option<&str>) -> Result<Option<String>> {
-        if let Some(given) = given {
-            return Ok(Some(board.agents().resolve(given)?.0));
+    /// no agent is seen among the processes, the one that it says to be in. The one of the environment must not have ended.
+    fn find_session(&self, board: &Board, given: Option<&str>, ended: Ended) -> Result<Option<String>> {
+        match (given, ended) {
+            (Some(given), Ended::Allowed) => return Ok(Some(board.agents().resolve(given)?.0)),
+            (Some(given), Ended::Refused) => return board.agents().resolve_to_act(given).map(Some),
+            (None, _) => {}
         }
         if let Some(session) = &self.environment.session {
-            let session = text_of(session)?;
-            return match board.agents().resolve(session) {
-                // The shell outlived its session, or this is another board.
-                Err(error) if error.code() == Code::AgentNotFound => Err(not_on_this_board(session)),
-                other => other.map(|(session, _)| Some(session)),
-            };
+            return session_of_environment(board, text_of(session)?).map(Some);
         }
         let ancestors = Processes::ancestors(&SystemProcesses::default());
         let caller = find_agent(&ancestors, &self.agent_pids());
@@ -383,19 +405,50 @@ impl Context {
         Ok(None)
     }
 
-    /// The session that the environment names, in which a new one would be a delegate. One that is not on this board is
-    /// told of, and is none.
-    pub fn session_around(&self, board: &Board) -> Result<Option<String>> {
-        let Some(session) = &self.environment.session else { return Ok(None) };
-        let session = text_of(session)?;
-        match board.agents().resolve(session) {
-            Err(error) if error.code() == Code::AgentNotFound => {
-                let unknown = not_on_this_board(session);
-                warn(&format!("{unknown}; the new session is nobody's delegate"));
+    /// No session, and a note, if the one that was found without being named cannot be used for one of these reasons.
+    fn or_without(
+        &self,
+        found: Result<Option<String>>,
+        given: Option<&str>,
+        reasons: &[Code],
+    ) -> Result<Option<String>> {
+        match found {
+            Err(error) if given.is_none() && reasons.contains(&error.code()) => {
+                let hint = error.hint().unwrap_or_default();
+                warn(&format!("{error}; continuing without a session ({hint})"));
+                self.circumstances.borrow_mut().ignored_session = self.named_by_environment();
                 Ok(None)
             }
-            found => Ok(Some(found?.0)),
+            found => found,
         }
+    }
+
+    fn named_by_environment(&self) -> Option<String> {
+        self.environment.session.as_deref().and_then(OsStr::to_str).map(str::to_owned)
+    }
+
+    /// The session that the environment names, of which a new one would be a delegate. One that has ended or is not on this
+    /// board is ignored, with a note.
+    pub fn session_around(&self, board: &Board) -> Result<Option<String>> {
+        let Some(session) = &self.environment.session else { return Ok(None) };
+        match session_of_environment(board, text_of(session)?) {
+            Err(error) if matches!(error.code(), Code::AgentNotFound | Code::SessionEnded) => {
+                warn(&format!("{error}; continuing without a parent"));
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+
+    /// Where the board would be, if a command looked for it and there is none.
+    pub fn missing_board(&self) -> Option<PathBuf> {
+        self.circumstances.borrow().board?;
+        self.place.get().map(|place| place.file.clone())
+    }
+
+    /// What is special about this call.
+    pub fn circumstances(&self) -> Circumstances {
+        self.circumstances.borrow().clone()
     }
 
     fn calling_process(&self) -> Found {
@@ -424,11 +477,18 @@ impl Context {
     }
 
     /// Tells a person what happened beside what was asked for. Programs do not need to know.
-    pub fn note(&self, note: &str) {
+    pub fn note(&self, text: &str) {
         if !self.globals.json {
-            say(Tone::Plain, "note:", note);
+            note(text);
         }
     }
+}
+
+/// Whether a session that a call names may have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Allowed,
+    Refused,
 }
 
 impl Opener {
@@ -497,6 +557,11 @@ pub fn options(config: &Config, in_project: bool) -> SqliteOptions {
     }
 }
 
+/// Says on stderr what a person should know beside the answer.
+pub fn note(text: &str) {
+    say(Tone::Plain, "note:", text);
+}
+
 /// Says something that is odd but in nobody's way.
 pub fn warn(warning: &str) {
     say(Tone::Caution, "warning:", warning);
@@ -520,11 +585,25 @@ fn no_session() -> Error {
         .into()
 }
 
-fn not_on_this_board(session: &str) -> Error {
-    Refusal::new(Code::AgentNotFound, format!("there is no session {session} on this board"))
-        .hint("BLACKBOARD_SESSION_ID names it: register again on this board, or unset it")
-        .into()
+/// The session that the environment names, if it can be used.
+fn session_of_environment(board: &Board, session: &str) -> Result<String> {
+    board.agents().resolve_to_act(session).map_err(|error| of_environment(error, session))
 }
+
+/// Why the session of the environment cannot be used: the shell has outlived it, or this is another board.
+fn of_environment(error: Error, session: &str) -> Error {
+    let why = match error.code() {
+        Code::AgentNotFound => "is not on this board",
+        Code::SessionEnded => "has ended",
+        _ => return error,
+    };
+    let message = format!("BLACKBOARD_SESSION_ID is set to {session}, which {why}");
+    Refusal::new(error.code(), message).hint(FIX).into()
+}
+
+/// What to do about a session of the environment that cannot be used.
+const FIX: &str = "register again with eval \"$(blackboard agent register --name NAME --shell)\", or unset \
+                   BLACKBOARD_SESSION_ID";
 
 fn several_sessions(sessions: &[&Agent]) -> Error {
     let named: Vec<_> =

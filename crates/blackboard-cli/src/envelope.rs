@@ -1,6 +1,6 @@
 //! The shape of every JSON answer, written straight to the output: one object on one line.
 //!
-//! `ok` comes first and `timestamp` last. Objects are `{ok, …fields, timestamp}`, lists are
+//! `ok` comes first and `timestamp` last; before it is what is special about the call ([`Circumstances`]). Objects are `{ok, …fields, timestamp}`, lists are
 //! `{ok, count, items, timestamp}`, refusals and faults are `{ok: false, error, code, causes, hint, …details,
 //! timestamp}`.
 //! Commands, the web server and MCP all use these and no others.
@@ -19,6 +19,19 @@ use crate::output;
 pub struct Answer<'a> {
     out: &'a mut dyn Write,
     timestamp: Timestamp,
+    circumstances: Circumstances,
+    has_envelope: bool,
+}
+
+/// What is special about a call, whatever it asks for. Usually nothing, and then nothing of this is written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Circumstances {
+    /// `missing` if there is no board, so that the answer is that of an empty one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub board: Option<&'static str>,
+    /// The session of the environment that the call could not use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_session: Option<String>,
 }
 
 /// A list whose items are written while they are found, so that it never is in memory as a whole.
@@ -26,6 +39,7 @@ pub struct Answer<'a> {
 pub struct Items<'a> {
     out: Gathered<'a>,
     timestamp: Timestamp,
+    circumstances: Circumstances,
     count: usize,
 }
 
@@ -42,13 +56,27 @@ pub struct Failure<'a> {
     pub hint: Option<&'a str>,
     #[serde(flatten)]
     details: Option<&'a Map<String, Value>>,
+    #[serde(flatten)]
+    circumstances: Circumstances,
     timestamp: Timestamp,
 }
 
 impl<'a> Answer<'a> {
     /// An answer given at `timestamp`.
     pub fn new(out: &'a mut dyn Write, timestamp: Timestamp) -> Answer<'a> {
-        Answer { out, timestamp }
+        Answer { out, timestamp, circumstances: Circumstances::default(), has_envelope: false }
+    }
+
+    /// The same under these circumstances.
+    #[must_use]
+    pub fn under(mut self, circumstances: Circumstances) -> Answer<'a> {
+        self.circumstances = circumstances;
+        self
+    }
+
+    /// Whether what was written has told the circumstances. Values in a shape of their own do not.
+    pub fn has_envelope(&self) -> bool {
+        self.has_envelope
     }
 
     /// When it is given.
@@ -58,7 +86,9 @@ impl<'a> Answer<'a> {
 
     /// `{ok, …fields, timestamp}`; `fields` serializes as a struct or a map without these two.
     pub fn object<T: Serialize + ?Sized>(&mut self, fields: &T) -> output::Result {
-        self.raw(&Object { ok: true, fields, timestamp: self.timestamp })
+        self.has_envelope = true;
+        let circumstances = self.circumstances.clone();
+        self.raw(&Object { ok: true, fields, circumstances, timestamp: self.timestamp })
     }
 
     /// `{ok, count, items, timestamp}`
@@ -68,7 +98,9 @@ impl<'a> Answer<'a> {
 
     /// `{ok, count, items, …more, timestamp}`
     pub fn list_with<T: Serialize, M: Serialize>(&mut self, items: &[T], more: &M) -> output::Result {
-        self.raw(&List { ok: true, count: items.len(), items, more, timestamp: self.timestamp })
+        self.has_envelope = true;
+        let (count, circumstances) = (items.len(), self.circumstances.clone());
+        self.raw(&List { ok: true, count, items, more, circumstances, timestamp: self.timestamp })
     }
 
     /// Lets what was written leave this process at once.
@@ -78,9 +110,11 @@ impl<'a> Answer<'a> {
 
     /// A list of unknown length: `count` then follows the items instead of preceding them.
     pub fn items(&mut self) -> output::Result<Items<'_>> {
+        self.has_envelope = true;
         let mut out = Gathered::new(&mut *self.out);
         out.write_all(br#"{"ok":true,"items":["#)?;
-        Ok(Items { out, timestamp: self.timestamp, count: 0 })
+        let circumstances = self.circumstances.clone();
+        Ok(Items { out, timestamp: self.timestamp, circumstances, count: 0 })
     }
 
     /// Values in their own shape, a line each, which leave this process at once.
@@ -116,7 +150,8 @@ impl Items<'_> {
     /// Ends the list with `count`, the fields of `more` and `timestamp`.
     pub fn finish<M: Serialize>(mut self, more: &M) -> output::Result {
         let mut rest = Vec::new();
-        write_json(&mut rest, &Rest { count: self.count, more, timestamp: self.timestamp })?;
+        let (count, circumstances) = (self.count, self.circumstances);
+        write_json(&mut rest, &Rest { count, more, circumstances, timestamp: self.timestamp })?;
         self.out.write_all(b"],")?;
         // The brace of the object that is being continued was written before its first item.
         self.out.write_all(&rest[1..])?;
@@ -164,19 +199,34 @@ impl<'a> Failure<'a> {
     pub fn new(error: &'a Error, timestamp: Timestamp) -> Failure<'a> {
         let (message, code) = (error.to_string(), error.code().as_str());
         let causes = causes(error);
-        let (hint, details) = (error.hint(), error.details());
-        Failure { ok: false, error: message, code, causes, hint, details, timestamp }
+        let (hint, details, circumstances) = (error.hint(), error.details(), Circumstances::default());
+        Failure { ok: false, error: message, code, causes, hint, details, circumstances, timestamp }
+    }
+
+    /// The same under these circumstances.
+    #[must_use]
+    pub fn under(mut self, circumstances: Circumstances) -> Failure<'a> {
+        self.circumstances = circumstances;
+        self
     }
 
     /// A request that only the web server can refuse: no command ends like this.
     pub fn of_web(code: &'static str, error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
-        Failure { ok: false, error, code, causes: Vec::new(), hint: Some(hint), details: None, timestamp }
+        Failure {
+            ok: false,
+            error,
+            code,
+            causes: Vec::new(),
+            hint: Some(hint),
+            details: None,
+            circumstances: Circumstances::default(),
+            timestamp,
+        }
     }
 
     /// A call that could not be understood.
     pub fn usage(error: String, hint: &'a str, timestamp: Timestamp) -> Failure<'a> {
-        let (code, hint) = (Code::Usage.as_str(), Some(hint));
-        Failure { ok: false, error, code, causes: Vec::new(), hint, details: None, timestamp }
+        Failure::of_web(Code::Usage.as_str(), error, hint, timestamp)
     }
 }
 
@@ -203,6 +253,8 @@ struct Object<'a, T: ?Sized> {
     ok: bool,
     #[serde(flatten)]
     fields: &'a T,
+    #[serde(flatten)]
+    circumstances: Circumstances,
     timestamp: Timestamp,
 }
 
@@ -213,6 +265,8 @@ struct List<'a, T, M> {
     items: &'a [T],
     #[serde(flatten)]
     more: &'a M,
+    #[serde(flatten)]
+    circumstances: Circumstances,
     timestamp: Timestamp,
 }
 
@@ -221,6 +275,8 @@ struct Rest<'a, M> {
     count: usize,
     #[serde(flatten)]
     more: &'a M,
+    #[serde(flatten)]
+    circumstances: Circumstances,
     timestamp: Timestamp,
 }
 
@@ -269,6 +325,29 @@ mod tests {
             assert_eq!(parse(&streamed), parse(&known));
             assert!(streamed.ends_with(&format!("{EPOCH}\n")));
         }
+    }
+
+    #[test]
+    fn every_envelope_has_what_is_special_about_the_call() {
+        let missing = || Circumstances { board: Some("missing"), ..Circumstances::default() };
+        let ending = format!("\"board\":\"missing\",{EPOCH}\n");
+        let writers: [fn(&mut Answer<'_>) -> output::Result; 3] = [
+            |answer| answer.object(&json!({"item_id": "a"})),
+            |answer| answer.list(&[1]),
+            |answer| answer.items()?.finish(&()),
+        ];
+        for write in writers {
+            let mut bytes = Vec::new();
+            let mut answer = Answer::new(&mut bytes, Timestamp::EPOCH).under(missing());
+            write(&mut answer).unwrap();
+            assert!(answer.has_envelope());
+            let text = String::from_utf8(bytes).unwrap();
+            assert!(text.ends_with(&ending), "{text}");
+        }
+        let error = Refusal::new(Code::AgentNotFound, "none").into();
+        let failure = Failure::new(&error, Timestamp::EPOCH).under(missing());
+        let text = serde_json::to_string(&failure).unwrap() + "\n";
+        assert!(text.ends_with(&ending), "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
@@ -13,7 +14,7 @@ use blackboard::{Code, Error, Fault, Result};
 use clap::error::ErrorKind;
 
 use crate::args;
-use crate::context::Context;
+use crate::context::{Context, note};
 use crate::envelope::{self, Answer};
 use crate::outcome::Outcome;
 use crate::output::agent::FAILS_IN_A_SHELL;
@@ -24,7 +25,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
     let json = context.globals.json;
     let mut stdout = Stdout { inner: io::stdout().lock(), used: false };
     let delivered =
-        outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, json, &mut stdout));
+        outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, context, &mut stdout));
     let code = match delivered {
         Ok(code) => ExitCode::from(code),
         Err(output::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -34,10 +35,16 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
                     "what the command was asked to change, if anything, is changed; only its answer is lost",
                 )
                 .because(error);
-            report(&fault.into(), None)
+            report(&fault.into(), context, None)
         }
         // Half a list can't become an error object any more: the error then goes where people read it.
-        Err(output::Failure::Board(error)) => report(&error, (json && !stdout.used).then_some(&mut stdout)),
+        Err(output::Failure::Board(error)) => {
+            let code = report(&error, context, (json && !stdout.used).then_some(&mut stdout));
+            if !json {
+                note_missing_board(context);
+            }
+            code
+        }
     };
     // Also after a refusal: whoever only ever loses races would otherwise never clean up after itself.
     context.afterwards();
@@ -73,29 +80,54 @@ pub fn version() -> ExitCode {
 const BUFFER: usize = 32 * 1024;
 
 /// Writes the whole answer, and only then does what has to wait for it. Returns the exit code of the call.
-fn deliver(outcome: Outcome, json: bool, stdout: &mut dyn Write) -> output::Result<u8> {
+fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> output::Result<u8> {
     let mut out = BufWriter::with_capacity(BUFFER, stdout);
     let now = SystemClock.now();
-    let written = if json {
-        outcome.answer.json(&mut Answer::new(&mut out, now))
+    let (written, is_told) = if context.globals.json {
+        let mut answer = Answer::new(&mut out, now).under(context.circumstances());
+        (outcome.answer.json(&mut answer), answer.has_envelope())
     } else {
-        outcome.answer.human(&mut Screen::of_stdout(&mut out, now))
+        let mut screen = Screen::of_stdout(&mut out, now);
+        match context.missing_board().filter(|_| outcome.answer.is_list()) {
+            Some(file) => {
+                (screen.line(format_args!("No board at {} yet. {CREATE_ONE}.", shown(&file))), true)
+            }
+            None => (outcome.answer.human(&mut screen), false),
+        }
     };
+    if !is_told {
+        note_missing_board(context);
+    }
     let flushed = written.and_then(|()| Ok(out.flush()?));
     // Takes the buffer away from its writer, which would try to write the rest of a broken answer once more.
     drop(out.into_parts());
     flushed?;
     outcome.after_flush.into_iter().for_each(|action| action());
-    Ok(outcome.exit_code)
+    Ok(outcome.answer.exit_code().unwrap_or(outcome.exit_code))
+}
+
+/// What to do about a board that does not exist.
+const CREATE_ONE: &str = "Create one with `blackboard init`, or check --db";
+
+/// Says on stderr that there is no board, where the answer itself cannot.
+fn note_missing_board(context: &Context) {
+    if let Some(file) = context.missing_board() {
+        note(&format!("no board at {} yet. {CREATE_ONE}", file.display()));
+    }
+}
+
+fn shown(file: &Path) -> String {
+    escape(&file.display().to_string()).into_owned()
 }
 
 /// Says what went wrong, as an object if a program listens.
-fn report(error: &Error, program: Option<&mut Stdout<'_>>) -> ExitCode {
+fn report(error: &Error, context: &Context, program: Option<&mut Stdout<'_>>) -> ExitCode {
     // Nobody is left to tell when this fails; the exit code still says it.
     let _ = match program {
         Some(out) => {
             let now = SystemClock.now();
-            Answer::new(out, now).raw(&envelope::Failure::new(error, now))
+            let failure = envelope::Failure::new(error, now).under(context.circumstances());
+            Answer::new(out, now).raw(&failure)
         }
         None => explain(error, &mut Screen::of_stderr(&mut io::stderr().lock(), Timestamp::EPOCH)),
     };
@@ -175,6 +207,7 @@ mod tests {
     use blackboard::Refusal;
 
     use super::*;
+    use crate::args::Globals;
     use crate::outcome::Render;
     use crate::output::Styles;
 
@@ -211,7 +244,8 @@ mod tests {
             let happened = Rc::clone(&happened);
             move || happened.set(true)
         });
-        (deliver(outcome, json, out), happened.get())
+        let context = Context::new(Globals { json, ..Globals::default() });
+        (deliver(outcome, &context, out), happened.get())
     }
 
     #[test]

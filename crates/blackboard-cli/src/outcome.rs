@@ -14,6 +14,16 @@ pub trait Render {
 
     /// For people.
     fn human(&self, screen: &mut Screen<'_>) -> output::Result;
+
+    /// Whether this is a list, of which a board that does not exist has nothing to show.
+    fn is_list(&self) -> bool {
+        false
+    }
+
+    /// The exit code, if it is known only once the answer was written.
+    fn exit_code(&self) -> Option<u8> {
+        None
+    }
 }
 
 /// What a command returns.

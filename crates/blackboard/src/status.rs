@@ -1,5 +1,6 @@
 //! `status`: the whole board at a glance.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,7 +11,7 @@ use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Range, Wanted};
-use crate::work::Status;
+use crate::work::{Status, with_blockers};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -33,6 +34,8 @@ pub struct BoardStatus {
     pub projects: ProjectCounts,
     /// How many work items there are.
     pub work_items: WorkCounts,
+    /// The blockers of open work items that do not exist yet.
+    pub missing_blockers: Vec<String>,
     /// How many entries there are.
     pub entries: EntryCounts,
     /// How many events there were in the last 24 hours.
@@ -206,6 +209,13 @@ impl Board {
             let revision = tx.revision()?;
             let [locks, files] = [LOCKS, FILES].map(|scope| tx.count(&Range::entries(scope, "")));
             let (locks, files) = (locks?, files?);
+            let blocked = tx.count(&Range::work_queue(Status::Blocked))?;
+            let mut missing_blockers = BTreeSet::new();
+            if blocked > 0 {
+                let items = tx.rows(&Range::work_queue(Status::Blocked))?;
+                missing_blockers
+                    .extend(with_blockers(tx, items)?.into_iter().flat_map(|item| item.missing_blockers));
+            }
             Ok(BoardStatus {
                 database_size_bytes,
                 agents,
@@ -213,9 +223,10 @@ impl Board {
                 work_items: WorkCounts {
                     available: tx.count(&Range::work_queue(Status::Available))?,
                     claimed: tx.count(&Range::work_queue(Status::Claimed))?,
-                    blocked: tx.count(&Range::work_queue(Status::Blocked))?,
+                    blocked,
                     completed_today: tx.count(&Range::completed_since(today))?,
                 },
+                missing_blockers: missing_blockers.into_iter().collect(),
                 entries: EntryCounts {
                     shared: tx.count(&Range::all_entries())?.saturating_sub(locks + files),
                     locks,

@@ -16,8 +16,8 @@ use crate::output::demo::Demonstration;
 /// Makes a board of its own in a scratch directory, starts a dashboard for it and four agents, each a real process. They
 /// register, claim work, share facts and wait for a lock. One of them is killed, and another one takes over what it held.
 /// What happens is told here, and can be watched in a browser. At the end nothing is left, unless --keep holds the
-/// dashboard open until Ctrl-C. Whoever ends it early finds nothing left either, and exit code 0; only a kill -9 leaves its
-/// directory in the temporary one.
+/// dashboard open until Ctrl-C. If a signal ends it early, nothing is left either, and the exit code is 128 and the number
+/// of the signal; only a kill -9 leaves its directory in the temporary one.
 ///
 /// Examples:
 ///   blackboard demo

@@ -8,6 +8,7 @@ use blackboard::{Board, Code, Fault, Result};
 use clap::builder::NonEmptyStringValueParser;
 
 use super::Run as RunCommand;
+use super::work::note_ignored;
 use crate::child::{self, Signals};
 use crate::context::{Context, warn};
 use crate::outcome::Outcome;
@@ -68,7 +69,7 @@ impl RunCommand for Run {
         let board = context.operating()?;
         let session = self.register(context, &board)?;
         context.sweep(&board, Some(&session));
-        let outcome = self.run_as(&board, &session, &signals);
+        let outcome = self.run_as(context, &board, &session, &signals);
         child::end(&board, &session);
         outcome
     }
@@ -88,7 +89,7 @@ impl Run {
             let delegate = Register { parent: Some(parent), ..request.clone() };
             match board.agents().register(&delegate) {
                 Err(error) if matches!(error.code(), Code::SessionStale | Code::SessionEnded) => {
-                    warn(&format!("{error}; the new session is nobody's delegate"));
+                    warn(&format!("{error}; continuing without a parent"));
                 }
                 registered => return Ok(registered?.agent.session_id),
             }
@@ -103,21 +104,23 @@ impl Run {
         Ok(registered.agent.session_id)
     }
 
-    fn run_as(&self, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
-        let fence = self.work_item.as_ref().map(|item| self.claim(board, session, item)).transpose()?;
+    fn run_as(&self, context: &Context, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
+        let fence =
+            self.work_item.as_ref().map(|item| self.claim(context, board, session, item)).transpose()?;
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
         let ended = child::run(&self.command, &variables, board, session, signals);
         Ok(ended.outcome(&self.command, "its session has ended"))
     }
 
     /// Claims the item, and returns its fence as `--fence` takes it.
-    fn claim(&self, board: &Board, session: &str, item: &str) -> Result<String> {
+    fn claim(&self, context: &Context, board: &Board, session: &str, item: &str) -> Result<String> {
         let create = self.title.as_ref().map(|title| Create {
             project: self.project.clone(),
             session: Some(session.to_owned()),
             ..Create::new(item, title)
         });
         let claimed = board.work().claim(&Claim { create, ..Claim::of(item, session) })?;
+        note_ignored(context, &claimed);
         if self.work.is_some() {
             // A claim says that its session works on that; whoever said something else knows better.
             board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;

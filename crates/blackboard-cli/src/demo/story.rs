@@ -128,7 +128,8 @@ fn kill(
     let session = event.actor_id.clone().unwrap_or_default();
     let held = WorkFilter { statuses: vec![Status::Claimed], ..WorkFilter::default() };
     let held = stage.board.work().list(&held)?;
-    let Some(item) = held.into_iter().find(|item| item.is_held_by(&session)) else { return Ok(Scene::Rest) };
+    let held = held.into_iter().map(|listed| listed.item).find(|item| item.is_held_by(&session));
+    let Some(item) = held else { return Ok(Scene::Rest) };
     say(Told::Chapter(&format!(
         "{VICTIM} is killed in the middle of its work, and can't give anything back."
     )))?;

@@ -81,7 +81,7 @@ impl Tool for Hold {
         match self.action {
             Action::Lock => {
                 let (board, session) = call.desk.acting(&call.caller)?;
-                let acquire = Acquire { name, session, ttl, note: self.note, anew: false };
+                let acquire = Acquire { name, session, ttl, note: self.note, ..Acquire::default() };
                 Reply::new(&board.locks().acquire(&acquire)?)
             }
             Action::Unlock => {

@@ -6,7 +6,7 @@
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::entry::{Entry, Value};
 use blackboard::event::Event;
-use blackboard::work::WorkItem;
+use blackboard::work::ListedItem;
 use blackboard::{Code, Error, Fault, Result};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
@@ -208,14 +208,14 @@ pub fn is_long(bytes: usize) -> bool {
 }
 
 /// A work item of a list: the beginning of its description will do.
-pub fn shortened(mut item: WorkItem) -> WorkItem {
-    if let Some(description) = &mut item.description
+pub fn shortened(mut listed: ListedItem) -> ListedItem {
+    if let Some(description) = &mut listed.item.description
         && let Some((end, _)) = description.char_indices().nth(DESCRIPTION)
     {
         description.truncate(end);
         description.push('…');
     }
-    item
+    listed
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ impl Arguments for Find {
 struct One {
     item: blackboard::work::WorkItem,
     open_blockers: Vec<String>,
+    missing_blockers: Vec<String>,
     dependents: Vec<String>,
     history: Listed,
 }
@@ -59,6 +60,7 @@ impl Tool for Find {
             return Reply::new(&One {
                 item: found.item,
                 open_blockers: found.open_blockers,
+                missing_blockers: found.missing_blockers,
                 dependents: found.dependents,
                 history: Listed::of(history, HISTORY)?,
             });

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use blackboard::Error;
 use blackboard::agent::{Deregistered, HeartbeatRecorded, ListedAgent, Registered, ShownAgent};
+use blackboard::work::ListedItem;
 use serde::Serialize;
 
 use super::entry::leased;
+use super::work::blocked_by;
 use super::{Cell, Column, Screen, Table, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -147,6 +149,10 @@ pub struct AgentList {
 }
 
 impl Render for AgentList {
+    fn is_list(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.list(&self.agents)
     }
@@ -167,7 +173,7 @@ impl Render for AgentList {
             Column::fixed("pid"),
             Column::wrapping("work"),
         ]);
-        for ListedAgent { agent, depth } in &self.agents {
+        for ListedAgent { agent, depth, process } in &self.agents {
             let indent = match depth {
                 0 => String::new(),
                 depth => format!("{}└ ", "  ".repeat(depth - 1)),
@@ -178,12 +184,20 @@ impl Render for AgentList {
                 Cell::optional(agent.project.as_ref()),
                 Cell::word(agent.status.as_str()),
                 Cell::new(time::ago(screen.now().since(agent.last_seen_at))),
-                Cell::optional(agent.pid.map(|pid| pid.to_string())),
+                Cell::optional(agent.pid.map(|pid| pid_of(pid, process))),
                 Cell::optional(agent.current_work.as_ref()),
             ]);
         }
         screen.table(&table)
     }
+}
+
+/// What is known of a process that has ended.
+const GONE: &str = "dead";
+
+/// A PID, and whether its process is gone.
+fn pid_of(pid: u32, process: &str) -> String {
+    if process == GONE { format!("{pid} gone") } else { pid.to_string() }
 }
 
 /// The answer of `agent show`.
@@ -213,7 +227,13 @@ impl Render for AgentDetails {
             ("Status", Some(agent.status.to_string())),
             ("Work", agent.current_work.clone()),
             ("Progress", agent.progress.clone()),
-            ("PID", agent.pid.map(|pid| format!("{pid} ({process})"))),
+            (
+                "PID",
+                agent.pid.map(|pid| match *process {
+                    GONE => pid_of(pid, process),
+                    other => format!("{pid} ({other})"),
+                }),
+            ),
             ("Started", Some(started)),
             ("Last seen", Some(last_seen)),
             ("Ended", ended),
@@ -222,9 +242,18 @@ impl Render for AgentDetails {
         if !work_items.is_empty() || !leases.is_empty() {
             screen.gap()?;
             screen.heading("Holds:")?;
-            for item in work_items {
+            for ListedItem { item, open_blockers, missing_blockers } in work_items {
                 let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
-                screen.line(format_args!("  {}  {}{fence}", escape(&item.item_id), escape(&item.title)))?;
+                let blockers = match open_blockers.len() {
+                    0 => String::new(),
+                    _ => format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers)),
+                };
+                screen.line(format_args!(
+                    "  {}  {}{fence}{}",
+                    escape(&item.item_id),
+                    escape(&item.title),
+                    escape(&blockers)
+                ))?;
             }
             for lease in leases {
                 screen.line(format_args!("  {}", escape(&leased(lease))))?;

@@ -1,6 +1,6 @@
 //! A demonstration, told while it happens.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use blackboard::event::EventType;
@@ -22,6 +22,7 @@ pub struct Demonstration {
     signals: Signals,
     keep: bool,
     open: bool,
+    interrupted: Cell<bool>,
 }
 
 #[derive(Serialize)]
@@ -34,7 +35,7 @@ struct Answered<'a> {
 impl Demonstration {
     /// A demonstration that has not begun.
     pub fn new(stage: Stage, signals: Signals, keep: bool, open: bool) -> Demonstration {
-        Demonstration { stage: RefCell::new(stage), signals, keep, open }
+        Demonstration { stage: RefCell::new(stage), signals, keep, open, interrupted: Cell::new(false) }
     }
 
     fn open(&self, stage: &Stage) {
@@ -57,6 +58,7 @@ impl Render for Demonstration {
         let mut stage = self.stage.borrow_mut();
         self.open(&stage);
         let ended = demo::tell(&mut stage, &self.signals, |_| Ok(()))?;
+        self.interrupted.set(ended.interrupted);
         answer.object(&Answered { ended: &ended, url: stage.url() })?;
         answer.flush()?;
         self.hold();
@@ -71,6 +73,7 @@ impl Render for Demonstration {
         ])?;
         self.open(&stage);
         let ended = demo::tell(&mut stage, &self.signals, |told| show(screen, &told))?;
+        self.interrupted.set(ended.interrupted);
         conclude(screen, &ended)?;
         if self.keep && !ended.interrupted {
             screen.line(format_args!("The dashboard stays at {} until Ctrl-C.", stage.url()))?;
@@ -78,6 +81,11 @@ impl Render for Demonstration {
         screen.flush()?;
         self.hold();
         Ok(())
+    }
+
+    /// That of the signal which ended it early. With --keep, a signal after the end of the story is how it ends.
+    fn exit_code(&self) -> Option<u8> {
+        self.interrupted.get().then(|| self.signals.asked_to_end()).flatten()
     }
 }
 

@@ -39,6 +39,16 @@ pub enum Reading {
 struct Position {
     revision: Revision,
     compacted: bool,
+    more: bool,
+}
+
+/// What was shown.
+struct Shown {
+    count: usize,
+    /// Whether events were pruned before they could be shown.
+    pruned: bool,
+    /// Whether events were left out because of the limit.
+    more: bool,
 }
 
 /// What happened, in one harmless line: its type, its summary, and the work item that it is about. Summaries have only
@@ -63,8 +73,8 @@ impl Observed {
         Rc::clone(&self.last_shown)
     }
 
-    /// Shows every event. Returns how many, and whether some were pruned before they could be shown.
-    fn each(&self, mut show: impl FnMut(&Event) -> Result) -> Result<(usize, bool)> {
+    /// Shows every event up to the limit.
+    fn each(&self, mut show: impl FnMut(&Event) -> Result) -> Result<Shown> {
         let (mut shown, mut pruned) = (0, false);
         let mut after = self.observation.after;
         while shown < self.limit {
@@ -80,16 +90,28 @@ impl Observed {
             after = batch.last;
             self.last_shown.set(after);
         }
-        Ok((shown, pruned))
+        let more = shown >= self.limit && self.has_events_after(after)?;
+        Ok(Shown { count: shown, pruned, more })
+    }
+
+    /// Whether a wanted event follows. A filter may leave out everything between.
+    fn has_events_after(&self, mut after: Revision) -> Result<bool> {
+        while let Some(batch) = self.board.events().next(&self.observation, after, 1)? {
+            if !batch.events.is_empty() {
+                return Ok(true);
+            }
+            after = batch.last;
+        }
+        Ok(false)
     }
 }
 
 impl Render for Observed {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let mut items = answer.items()?;
-        let (_, pruned) = self.each(|event| items.push(event))?;
-        let compacted = self.observation.compacted || pruned;
-        items.finish(&Position { revision: self.last_shown.get(), compacted })
+        let shown = self.each(|event| items.push(event))?;
+        let compacted = self.observation.compacted || shown.pruned;
+        items.finish(&Position { revision: self.last_shown.get(), compacted, more: shown.more })
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
@@ -110,7 +132,7 @@ impl Render for Observed {
         screen.gap()?;
         let mut last = None;
         let mut day = screen.now().midnight();
-        let (shown, pruned) = self.each(|event| {
+        let Shown { count: shown, pruned, more } = self.each(|event| {
             last = Some(event.timestamp);
             if event.timestamp.midnight() != day {
                 day = event.timestamp.midnight();
@@ -131,11 +153,24 @@ impl Render for Observed {
                     Reading::OnFromCursor => screen.line(format_args!(
                         "{shown} {events} | Next check will start from {}",
                         time::of_day(last)
+                    ))?,
+                    _ => screen.line(format_args!("{shown} {events}"))?,
+                }
+                match self.reading {
+                    _ if !more => Ok(()),
+                    Reading::OnFromCursor => screen
+                        .line(format_args!("More events follow. Check again, or use --limit N for more.")),
+                    _ => screen.line(format_args!(
+                        "More events follow. Add --after {}, or use --limit N for more.",
+                        self.last_shown.get()
                     )),
-                    _ => screen.line(format_args!("{shown} {events}")),
                 }
             }
             None => screen.line(format_args!("Nothing new.")),
         }
+    }
+
+    fn is_list(&self) -> bool {
+        true
     }
 }

@@ -71,6 +71,10 @@ impl Render for ReleasedPatterns {
 pub struct FileList(pub Vec<Reservation>);
 
 impl Render for FileList {
+    fn is_list(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.list(&self.0)
     }

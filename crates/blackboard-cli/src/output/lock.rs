@@ -43,6 +43,10 @@ impl Render for ReleasedLock {
 pub struct LockList(pub Vec<Lock>);
 
 impl Render for LockList {
+    fn is_list(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.list(&self.0)
     }

@@ -1,8 +1,9 @@
 //! Projects, for people and programs.
 
 use blackboard::project::{self, ListedProject, ProjectStatus};
-use blackboard::work::{Status, WorkItem};
+use blackboard::work::{ListedItem, Status};
 
+use super::work::blocked_by;
 use super::{Cell, Column, Result, Screen, Table, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -35,6 +36,10 @@ impl Render for RegisteredProject {
 pub struct ProjectList(pub Vec<ListedProject>);
 
 impl Render for ProjectList {
+    fn is_list(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.list(&self.0)
     }
@@ -98,9 +103,12 @@ impl Render for ProjectDetails {
     }
 }
 
-fn work_line(item: &WorkItem, screen: &mut Screen<'_>) -> Result {
+fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
+    let ListedItem { item, open_blockers, missing_blockers } = listed;
     let more = match (item.status, &item.claimed_by_name, item.claimed_at) {
-        (Status::Blocked, _, _) => format!(" (blocked by: {})", item.blocked_by.as_deref().unwrap_or("--")),
+        (Status::Blocked, _, _) => {
+            format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers))
+        }
         (_, Some(name), Some(since)) => {
             format!(" (claimed by {name}, {} ago)", time::age(screen.now().since(since)))
         }

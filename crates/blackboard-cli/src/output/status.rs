@@ -3,6 +3,7 @@
 use blackboard::status::{BoardStatus, EntryCounts, Room};
 use serde::Serialize;
 
+use super::work::blocked_by;
 use super::{Result, Screen, Tone, escape, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
@@ -48,6 +49,10 @@ impl Render for BoardOverview {
             "Work:      {} claimed, {} available, {} blocked, {} completed (today)",
             work_items.claimed, work_items.available, work_items.blocked, work_items.completed_today
         ))?;
+        let missing = &self.status.missing_blockers;
+        if !missing.is_empty() {
+            screen.line(format_args!("           blocked by {}", escape(&blocked_by(missing, missing))))?;
+        }
         let entries = &self.status.entries;
         if *entries != EntryCounts::default() {
             screen.line(format_args!(

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use blackboard::work::{
-    Blocked, Claimed, Completed, Created, Deleted, Released, Reset, Unblocked, WorkHistory, WorkItem,
+    Blocked, Claimed, Completed, Created, Deleted, ListedItem, Released, Reset, Unblocked, WorkHistory,
+    WorkItem,
 };
 
 use super::{Cell, Column, Result, Screen, Table, escape, event, time};
@@ -52,12 +53,16 @@ render_object! {
 /// The answer of `work list`.
 pub struct WorkList {
     /// What was found.
-    pub items: Vec<WorkItem>,
+    pub items: Vec<ListedItem>,
     /// Whether completed items were left out because nobody asked for them.
     pub hides_completed: bool,
 }
 
 impl Render for WorkList {
+    fn is_list(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         answer.list(&self.items)
     }
@@ -78,19 +83,45 @@ impl Render for WorkList {
             Column::wrapping("claimed by"),
             Column::fixed("age"),
         ]);
-        for item in &self.items {
+        for listed in &self.items {
+            let item = &listed.item;
             table.row([
                 Cell::new(&item.item_id),
                 Cell::new(&item.title),
                 Cell::optional(item.project_id.as_ref()),
-                Cell::word(item.status.as_str()),
+                status(listed),
                 Cell::word(item.priority.as_str()),
                 Cell::optional(item.claimed_by_name.as_ref()),
                 Cell::new(time::age(screen.now().since(item.created_at))),
             ]);
         }
-        screen.table(&table)
+        screen.table(&table)?;
+        let mut missing = self.items.iter().filter(|listed| !listed.missing_blockers.is_empty()).peekable();
+        if missing.peek().is_some() {
+            screen.gap()?;
+        }
+        missing.try_for_each(|listed| {
+            let blockers = blocked_by(&listed.missing_blockers, &listed.missing_blockers);
+            screen.line(format_args!("{} is blocked by {}", escape(&listed.item.item_id), escape(&blockers)))
+        })
     }
+}
+
+/// The status of an item in a list, with the number of its blockers.
+fn status(listed: &ListedItem) -> Cell {
+    match listed.open_blockers.len() {
+        0 => Cell::word(listed.item.status.as_str()),
+        blockers => Cell::new(format!("{} ({blockers})", listed.item.status)),
+    }
+}
+
+/// The blockers of an item, each marked that does not exist.
+pub fn blocked_by(open: &[String], missing: &[String]) -> String {
+    let marked = open.iter().map(|id| match missing.contains(id) {
+        true => format!("{id} (not created)"),
+        false => id.clone(),
+    });
+    marked.collect::<Vec<_>>().join(", ")
 }
 
 fn source(item: &WorkItem) -> String {
@@ -118,16 +149,13 @@ fn created(created: &Created, screen: &mut Screen<'_>) -> Result {
         ("Source", Some(source(item))),
         ("Priority", Some(item.priority.to_string())),
         ("Status", Some(item.status.to_string())),
-        ("Waits for", (!created.open_blockers.is_empty()).then(|| created.open_blockers.join(", "))),
-    ])?;
-    missing(&created.missing_blockers, screen)
+        ("Blocked by", blockers(&created.open_blockers, &created.missing_blockers)),
+    ])
 }
 
-fn missing(blockers: &[String], screen: &mut Screen<'_>) -> Result {
-    if blockers.is_empty() {
-        return Ok(());
-    }
-    screen.line(format_args!("Not created yet: {}", escape(&blockers.join(", "))))
+/// The same for a field, which is left out where nothing blocks.
+fn blockers(open: &[String], missing: &[String]) -> Option<String> {
+    (!open.is_empty()).then(|| blocked_by(open, missing))
 }
 
 fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
@@ -147,6 +175,7 @@ fn claimed(claimed: &Claimed, screen: &mut Screen<'_>) -> Result {
         ("Previously", (claimed.claimed && !claimed.created).then(|| "available".to_owned())),
         ("Claimed by", holder(item)),
         ("Fence", item.fence.map(|fence| fence.to_string())),
+        ("Blocked by", blockers(&claimed.open_blockers, &claimed.missing_blockers)),
     ])
 }
 
@@ -185,8 +214,8 @@ fn now_available(unblocked: &[String], screen: &mut Screen<'_>) -> Result {
 
 fn blocked(blocked: &Blocked, screen: &mut Screen<'_>) -> Result {
     screen.line(format_args!("Blocked work item: {}", escape(&blocked.item.item_id)))?;
-    screen.line(format_args!("Waits for: {}", escape(&blocked.open_blockers.join(", "))))?;
-    missing(&blocked.missing_blockers, screen)
+    let blockers = blocked_by(&blocked.open_blockers, &blocked.missing_blockers);
+    screen.line(format_args!("Blocked by: {}", escape(&blockers)))
 }
 
 fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
@@ -198,7 +227,8 @@ fn unblocked(unblocked: &Unblocked, screen: &mut Screen<'_>) -> Result {
     };
     screen.line(format_args!("{verb}: {}", escape(&item.item_id)))?;
     if !unblocked.open_blockers.is_empty() {
-        screen.line(format_args!("Waits for: {}", escape(&unblocked.open_blockers.join(", "))))?;
+        let blockers = blocked_by(&unblocked.open_blockers, &unblocked.missing_blockers);
+        screen.line(format_args!("Blocked by: {}", escape(&blockers)))?;
     }
     screen.line(format_args!("Status: {}", item.status))
 }
@@ -212,7 +242,11 @@ fn reset(reset: &Reset, screen: &mut Screen<'_>) -> Result {
         item.status,
         reset.previous_status,
         holder.unwrap_or_default()
-    ))
+    ))?;
+    match blockers(&reset.open_blockers, &reset.missing_blockers) {
+        Some(blockers) => screen.line(format_args!("Blocked by: {}", escape(&blockers))),
+        None => Ok(()),
+    }
 }
 
 fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
@@ -237,8 +271,8 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Priority", Some(item.priority.to_string())),
         ("Claimed by", holder(item).map(|holder| format!("{holder}{since}"))),
         ("Fence", item.fence.map(|fence| fence.to_string())),
-        ("Waits for", list(&details.open_blockers)),
-        ("Waited for by", list(&details.dependents)),
+        ("Blocked by", blockers(&details.open_blockers, &details.missing_blockers)),
+        ("Blocks", list(&details.dependents)),
         ("Created", Some(item.created_at.to_string())),
         ("Completed", item.completed_at.map(|completed| completed.to_string())),
         ("Metadata", item.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),

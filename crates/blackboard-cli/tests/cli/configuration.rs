@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::scratch::{Output, Scratch, dead_process};
+use crate::scratch::{Output, Scratch, with_dying_process};
 
 fn configured(scratch: &Scratch, content: &str) {
     let home = scratch.path().join(".pai/blackboard");
@@ -48,8 +48,9 @@ fn the_project_can_set_thresholds_but_no_path() {
 #[test]
 fn a_threshold_from_the_environment_takes_effect() {
     let scratch = Scratch::new();
-    let dead = dead_process().to_string();
-    let session = scratch.json(["agent", "register", "--name", "Oak", "--pid", &dead])["session_id"].clone();
+    let session = with_dying_process(|pid| {
+        scratch.json(["agent", "register", "--name", "Oak", "--pid", pid])["session_id"].clone()
+    });
     // As if it had been silent for ten seconds.
     let database = rusqlite::Connection::open(scratch.database()).unwrap();
     let earlier = "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-10 seconds')";

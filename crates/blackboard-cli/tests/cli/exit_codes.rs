@@ -70,7 +70,8 @@ Every command ends with one of these. A script that needs more than this class l
 const CODES: &str = "
 A reader that goes away in the middle (`blackboard … | head -1`) is no failure: the command ends with 0. Once `lock run` has its
 lock and `run` its work item, they end as the command that they run: with its exit code, with 128 and the number of the signal that
-ended it, or with 127 or 126 if it can't be started. `hook` always ends with 0: agents would be stopped by any other.
+ended it, or with 127 or 126 if it can't be started. A `demo` that a signal ends early ends with 128 and the number of that signal.
+`hook` always ends with 0: agents would be stopped by any other.
 
 Without `--json` an error stands on stderr, as what happened (`error:`), why (`cause:`, if something is broken) and what to do
 (`hint:`), and nothing on stdout. With `--json` it is one object on stdout:
@@ -83,6 +84,11 @@ Without `--json` an error stands on stderr, as what happened (`error:`), why (`c
 
 `error` and `hint` are sentences for people and may change; programs go by `code`. What else an object carries depends on its
 code: `held_by`, `held_by_name`, `since` and `fence` say who has something, `causes` what the operating system said.
+
+Every JSON object, of an answer or an error, can have two more fields. `\"board\": \"missing\"` means that there is no board at the path,
+so that the answer is that of an empty one; nothing was created. `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that
+session has ended or is not on this board and the command continued without it. Commands that act for a session refuse it instead.
+`read --json`, `list --json` and `snapshot` keep their own shapes: a note on stderr reports a missing board.
 
 ## Codes
 

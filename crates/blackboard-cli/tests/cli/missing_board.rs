@@ -1,4 +1,4 @@
-//! A reading command on a board that does not exist answers "empty" and creates nothing.
+//! A reading command on a board that does not exist says so, answers as an empty one would, and creates nothing.
 
 use serde_json::{Value, json};
 
@@ -14,6 +14,10 @@ fn whoever_reads_creates_nothing() {
             let words = command.split(' ').chain(arguments.iter().copied()).chain(database.iter().copied());
             let output = scratch.run(words.chain(["--json"]));
             let answer = output.json();
+            let has_envelope = !["read", "list", "snapshot"].contains(command);
+            if has_envelope {
+                assert_eq!(answer["board"], "missing", "{command}: {answer}");
+            }
             match *command {
                 // Nothing can be shown of what is not there.
                 "agent show" | "work status" | "project status" | "observe" | "history" | "file check" => {
@@ -25,7 +29,10 @@ fn whoever_reads_creates_nothing() {
                 "snapshot" => assert_eq!((output.code, answer), (0, json!({}))),
                 _ => assert_eq!((output.code, answer["ok"].as_bool()), (0, Some(true)), "{command}"),
             }
-            assert_eq!(output.stderr, "", "{command}");
+            // What has no envelope can't say it anywhere else.
+            let says_so =
+                output.stderr.starts_with("note: no board at ") && output.stderr.lines().count() == 1;
+            assert!(if has_envelope { output.stderr.is_empty() } else { says_so }, "{command}: {output:?}");
             assert!(scratch.contents() == before, "{command} created something");
         }
     }
@@ -51,7 +58,36 @@ fn whoever_reads_creates_nothing() {
                 (Some(0), Some(0))
             );
         }
-        scratch.run(call).success();
+        let shown = scratch.run(call).success();
+        let file = scratch.database().display().to_string();
+        if list {
+            let sentence =
+                format!("No board at {file} yet. Create one with `blackboard init`, or check --db.\n");
+            assert_eq!((shown.stdout, &*shown.stderr), (sentence, ""), "{call:?}");
+        } else {
+            let note =
+                format!("note: no board at {file} yet. Create one with `blackboard init`, or check --db\n");
+            assert_eq!(shown.stderr, note, "{call:?}");
+        }
         assert!(scratch.contents() == before, "{call:?} created something");
+    }
+}
+
+#[test]
+fn a_refusal_on_a_missing_board_names_the_board() {
+    let scratch = Scratch::new();
+    let refused = scratch.run(["work", "status", "x", "--db", "typo.db"]);
+    assert_eq!(refused.code, 3);
+    let note = format!("note: no board at {} yet. ", scratch.path().join("typo.db").display());
+    assert!(refused.stderr.starts_with("error: ") && refused.stderr.contains(&note), "{refused:?}");
+}
+
+#[test]
+fn a_board_that_exists_is_not_called_missing() {
+    let scratch = Scratch::new();
+    scratch.run(["init"]).success();
+    for call in [&["work", "list"][..], &["agent", "list"], &["status"], &["observe"], &["list", "--long"]] {
+        assert_eq!(scratch.json(call).get("board"), None, "{call:?}");
+        assert_eq!(scratch.run(call).success().stderr, "", "{call:?}");
     }
 }

@@ -198,3 +198,28 @@ fn a_follower_sees_what_expires_although_nobody_else_does_anything() {
         (&json!("entry_expired"), &json!("soon gone"))
     );
 }
+
+#[test]
+fn a_limit_that_leaves_events_out_says_that_more_follow() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    append_events(&scratch, 10);
+    let look = |more: &[&str]| {
+        let call: Vec<_> = ["observe", "--session", "ivy", "--peek"].iter().chain(more).copied().collect();
+        (scratch.json(&call), scratch.run(&call).success().stdout)
+    };
+    for (limit, more) in [("5", true), ("9", true), ("10", false), ("100", false)] {
+        let (answer, text) = look(&["--limit", limit]);
+        assert_eq!(answer["more"], more, "{limit}: {answer}");
+        assert_eq!(text.contains("More events follow."), more, "{limit}: {text}");
+    }
+    let (answer, text) = look(&["--limit", "5"]);
+    let hint = format!("Add --after {}, or use --limit N for more.", answer["revision"]);
+    assert!(text.contains(&hint), "{text}");
+    // What a filter leaves out does not follow.
+    assert_eq!(look(&["--filter", "agent_registered", "--since", "1h", "--limit", "1"]).0["more"], false);
+    assert_eq!(look(&[]).0["more"], false);
+    let first = scratch.run(["observe", "--session", "ivy", "--limit", "5"]).success().stdout;
+    assert!(first.ends_with("More events follow. Check again, or use --limit N for more.\n"), "{first}");
+    assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 5);
+}

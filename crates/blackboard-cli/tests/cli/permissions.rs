@@ -109,7 +109,7 @@ fn a_board_is_not_made_where_the_search_would_not_trust_it() {
         assert!(error.ends_with(&format!("/.blackboard can't hold a board: {reason}")), "{refusal}");
         // The search says the same.
         let warned = scratch.run(["status"]).success().stderr;
-        assert!(warned.ends_with(&format!("/.blackboard: {reason}\n")), "{warned}");
+        assert!(warned.contains(&format!("/.blackboard: {reason}\n")), "{warned}");
     };
     symlink(&real, &directory).unwrap();
     refused("it is a symbolic link");

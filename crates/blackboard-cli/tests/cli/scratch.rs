@@ -157,6 +157,16 @@ pub fn commands() -> Vec<String> {
     commands
 }
 
+/// Gives `register` the id of a process that runs meanwhile, and has ended when this returns.
+pub fn with_dying_process<T>(register: impl FnOnce(&str) -> T) -> T {
+    // It ends with its input, also if the test fails.
+    let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let registered = register(&child.id().to_string());
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    registered
+}
+
 /// The id of a process that has just ended.
 pub fn dead_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();

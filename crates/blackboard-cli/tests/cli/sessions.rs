@@ -49,7 +49,8 @@ fn whoever_is_of_another_board_is_refused_and_told_where_the_name_comes_from() {
     for call in USING_A_SESSION {
         let mut command = scratch.command(call.iter().chain(&["--json"]));
         let answer = output(command.env("BLACKBOARD_SESSION_ID", "forgotten")).refused(Code::AgentNotFound);
-        assert_eq!(answer["error"], "there is no session forgotten on this board", "{call:?}");
+        let expected = "BLACKBOARD_SESSION_ID is set to forgotten, which is not on this board";
+        assert_eq!(answer["error"], expected, "{call:?}");
         assert!(answer["hint"].as_str().unwrap().contains("BLACKBOARD_SESSION_ID"), "{call:?}: {answer}");
     }
 }
@@ -60,13 +61,151 @@ fn what_an_operator_may_do_is_done_without_the_session_of_another_board() {
     for call in FOR_OPERATORS_TOO {
         let mut command = scratch.command(call.iter());
         let said = output(command.env("BLACKBOARD_SESSION_ID", "forgotten")).success().stderr;
-        let expected = "warning: there is no session forgotten on this board; this is done without a session \
-                        (BLACKBOARD_SESSION_ID names it: register again on this board, or unset it)\n";
-        assert_eq!(said, expected, "{call:?}");
+        let expected = "warning: BLACKBOARD_SESSION_ID is set to forgotten, which is not on this board; \
+                        continuing without a session (register again with ";
+        assert!(said.starts_with(expected), "{call:?}: {said}");
         // One that is named with an option has to exist.
         let named = scratch.run(call.iter().chain(&["--session", "forgotten", "--json"]));
         named.refused(Code::AgentNotFound);
     }
+}
+
+/// What a command does with a session of the environment that has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Treatment {
+    /// It acts for the session: it refuses, and says what to do.
+    Refused,
+    /// It can do without: it says that it does.
+    Ignored,
+    /// It has nothing to do with a session, or, like `deregister`, with its end.
+    NotUsed,
+}
+
+/// Every command, and a call that would use the session of the environment.
+const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
+    use Treatment::{Ignored, NotUsed, Refused};
+    &[
+        ("agent register", &["--name", "Elm"], NotUsed),
+        ("agent heartbeat", &[], Refused),
+        ("agent list", &[], NotUsed),
+        ("agent show", &[], Refused),
+        ("agent deregister", &[], NotUsed),
+        ("work create", &["new", "--title", "New"], Ignored),
+        ("work claim", &["item"], Refused),
+        ("work claim", &["--next"], Refused),
+        ("work release", &["item"], Refused),
+        ("work complete", &["item"], Refused),
+        ("work block", &["new", "--blocked-by", "item"], Ignored),
+        ("work unblock", &["new"], Ignored),
+        ("work list", &["--mine"], Refused),
+        ("work list", &[], NotUsed),
+        ("work status", &["item"], NotUsed),
+        ("observe", &[], Refused),
+        ("observe", &["--since", "1h"], NotUsed),
+        ("observe", &["--follow", "--timeout", "1s"], Refused),
+        ("run", &["--", "true"], Ignored),
+        ("status", &[], NotUsed),
+        ("serve", &["--status"], NotUsed),
+        ("write", &["key", "1"], Ignored),
+        ("read", &["key"], NotUsed),
+        ("list", &[], NotUsed),
+        ("snapshot", &[], NotUsed),
+        ("query", &[], NotUsed),
+        ("history", &["key"], NotUsed),
+        ("wait", &["key", "--timeout", "1m"], NotUsed),
+        ("append", &["items", "1"], Ignored),
+        ("increment", &["number"], Ignored),
+        ("txn", &["--file", "valid.json"], Ignored),
+        ("delete", &["key"], Ignored),
+        ("clear", &["items"], Ignored),
+        ("lock acquire", &["deploy"], Refused),
+        ("lock release", &["deploy"], Refused),
+        ("lock list", &[], NotUsed),
+        ("lock run", &["deploy", "--", "true"], Ignored),
+        ("file reserve", &["src/"], Refused),
+        ("file release", &["src/"], Refused),
+        ("file list", &[], NotUsed),
+        ("file check", &["src/"], Ignored),
+        ("init", &["--db", "other.db"], NotUsed),
+        ("project register", &["pai", "--name", "PAI"], Ignored),
+        ("project list", &[], NotUsed),
+        ("project status", &["pai"], NotUsed),
+        ("project remove", &["pai"], Ignored),
+        ("work reset", &["new"], Ignored),
+        ("work delete", &["new"], Ignored),
+        ("sweep", &[], NotUsed),
+        ("export", &[], NotUsed),
+        ("version", &[], NotUsed),
+        ("completions", &["bash"], NotUsed),
+    ]
+};
+
+/// Commands that have tests of their own for this, or nothing to do with sessions of the environment: the guard needs a
+/// repository, hooks go by what their platform says, and the MCP server registers a session when it needs one.
+const ELSEWHERE: &[&str] = &[
+    "guard install",
+    "guard check",
+    "guard remove",
+    "hook",
+    "mcp",
+    "demo",
+    "setup",
+    "setup status",
+    "setup remove",
+];
+
+#[test]
+fn an_ended_session_of_the_environment_is_treated_the_same_by_every_command() {
+    let covered = |command: &str| {
+        ELSEWHERE.contains(&command) || WITH_AN_ENDED_SESSION.iter().any(|(known, ..)| *known == command)
+    };
+    for command in crate::scratch::commands() {
+        assert!(covered(&command), "{command} is not in the table");
+    }
+    let scratch = board();
+    crate::refusals::write_transactions(&scratch);
+    let ivy = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
+    let ivy = ivy.as_str().unwrap();
+    scratch.json(["agent", "deregister", ivy]);
+    let ended = format!("BLACKBOARD_SESSION_ID is set to {ivy}, which has ended");
+    for (command, arguments, treatment) in WITH_AN_ENDED_SESSION {
+        for json in [false, true] {
+            let words = command.split(' ').chain(arguments.iter().copied()).map(str::to_owned).collect();
+            let call = crate::scratch::with_options::<String>(words, json.then(|| "--json".to_owned()));
+            let ended_call = output(scratch.command(&call).env("BLACKBOARD_SESSION_ID", ivy));
+            let context = format!("{call:?}: {ended_call:?}");
+            match (treatment, json) {
+                (Treatment::Refused, true) => {
+                    let answer = ended_call.refused(Code::SessionEnded);
+                    assert_eq!(answer["error"], ended, "{context}");
+                    assert!(answer["hint"].as_str().unwrap().contains("agent register"), "{context}");
+                }
+                (Treatment::Refused, false) => {
+                    assert_eq!(ended_call.code, 4, "{context}");
+                    assert!(ended_call.stderr.starts_with(&format!("error: {ended}\nhint: ")), "{context}");
+                }
+                (Treatment::Ignored, _) => {
+                    let warning = format!("warning: {ended}; continuing without a ");
+                    assert!(ended_call.stderr.starts_with(&warning), "{context}");
+                    if json && !ended_call.stdout.is_empty() {
+                        assert_eq!(ended_call.json()["ignored_session"], ivy, "{context}");
+                    }
+                }
+                (Treatment::NotUsed, _) => assert!(!ended_call.stderr.contains("BLACKBOARD"), "{context}"),
+            }
+        }
+    }
+    let events = scratch.json(["observe", "--since", "1h"]);
+    let ending = events["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|event| event["event_type"] == "agent_deregistered");
+    let after = &events["items"].as_array().unwrap()[ending.unwrap() + 1..];
+    assert!(
+        after.iter().all(|event| event["actor_id"] != ivy),
+        "nothing happens for a session that has ended"
+    );
 }
 
 #[test]
@@ -152,6 +291,17 @@ fn a_registration_that_fails_also_fails_where_it_is_evaluated() {
         let direct = scratch.run(words);
         assert!(matches!(direct.code, 2 | 3) && direct.stdout == "false\n", "{arguments}: {direct:?}");
     }
+}
+
+#[test]
+fn a_process_that_has_ended_is_refused_wherever_it_is_named() {
+    let scratch = board();
+    let dead = crate::scratch::dead_process().to_string();
+    let register = ["agent", "register", "--name", "Ivy", "--json"];
+    let named = scratch.run(register.iter().chain(&["--pid", &dead]));
+    assert_eq!(named.refused(Code::InvalidValue)["error"], format!("there is no process with PID {dead}"));
+    output(scratch.command(register).env("BLACKBOARD_PID", &dead)).refused(Code::InvalidValue);
+    assert_eq!(scratch.json(["agent", "list", "--all"])["count"], 0);
 }
 
 #[test]

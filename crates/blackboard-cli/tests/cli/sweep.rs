@@ -1,4 +1,4 @@
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, with_dying_process};
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -10,8 +10,9 @@ fn people_see_what_the_transcript_shows() {
 #[test]
 fn programs_get_the_shape_of_the_proposal() {
     let scratch = Scratch::new();
-    let dead = crate::scratch::dead_process().to_string();
-    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", &dead]);
+    with_dying_process(|pid| {
+        scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", pid])
+    });
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "oak"]);
     for (call, expected) in [
         (&["sweep", "--threshold", "0", "--dry-run"][..], 1),

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::scratch::{Scratch, commands, dead_process};
+use crate::scratch::{Scratch, commands, with_dying_process};
 
 /// Runs the transcript of a command and compares.
 #[track_caller]
@@ -51,7 +51,7 @@ fn file_of(command: &str) -> PathBuf {
 /// Runs the lines of a transcript and returns what it should be.
 fn replay(transcript: &str) -> String {
     let scratch = Scratch::new();
-    let dead = dead_process().to_string();
+    let mut dead = Vec::new();
     let mut text = String::new();
     for line in transcript.lines() {
         let call = line.strip_prefix("$ ");
@@ -64,17 +64,25 @@ fn replay(transcript: &str) -> String {
         }
         writeln!(text, "{line}").unwrap();
         if let Some(call) = call {
-            text.push_str(&run(&scratch, call, &dead));
+            text.push_str(&if call.contains("$DEAD_PID") {
+                with_dying_process(|pid| {
+                    dead.push(pid.to_owned());
+                    run(&scratch, call, pid)
+                })
+            } else {
+                run(&scratch, call, "")
+            });
         }
     }
     let text = text.replace(scratch.path().to_str().unwrap(), "/home/ivy");
     Names::default().normalize(&text, &dead)
 }
 
-fn run(scratch: &Scratch, call: &str, dead: &str) -> String {
+/// Runs a line. `pid` is that of a process which ends with the line.
+fn run(scratch: &Scratch, call: &str, pid: &str) -> String {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = scratch.shell(call);
-    command.env("DEAD_PID", dead).stdout(writer.try_clone().unwrap()).stderr(writer);
+    command.env("DEAD_PID", pid).stdout(writer.try_clone().unwrap()).stderr(writer);
     let mut child = command.spawn().unwrap();
     // Its copies of the pipe would keep it open for ever.
     drop(command);
@@ -94,7 +102,7 @@ struct Names {
 }
 
 impl Names {
-    fn normalize(&mut self, text: &str, dead: &str) -> String {
+    fn normalize(&mut self, text: &str, dead: &[String]) -> String {
         let mut clean = String::with_capacity(text.len());
         let mut rest = text;
         let mut inside_word = false;
@@ -109,7 +117,7 @@ impl Names {
     }
 
     /// How much of the beginning of `rest` stands for something else, and for what.
-    fn replacement(&mut self, rest: &str, dead: &str) -> Option<(usize, String)> {
+    fn replacement(&mut self, rest: &str, dead: &[String]) -> Option<(usize, String)> {
         const SESSION: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
         for (shape, name) in
             [("dddd-dd-ddTdd:dd:dd.dddZ", "2026-02-03T15:30:00.000Z"), ("dd:dd:dd", "15:30:00")]
@@ -121,8 +129,10 @@ impl Names {
         if has_shape(rest, SESSION) {
             return Some((SESSION.len(), self.session(&rest[..SESSION.len()])));
         }
-        for (process, name) in [(dead, "<dead pid>"), (&std::process::id().to_string(), "<pid>")] {
-            if rest.starts_with(process)
+        let own = std::process::id().to_string();
+        let dead = dead.iter().map(|process| (process, "<dead pid>"));
+        for (process, name) in dead.chain([(&own, "<pid>")]) {
+            if rest.starts_with(process.as_str())
                 && !rest[process.len()..].starts_with(|next: char| next.is_ascii_digit())
             {
                 return Some((process.len(), name.to_owned()));
@@ -187,6 +197,6 @@ fn what_differs_from_run_to_run_has_a_name() {
         ("fence 3, 4s5, P1, --since 1h".to_owned(), "fence 3, 4s5, P1, --since 1h"),
         (format!("PID {}, {0}1", std::process::id()), &format!("PID <pid>, {}1", std::process::id())),
     ] {
-        assert_eq!(Names::default().normalize(&text, "no process"), expected);
+        assert_eq!(Names::default().normalize(&text, &[]), expected);
     }
 }

@@ -195,6 +195,7 @@ fn lists_may_have_spaces_and_names_any_case() {
 #[test]
 fn an_empty_list_says_what_it_leaves_out() {
     let scratch = Scratch::new();
+    scratch.run(["init"]).success();
     for (call, expected) in [
         (&["work", "list"][..], "No open work items. --all shows completed ones too.\n"),
         (&["work", "list", "--all"], "No work items.\n"),

@@ -66,14 +66,14 @@ fn people_read_who_died_and_who_took_over() {
 }
 
 #[test]
-fn whoever_ends_it_early_finds_nothing_left_either() {
-    for sent in [Signal::INT, Signal::TERM] {
+fn a_signal_ends_it_early_with_its_exit_code_and_nothing_is_left() {
+    for (sent, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let directory = testkit::tempdir().unwrap();
         let child = start(directory.path(), &["--keep"]);
         wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
         signal(child.id(), sent);
         let ended = end_of(child);
-        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert_eq!(ended.status.code(), Some(code), "{ended:?}");
         assert!(is_empty(directory.path()), "something is left");
         assert_eq!(processes_in(directory.path()), Vec::<u32>::new());
     }

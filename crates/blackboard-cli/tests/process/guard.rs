@@ -10,7 +10,7 @@ use blackboard::agent::Register;
 
 use crate::crowd::{Ended, end_of};
 use crate::machine::can;
-use crate::scratch::dead_process;
+use crate::scratch::with_dying_process;
 use crate::test_board::TestBoard;
 
 /// A repository with one commit, in which the check is installed.
@@ -281,8 +281,10 @@ fn what_the_dead_have_reserved_stops_nobody() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
     let Some(repository) = Repository::new(&board) else { return };
-    let ash = Register { pid: Some(dead_process()), ..Register::named("Ash") };
-    let ash = board.library().agents().register(&ash).unwrap().agent.session_id;
+    let ash = with_dying_process(|pid| {
+        let ash = Register { pid: Some(pid.parse().unwrap()), ..Register::named("Ash") };
+        board.library().agents().register(&ash).unwrap().agent.session_id
+    });
     repository.blackboard(&["file", "reserve", "src/", "--session", &ash]);
     repository.write("src/lib.rs", "2\n");
     stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ash");

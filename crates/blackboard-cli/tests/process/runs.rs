@@ -6,7 +6,7 @@ use std::process::Child;
 use rustix::process::Signal;
 
 use crate::crowd::{end_of, kill, signal, wait_until};
-use crate::scratch::dead_process;
+use crate::scratch::{dead_process, with_dying_process};
 use crate::test_board::TestBoard;
 
 /// A command with a session of its own.
@@ -113,8 +113,9 @@ fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
     let runner = start(&board, "READY; exec sleep 1000");
     wait_until("a heartbeat", || (board.number("SELECT count(*) FROM heartbeats") > 0).then_some(()));
-    let dead = dead_process();
-    board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", &dead.to_string()]);
+    with_dying_process(|pid| {
+        board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", pid]);
+    });
     // Nobody calls any command from here on, so that only the run itself can find it.
     board.silence_everybody();
     let stale = "SELECT count(*) FROM agents WHERE agent_name = 'Ash' AND status = 'stale'";

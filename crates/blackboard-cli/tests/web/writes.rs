@@ -5,17 +5,19 @@ use std::fs;
 use rusqlite::Connection as Sql;
 
 use crate::client::{Events, own, raw};
-use crate::scratch::{Scratch, dead_process};
+use crate::scratch::{Scratch, with_dying_process};
 use crate::served::Served;
 
 #[test]
 fn whatever_is_asked_the_database_stays_as_it_is() {
     let scratch = Scratch::new();
-    let dead = dead_process().to_string();
+    // Everything that another command would clean up: a dead agent with work, an entry whose time is over.
+    with_dying_process(|pid| {
+        let register = ["agent", "register", "--name", "Dead", "--session-hint", "dead", "--pid", pid];
+        scratch.run(register).success();
+    });
     for call in [
-        // Everything that another command would clean up: a dead agent with work, an entry whose time is over.
-        &["agent", "register", "--name", "Dead", "--session-hint", "dead", "--pid", &dead][..],
-        &["work", "claim", "held", "--title", "Held", "--session", "dead"],
+        &["work", "claim", "held", "--title", "Held", "--session", "dead"][..],
         &["write", "brief", "1", "--ttl", "1ms"],
     ] {
         scratch.run(call).success();

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents};
 use crate::error::Result;
+use crate::process::{Liveness, ProcessMark};
 use crate::store::{Range, Wanted};
 
 /// Which agents to list.
@@ -24,19 +25,17 @@ impl Default for AgentFilter {
     }
 }
 
-/// An agent in a list. For programs it is the agent: they see the tree by its `parent_id`.
-#[derive(Clone, Debug, PartialEq)]
+/// An agent in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ListedAgent {
     /// The session.
+    #[serde(flatten)]
     pub agent: Agent,
-    /// How deep it stands below the session that it works for.
+    /// How deep it is below its parent session. JSON output shows the tree by `parent_id`.
+    #[serde(skip)]
     pub depth: usize,
-}
-
-impl Serialize for ListedAgent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.agent.serialize(serializer)
-    }
+    /// What is known of its process: `alive`, `dead`, or `unknown`.
+    pub process: &'static str,
 }
 
 impl Agents<'_> {
@@ -62,9 +61,28 @@ impl Agents<'_> {
                 && filter.project.as_ref().is_none_or(|project| agent.project.as_ref() == Some(project))
         });
         agents.sort_by(|a, b| (a.started_at, &a.session_id).cmp(&(b.started_at, &b.session_id)));
-        Ok(as_tree(agents))
+        let mut judged = HashMap::new();
+        let mut listed = as_tree(agents);
+        for row in &mut listed {
+            row.process = self.judge(&row.agent, &mut judged).as_str();
+        }
+        Ok(listed)
     }
 }
+
+/// Processes that were looked at: several sessions may share one.
+type Judged = HashMap<(u32, Option<ProcessMark>), Liveness>;
+
+impl Agents<'_> {
+    /// Whether the process of a session runs; one that several sessions share is looked at once.
+    fn judge(self, agent: &Agent, judged: &mut Judged) -> Liveness {
+        let Some(pid) = agent.pid else { return Liveness::Unknown };
+        *judged.entry((pid, agent.process.clone())).or_insert_with(|| self.process_of(agent))
+    }
+}
+
+/// The state of a process before it was judged.
+const UNKNOWN: &str = "unknown";
 
 /// Puts delegates after their parents. A delegate whose parent is not in the list stands on its own.
 fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
@@ -83,11 +101,15 @@ fn as_tree(agents: Vec<Agent>) -> Vec<ListedAgent> {
     let mut waiting: Vec<(usize, usize)> = roots.into_iter().rev().map(|root| (root, 0)).collect();
     while let Some((place, depth)) = waiting.pop() {
         if let Some(agent) = agents[place].take() {
-            listed.push(ListedAgent { agent, depth });
+            listed.push(ListedAgent { agent, depth, process: UNKNOWN });
             waiting.extend(children[place].iter().rev().map(|&child| (child, depth + 1)));
         }
     }
     // Sessions that are left are their own ancestors, which no command can bring about, but other programs' SQL could.
-    listed.extend(agents.into_iter().flatten().map(|agent| ListedAgent { agent, depth: 0 }));
+    listed.extend(agents.into_iter().flatten().map(|agent| ListedAgent {
+        agent,
+        depth: 0,
+        process: UNKNOWN,
+    }));
     listed
 }

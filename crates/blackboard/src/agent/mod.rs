@@ -24,7 +24,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
-use crate::process::ProcessMark;
+use crate::process::{Liveness, ProcessMark};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Row, Tx};
 use crate::work::WorkItem;
@@ -206,6 +206,13 @@ pub(crate) fn not_found(session: &str) -> Error {
 }
 
 impl Agents<'_> {
+    /// Whether the process of a session runs. Every view of a session judges by this.
+    pub(crate) fn process_of(self, agent: &Agent) -> Liveness {
+        agent
+            .pid
+            .map_or(Liveness::Unknown, |pid| self.board.processes().liveness(pid, agent.process.as_ref()))
+    }
+
     /// Notes in a verb's changes that the session did something, unless it was heard of a moment ago. A session that
     /// works is noted well within the threshold, however short that is, so that no sweep takes it for dead.
     pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents, existing};
+use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::id::session_of_hint;
 use crate::metadata::Metadata;
-use crate::process::ProcessMark;
+use crate::process::{Liveness, ProcessMark};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Tx, Wanted};
 use crate::sweep::ClockMark;
@@ -75,26 +76,25 @@ impl Agents<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn register(&self, request: &Register) -> Result<Registered> {
+        let registration = self.registration(request)?;
+        self.board.commit("agent register", &registration.wanted(), |tx| registration.changes(self.board, tx))
+    }
+
+    /// A registration that has not been committed, for a verb that registers a session in its own commit.
+    pub(crate) fn registration(self, request: &Register) -> Result<Registration> {
         let request = self.cleaned(request)?;
         let session = match &request.session_hint {
             Some(hint) => session_of_hint(hint),
             None => self.board.ids().session(),
         };
         let process = request.pid.and_then(|pid| self.board.processes().mark(pid));
-        let key = Key::Agent(session.clone());
-        let mut wanted = vec![Wanted::Row(key.clone()), Wanted::Row(ClockMark::KEY)];
-        wanted.extend(request.parent.iter().map(|parent| Wanted::Row(Key::Agent(parent.clone()))));
-        self.board.commit("agent register", &wanted, |tx| {
-            let known = tx.row::<Agent>(&key)?;
-            let parent = request.parent.as_deref().map(|parent| existing(tx, parent)).transpose()?;
-            if let (Some(_), Some(parent)) = (&known, &parent) {
-                refuse_circle(tx, &session, parent)?;
-            }
-            let (mut changes, registered) =
-                decide(&request, &session, process.as_ref(), known, parent.as_ref(), tx.now())?;
-            ClockMark::note(self.board, tx, &mut changes)?;
-            Ok((changes, registered))
-        })
+        // A process with an identity runs, so that this check costs nothing for it.
+        if let (Some(pid), None) = (request.pid, &process)
+            && self.board.processes().liveness(pid, None) == Liveness::Dead
+        {
+            return Err(no_process(pid));
+        }
+        Ok(Registration { request, session, process })
     }
 
     fn cleaned(self, request: &Register) -> Result<Register> {
@@ -114,6 +114,43 @@ impl Agents<'_> {
             _ => Ok(cleaned),
         }
     }
+}
+
+/// A session that is about to register.
+pub(crate) struct Registration {
+    request: Register,
+    session: String,
+    process: Option<ProcessMark>,
+}
+
+impl Registration {
+    /// What registering will read.
+    pub(crate) fn wanted(&self) -> Vec<Wanted> {
+        let mut wanted = vec![Wanted::Row(Key::Agent(self.session.clone())), Wanted::Row(ClockMark::KEY)];
+        wanted.extend(self.request.parent.iter().map(|parent| Wanted::Row(Key::Agent(parent.clone()))));
+        wanted
+    }
+
+    /// What registering changes.
+    pub(crate) fn changes(&self, board: &Board, tx: &dyn Tx) -> Result<(Changes, Registered)> {
+        let Registration { request, session, process } = self;
+        let known = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+        let parent = request.parent.as_deref().map(|parent| existing(tx, parent)).transpose()?;
+        if let (Some(_), Some(parent)) = (&known, &parent) {
+            refuse_circle(tx, session, parent)?;
+        }
+        let (mut changes, registered) =
+            decide(request, session, process.as_ref(), known, parent.as_ref(), tx.now())?;
+        ClockMark::note(board, tx, &mut changes)?;
+        Ok((changes, registered))
+    }
+}
+
+fn no_process(pid: u32) -> Error {
+    Refusal::new(Code::InvalidValue, format!("there is no process with PID {pid}"))
+        .hint("name a process that runs as long as the session, or none: heartbeats alone then keep it alive")
+        .detail("pid", pid)
+        .into()
 }
 
 /// Refuses if a session that is known would become its own ancestor: ending it would never end.

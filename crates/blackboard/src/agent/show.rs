@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::{Agent, Agents, existing, not_found};
+use super::{Agent, AgentStatus, Agents, existing, not_found};
 use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
 use crate::process::Liveness;
 use crate::store::{Key, Range, Wanted};
-use crate::work::WorkItem;
+use crate::work::{ListedItem, WorkItem, with_blockers};
 
 /// The shortest prefix of a session id that may stand for it.
 const MIN_PREFIX: usize = 6;
@@ -35,7 +35,7 @@ pub struct ShownAgent {
     /// What is known of its process: `alive`, `dead`, or `unknown`.
     pub process: &'static str,
     /// The work items that it holds.
-    pub work_items: Vec<WorkItem>,
+    pub work_items: Vec<ListedItem>,
     /// What else hangs on it: locks, file reservations, leased entries.
     pub leases: Vec<Lease>,
     /// Its delegates.
@@ -65,22 +65,12 @@ impl Agents<'_> {
                 Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
                 None => None,
             };
-            let liveness = match agent.pid {
-                Some(pid) => self.board.processes().liveness(pid, agent.process.as_ref()),
-                None => Liveness::Unknown,
-            };
+            let mut held = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
+            held.retain(|item| item.is_held_by(session));
             Ok(ShownAgent {
                 parent_name: parent.map(|parent| parent.agent_name),
-                process: match liveness {
-                    Liveness::Alive => "alive",
-                    Liveness::Dead => "dead",
-                    Liveness::Unknown => "unknown",
-                },
-                work_items: tx
-                    .rows::<WorkItem>(&Range::claimed_by(session))?
-                    .into_iter()
-                    .filter(|item| item.is_held_by(session))
-                    .collect(),
+                process: self.process_of(&agent).as_str(),
+                work_items: with_blockers(tx, held)?,
                 leases: tx
                     .rows::<Entry>(&Range::leased_by(session))?
                     .iter()
@@ -111,15 +101,38 @@ impl Agents<'_> {
     /// The id of the session that `text` names: its id, a prefix of at least six characters that fits one session
     /// only, or the hint that it registered with.
     pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {
+        self.find(text).map(|(agent, by)| (agent.session_id, by))
+    }
+
+    /// As [`Agents::resolve`], for a caller that wants to act for the session: refuses one that has ended.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Code, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// assert_eq!(board.agents().resolve_to_act(&ivy[..8])?, ivy);
+    /// board.agents().deregister(&ivy)?;
+    /// assert_eq!(board.agents().resolve_to_act(&ivy).unwrap_err().code(), Code::SessionEnded);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn resolve_to_act(&self, text: &str) -> Result<String> {
+        let (agent, _) = self.find(text)?;
+        match agent.status {
+            AgentStatus::Completed => Err(agent.has_ended()),
+            _ => Ok(agent.session_id),
+        }
+    }
+
+    fn find(self, text: &str) -> Result<(Agent, ResolvedBy)> {
         crate::text::check_id("session", text)?;
         let hinted = session_of_hint(text);
         let wanted = [Wanted::Row(Key::Agent(text.to_owned())), Wanted::Row(Key::Agent(hinted.clone()))];
         self.board.read(&wanted, |tx| {
-            if tx.get(&Key::Agent(text.to_owned()))?.is_some() {
-                return Ok((text.to_owned(), ResolvedBy::Id));
+            if let Some(agent) = tx.row::<Agent>(&Key::Agent(text.to_owned()))? {
+                return Ok((agent, ResolvedBy::Id));
             }
-            if tx.get(&Key::Agent(hinted.clone()))?.is_some() {
-                return Ok((hinted.clone(), ResolvedBy::Hint));
+            if let Some(agent) = tx.row::<Agent>(&Key::Agent(hinted.clone()))? {
+                return Ok((agent, ResolvedBy::Hint));
             }
             if text.chars().count() < MIN_PREFIX {
                 return Err(too_short(text));
@@ -127,7 +140,7 @@ impl Agents<'_> {
             let fitting = tx.hints::<Agent>(&Range::agents_with_prefix(text), 2)?;
             match &fitting[..] {
                 [] => Err(not_found(text)),
-                [agent] => Ok((agent.session_id.clone(), ResolvedBy::Prefix)),
+                [agent] => Ok((agent.clone(), ResolvedBy::Prefix)),
                 _ => Err(Refusal::new(
                     Code::AmbiguousSession,
                     format!("more than one session id starts with {text}"),
@@ -142,10 +155,7 @@ impl Agents<'_> {
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
         let agents: Vec<Agent> = self.board.read(&[Wanted::Range(range.clone())], |tx| tx.rows(&range))?;
-        let is_its_own = |agent: &Agent| {
-            agent.pid == Some(pid)
-                && self.board.processes().liveness(pid, agent.process.as_ref()) == Liveness::Alive
-        };
+        let is_its_own = |agent: &Agent| agent.pid == Some(pid) && self.process_of(agent) == Liveness::Alive;
         Ok(agents.into_iter().filter(is_its_own).collect())
     }
 }

@@ -98,6 +98,25 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// Begins for a session that the same commit registers, with the changes that register it.
+    pub(crate) fn after_registration(
+        board: &'a Board,
+        tx: &'a dyn Tx,
+        agent: Agent,
+        changes: Changes,
+    ) -> Draft<'a> {
+        Draft {
+            board,
+            tx,
+            changes,
+            author: agent.agent_name.clone(),
+            agent: Some(agent),
+            keys: BTreeMap::new(),
+            bytes: 0,
+            operations: 0,
+        }
+    }
+
     /// The entry, as far as anybody can see it, with what the draft did to it.
     pub(crate) fn entry(&mut self, scope: &str, key: &str) -> Result<Option<Entry>> {
         let now = self.tx.now();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::{Lock, Locks, Stored, key_of};
-use crate::agent::{Agent, existing as existing_agent};
+use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::duration::human;
 use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, check_ttl, held};
 use crate::error::{Code, Error, Fault, Refusal, Result};
@@ -21,8 +21,11 @@ const TICK: Duration = Duration::from_secs(1);
 pub struct Acquire {
     /// Its name.
     pub name: String,
-    /// The session that wants it.
+    /// The session that wants it. Empty if `register` has one.
     pub session: String,
+    /// A new session to acquire it for. The session is registered in the commit that acquires the lock, so that a refusal
+    /// leaves none behind.
+    pub register: Option<Register>,
     /// How long it is held at most; as long as the session lives if it is not said.
     pub ttl: Option<Duration>,
     /// What for.
@@ -35,6 +38,16 @@ impl Acquire {
     /// A lock for as long as the session lives.
     pub fn of(name: &str, session: &str) -> Acquire {
         Acquire { name: name.to_owned(), session: session.to_owned(), ..Acquire::default() }
+    }
+
+    /// A lock for as long as a session lives that is registered together with it.
+    pub fn registering(name: &str, register: Register) -> Acquire {
+        Acquire { name: name.to_owned(), register: Some(register), ..Acquire::default() }
+    }
+
+    /// The session that exists already and acts.
+    fn caller(&self) -> Option<&str> {
+        self.register.is_none().then_some(&self.session)
     }
 }
 
@@ -80,10 +93,21 @@ impl Locks<'_> {
         let note = acquire.note.as_ref().map(|note| rules.field(note)).transpose()?;
         let note = note.filter(|note| !note.is_empty());
         check_ttl(acquire.ttl)?;
-        let by = By::session(&acquire.session);
-        let wanted = [Wanted::Row(Key::Agent(acquire.session.clone())), Wanted::Row(key)];
+        let registration =
+            acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
+        let mut wanted = vec![Wanted::Row(key)];
+        match &registration {
+            Some(new) => wanted.extend(new.wanted()),
+            None => wanted.push(Wanted::Row(Key::Agent(acquire.session.clone()))),
+        }
         self.board.commit("lock acquire", &wanted, |tx| {
-            let mut draft = Draft::new(self.board, tx, &by)?;
+            let mut draft = match &registration {
+                Some(new) => {
+                    let (changes, registered) = new.changes(self.board, tx)?;
+                    Draft::after_registration(self.board, tx, registered.agent, changes)
+                }
+                None => Draft::new(self.board, tx, &By::session(&acquire.session))?,
+            };
             let agent = draft.session()?;
             let current = draft.entry(LOCKS, &acquire.name)?;
             match decide(&agent, current, acquire.anew)? {
@@ -187,11 +211,13 @@ impl Locks<'_> {
             seen = self.board.wait(seen, left.min(TICK.saturating_sub(ticked.elapsed())))?;
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
-                self.board.sweep_in_passing(Some(&acquire.session));
+                self.board.sweep_in_passing(acquire.caller());
             }
-            if beaten.elapsed() >= heartbeat {
+            if let Some(session) = acquire.caller()
+                && beaten.elapsed() >= heartbeat
+            {
                 beaten = Instant::now();
-                self.note_that_it_waits(&acquire.session)?;
+                self.note_that_it_waits(session)?;
             }
             // A look costs others nothing; an attempt would stand in the way of every writer.
             if self.is_free_for(acquire)? {
@@ -207,7 +233,8 @@ impl Locks<'_> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
         self.board.read(&[Wanted::Row(key.clone())], |tx| {
             let lock = tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now()));
-            let is_own = |lock: Entry| lock.session_id.as_deref() == Some(&*acquire.session);
+            let is_own =
+                |lock: Entry| acquire.caller().is_some_and(|own| lock.session_id.as_deref() == Some(own));
             Ok(lock.is_none_or(|lock| !acquire.anew && is_own(lock)))
         })
     }

@@ -98,6 +98,17 @@ pub enum Liveness {
     Unknown,
 }
 
+impl Liveness {
+    /// The name, as JSON output has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Liveness::Alive => "alive",
+            Liveness::Dead => "dead",
+            Liveness::Unknown => "unknown",
+        }
+    }
+}
+
 /// An ancestor of this process, as far as the system shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessInfo {

@@ -6,7 +6,7 @@ use super::{Project, Projects, known};
 use crate::agent::Agent;
 use crate::error::Result;
 use crate::store::{Key, Range, Wanted};
-use crate::work::{Status, WorkItem};
+use crate::work::{ListedItem, Status, WorkItem, with_blockers};
 
 /// A project with its agents and its open work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct ProjectStatus {
     /// Who is alive there.
     pub active_agents: Vec<Agent>,
     /// What is not completed, P1 first, then oldest first.
-    pub work_items: Vec<WorkItem>,
+    pub work_items: Vec<ListedItem>,
 }
 
 impl Projects<'_> {
@@ -44,7 +44,7 @@ impl Projects<'_> {
             let mut work_items = tx.rows::<WorkItem>(&Range::work_of_project(id))?;
             work_items.retain(|item| item.status != Status::Completed);
             work_items.sort_by_key(|item| (item.priority, item.created_at));
-            Ok(ProjectStatus { project, active_agents, work_items })
+            Ok(ProjectStatus { project, active_agents, work_items: with_blockers(tx, work_items)? })
         })
     }
 }

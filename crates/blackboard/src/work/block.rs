@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::dependencies::{
-    Blocker, NamedBlocker, blocked_event, blockers_of, follow_blockers, named_blockers, open_among,
+    Blocker, NamedBlocker, blocked_event, blockers_of, follow_blockers, missing_among, named_blockers,
+    open_among,
 };
 use super::{Dependency, Status, Work, WorkItem, existing};
 use crate::clock::Timestamp;
@@ -30,9 +31,9 @@ pub struct Blocked {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// Everything that it waits for.
+    /// The items that block it.
     pub open_blockers: Vec<String>,
-    /// What it waits for that does not exist yet.
+    /// Those of them that do not exist yet, also those that were named earlier.
     pub missing_blockers: Vec<String>,
 }
 
@@ -91,15 +92,11 @@ fn decide(
     }
     let mut changes = Changes::new();
     let mut added = Vec::new();
-    let mut missing_blockers = Vec::new();
     for blocker in named {
         if blocker.status == Some(Status::Completed) {
             return Err(nothing_to_wait_for(&blocker.id));
         }
         blocker.must_not_close_a_circle(&item.item_id)?;
-        if blocker.status.is_none() {
-            missing_blockers.push(blocker.id.clone());
-        }
         if !blocker.is_known {
             let dependency =
                 Dependency { item_id: item.item_id.clone(), blocked_by: blocker.id.clone(), created_at: now };
@@ -110,7 +107,7 @@ fn decide(
     }
     // As the index will have them, so that the first one stays the first.
     blockers.sort_by(|a, b| (a.dependency.created_at, a.id()).cmp(&(b.dependency.created_at, b.id())));
-    let open = open_among(&blockers);
+    let (open, missing_blockers) = (open_among(&blockers), missing_among(&blockers));
     let session = block.session.as_deref();
     if added.is_empty() {
         follow_blockers(&mut item, &open, session, &mut changes);

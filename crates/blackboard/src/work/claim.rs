@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::create::{NewItem, new_item};
-use super::dependencies::{blockers_of, named_blockers, open_among};
+use super::dependencies::{blockers_of, missing_among, named_blockers, open_among};
 use super::{Create, Priority, Status, Work, WorkItem, not_found};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
@@ -58,6 +58,12 @@ pub struct Claimed {
     pub created: bool,
     /// Since when the session holds it.
     pub since: Timestamp,
+    /// The items that block it: a session keeps an item that is blocked after it was claimed.
+    pub open_blockers: Vec<String>,
+    /// Those of them that do not exist yet.
+    pub missing_blockers: Vec<String>,
+    /// The fields of the request that differ from an item that existed already. They changed nothing.
+    pub ignored: Vec<&'static str>,
 }
 
 impl Pending for Claimed {
@@ -67,7 +73,8 @@ impl Pending for Claimed {
 }
 
 impl Work<'_> {
-    /// Claims one item. For whoever holds it already, nothing changes.
+    /// Claims one item. For its holder nothing changes. An item that exists is claimed as it is: the answer lists the fields of
+    /// `create` that it ignored.
     ///
     /// ```
     /// # use blackboard::{Board, Code, agent::Register, work::{Claim, Create}};
@@ -93,7 +100,7 @@ impl Work<'_> {
         self.board.commit("work claim", &wanted, |tx| {
             let agent = existing_agent(tx, &claim.session)?;
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
-                (Some(item), _) => Candidate::known(tx, item)?,
+                (Some(item), create) => Candidate::existing(tx, item, create.as_ref())?,
                 (None, Some(create)) => {
                     create.its_project_must_exist(tx)?;
                     let named = named_blockers(tx, &create.id, &create.blocked_by)?;
@@ -125,11 +132,13 @@ impl Work<'_> {
         ];
         self.board.commit("work claim --next", &wanted, |tx| {
             let agent = existing_agent(tx, &next.session)?;
+            // Before the queue: a session that has ended is no reason to look for work.
+            agent.must_be_live()?;
             if let Some(project) = &next.project {
                 crate::project::existing(tx, project)?;
             }
             let item = first_available(tx, next)?.ok_or_else(|| nothing_available(next))?;
-            let (mut changes, claimed) = decide(&agent, Candidate::known(tx, item)?, tx.now())?;
+            let (mut changes, claimed) = decide(&agent, Candidate::existing(tx, item, None)?, tx.now())?;
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
@@ -140,33 +149,56 @@ impl Work<'_> {
 struct Candidate {
     item: WorkItem,
     open_blockers: Vec<String>,
+    missing_blockers: Vec<String>,
+    /// The fields of the request that the item does not have.
+    ignored: Vec<&'static str>,
     /// What creating it changes, if it does not exist yet.
     creation: Option<Changes>,
 }
 
 impl Candidate {
-    fn known(tx: &dyn Tx, item: WorkItem) -> Result<Candidate> {
-        let open_blockers = match item.status {
-            Status::Blocked => open_among(&blockers_of(tx, &item.item_id)?),
-            _ => Vec::new(),
+    fn existing(tx: &dyn Tx, item: WorkItem, create: Option<&Create>) -> Result<Candidate> {
+        let names_blockers = create.is_some_and(|create| !create.blocked_by.is_empty());
+        let blockers = if item.status == Status::Blocked || names_blockers {
+            blockers_of(tx, &item.item_id)?
+        } else {
+            Vec::new()
         };
-        Ok(Candidate { item, open_blockers, creation: None })
+        let ignored = create.map(|create| create.differing_from(&item, &blockers)).unwrap_or_default();
+        Ok(Candidate {
+            open_blockers: open_among(&blockers),
+            missing_blockers: missing_among(&blockers),
+            item,
+            ignored,
+            creation: None,
+        })
     }
 
     fn created(new: NewItem) -> Candidate {
-        Candidate { item: new.item, open_blockers: new.open_blockers, creation: Some(new.changes) }
+        let NewItem { item, open_blockers, missing_blockers, changes } = new;
+        Candidate { item, open_blockers, missing_blockers, ignored: Vec::new(), creation: Some(changes) }
     }
 }
 
 /// Whether this session gets this item.
 fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Changes, Claimed)> {
-    let Candidate { mut item, open_blockers, creation } = candidate;
+    let Candidate { mut item, open_blockers, missing_blockers, ignored, creation } = candidate;
     agent.must_be_live()?;
     let created = creation.is_some();
     let mut changes = creation.unwrap_or_default();
     if item.is_held_by(&agent.session_id) {
         let since = item.claimed_at.unwrap_or(now);
-        return Ok((changes, Claimed { item, claimed: false, already_held: true, created, since }));
+        let held = Claimed {
+            item,
+            claimed: false,
+            already_held: true,
+            created,
+            since,
+            open_blockers,
+            missing_blockers,
+            ignored,
+        };
+        return Ok((changes, held));
     }
     match item.status {
         Status::Available => {}
@@ -188,7 +220,17 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
     let current_work = Some(item.title.clone());
     changes.put(Agent { current_work, revision: item.revision, ..agent.clone() });
     changes.put(item.clone());
-    Ok((changes, Claimed { item, claimed: true, already_held: false, created, since: now }))
+    let claimed = Claimed {
+        item,
+        claimed: true,
+        already_held: false,
+        created,
+        since: now,
+        open_blockers,
+        missing_blockers,
+        ignored,
+    };
+    Ok((changes, claimed))
 }
 
 fn is_claimed(item: &WorkItem) -> Error {
@@ -267,7 +309,13 @@ mod tests {
         let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
             let agent = Agent { status: agent, ..an_agent("me") };
             let item = WorkItem { status: item, claimed_by: holder.map(str::to_owned), ..an_item("x") };
-            let candidate = Candidate { item, open_blockers: Vec::new(), creation: None };
+            let candidate = Candidate {
+                item,
+                open_blockers: Vec::new(),
+                missing_blockers: Vec::new(),
+                ignored: Vec::new(),
+                creation: None,
+            };
             decide(&agent, candidate, Timestamp::EPOCH)
                 .map(|(changes, claimed)| (claimed.claimed, changes.events.len()))
                 .map_err(|error| error.code())
@@ -294,8 +342,13 @@ mod tests {
     #[test]
     fn an_item_that_would_wait_is_not_created() {
         let item = WorkItem { status: Status::Blocked, ..an_item("x") };
-        let candidate =
-            Candidate { item, open_blockers: vec!["a".to_owned()], creation: Some(Changes::new()) };
+        let candidate = Candidate {
+            item,
+            open_blockers: vec!["a".to_owned()],
+            missing_blockers: Vec::new(),
+            ignored: Vec::new(),
+            creation: Some(Changes::new()),
+        };
         let refused = decide(&an_agent("me"), candidate, Timestamp::EPOCH).unwrap_err();
         assert_eq!(refused.code(), Code::WorkBlocked);
         assert_eq!(refused.to_string(), "work item x would wait for a and was not created");

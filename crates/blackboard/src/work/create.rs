@@ -25,7 +25,7 @@ pub struct Create {
     pub description: Option<String>,
     /// The registered project that it belongs to.
     pub project: Option<String>,
-    /// Where it came from; `local` if nobody says.
+    /// Where it came from, one of [`SOURCES`] or `word:…`; `local` if nothing is given.
     pub source: Option<String>,
     /// What it is called there.
     pub source_ref: Option<String>,
@@ -45,6 +45,10 @@ impl Create {
         Create { id: id.to_owned(), title: title.to_owned(), ..Create::default() }
     }
 }
+
+/// The words for where an item came from. Any other origin is a word of its own before a colon, such as
+/// `jira:PROJ-7`.
+pub const SOURCES: &[&str] = &["local", "github", "operator"];
 
 /// An item that exists now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -118,14 +122,49 @@ impl Create {
         cleaned.source_ref = self.source_ref.as_deref().map(|text| rules.field(text)).transpose()?;
         if let Some(source) = &self.source {
             check_id("source", source)?;
+            check_source(source)?;
         }
         Ok(cleaned)
+    }
+
+    /// The fields that the request gives and that an existing item has otherwise.
+    pub(super) fn differing_from(&self, item: &WorkItem, blockers: &[Blocker]) -> Vec<&'static str> {
+        fn differs<T: PartialEq>(given: Option<&T>, stored: Option<&T>) -> bool {
+            given.is_some() && given != stored
+        }
+        let is_new = |id: &String| !blockers.iter().any(|blocker| blocker.id() == id);
+        let fields = [
+            ("title", self.title != item.title),
+            ("description", differs(self.description.as_ref(), item.description.as_ref())),
+            ("project", differs(self.project.as_ref(), item.project_id.as_ref())),
+            ("source", differs(self.source.as_ref(), Some(&item.source))),
+            ("source_ref", differs(self.source_ref.as_ref(), item.source_ref.as_ref())),
+            ("priority", differs(self.priority.as_ref(), Some(&item.priority))),
+            ("metadata", differs(self.metadata.as_ref(), item.metadata.as_ref())),
+            ("blocked_by", self.blocked_by.iter().any(is_new)),
+        ];
+        fields.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
 
     pub(super) fn its_project_must_exist(&self, tx: &dyn Tx) -> Result<()> {
         let project = self.project.as_deref();
         project.map_or(Ok(()), |project| crate::project::existing(tx, project).map(drop))
     }
+}
+
+fn check_source(source: &str) -> Result<()> {
+    let is_own_word = source.split_once(':').is_some_and(|(word, rest)| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        !word.is_empty() && word.bytes().all(is_plain) && !rest.is_empty()
+    });
+    if is_own_word || SOURCES.contains(&source) {
+        return Ok(());
+    }
+    let message = format!("\"{}\" is not a source of work items", crate::text::escape_for_terminal(source));
+    Err(Refusal::new(Code::InvalidValue, message)
+        .hint(format!("use {}, or a word of your own with a colon, such as jira:PROJ-7", SOURCES.join(", ")))
+        .detail("allowed", SOURCES.to_vec())
+        .into())
 }
 
 /// The item that stands under the id already.
@@ -258,6 +297,53 @@ fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_a_known_word_or_a_word_with_a_colon() {
+        for (source, is_allowed) in [
+            ("local", true),
+            ("github", true),
+            ("operator", true),
+            ("github:owner/repo#7", true),
+            ("jira:PROJ-7", true),
+            ("gh.enterprise_2:x:y", true),
+            ("", false),
+            ("gihtub", false),
+            ("GitHub", false),
+            ("local ", false),
+            (":x", false),
+            ("jira:", false),
+            ("two words:x", false),
+        ] {
+            let checked = check_source(source).map_err(|error| error.code());
+            assert_eq!(checked, if is_allowed { Ok(()) } else { Err(Code::InvalidValue) }, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn only_given_fields_can_differ_from_an_existing_item() {
+        let stored = Create {
+            source: Some("github".to_owned()),
+            priority: Some(Priority::P1),
+            ..Create::new("x", "X")
+        };
+        let item = blank(&stored, Timestamp::EPOCH);
+        assert_eq!(Create::new("x", "X").differing_from(&item, &[]), Vec::<&str>::new());
+        assert_eq!(stored.differing_from(&item, &[]), Vec::<&str>::new());
+        let other = Create {
+            description: Some("long".to_owned()),
+            project: Some("pai".to_owned()),
+            source: Some("local".to_owned()),
+            source_ref: Some("7".to_owned()),
+            priority: Some(Priority::P3),
+            metadata: Some(Metadata::parse("{}").unwrap()),
+            blocked_by: vec!["a".to_owned()],
+            ..Create::new("x", "Y")
+        };
+        let all =
+            ["title", "description", "project", "source", "source_ref", "priority", "metadata", "blocked_by"];
+        assert_eq!(other.differing_from(&item, &[]), all);
+    }
 
     #[test]
     fn creating_again_is_fine_if_it_asks_for_the_same() {

@@ -3,9 +3,9 @@
 //! An item that is not completed is blocked if, and only if, something that it waits for is not completed. Whatever
 //! completes, resets, deletes or frees an item brings the others in line in the same commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use super::{Dependency, Status, WorkItem};
+use super::{Dependency, ListedItem, Status, WorkItem};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::store::{Changes, Key, Range, Tx};
@@ -49,6 +49,38 @@ pub(super) fn open_among(blockers: &[Blocker]) -> Vec<String> {
 pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
     let missing = blockers.iter().filter(|blocker| blocker.status.is_none());
     missing.map(|blocker| blocker.id().to_owned()).collect()
+}
+
+/// The items, each with everything that blocks it. A blocker of several items is read once.
+pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<ListedItem>> {
+    let mut statuses: HashMap<String, Option<Status>> = HashMap::new();
+    let mut listed = Vec::with_capacity(items.len());
+    for item in items {
+        let (mut open_blockers, mut missing_blockers) = (Vec::new(), Vec::new());
+        // Every blocked item names its first blocker, so the others need no further query.
+        let dependencies = match item.blocked_by {
+            Some(_) => tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?,
+            None => Vec::new(),
+        };
+        for Dependency { blocked_by, .. } in dependencies {
+            let status = match statuses.get(&blocked_by) {
+                Some(known) => *known,
+                None => {
+                    let status = status_of(tx, &blocked_by)?;
+                    statuses.insert(blocked_by.clone(), status);
+                    status
+                }
+            };
+            if status.is_none() {
+                missing_blockers.push(blocked_by.clone());
+            }
+            if status != Some(Status::Completed) {
+                open_blockers.push(blocked_by);
+            }
+        }
+        listed.push(ListedItem { item, open_blockers, missing_blockers });
+    }
+    Ok(listed)
 }
 
 /// A blocker that a request names.

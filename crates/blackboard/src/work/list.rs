@@ -1,8 +1,10 @@
 //! `work list`: what there is to do.
 
-use super::{Priority, Status, Work, WorkItem};
+use serde::Serialize;
+
+use super::{Priority, Status, Work, WorkItem, with_blockers};
 use crate::error::Result;
-use crate::store::{Range, Wanted};
+use crate::store::{Key, Range, Wanted};
 
 /// Which items to list.
 #[derive(Clone, Debug)]
@@ -17,6 +19,18 @@ pub struct WorkFilter {
     pub claimed_by: Option<String>,
     /// No more than this many.
     pub limit: Option<usize>,
+}
+
+/// An item with everything that blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListedItem {
+    /// The item.
+    #[serde(flatten)]
+    pub item: WorkItem,
+    /// The items that block it, in the order in which they were named.
+    pub open_blockers: Vec<String>,
+    /// Those of them that do not exist yet.
+    pub missing_blockers: Vec<String>,
 }
 
 impl Default for WorkFilter {
@@ -42,7 +56,7 @@ impl WorkFilter {
 }
 
 impl Work<'_> {
-    /// The items, P1 first, then oldest first, so that nothing starves.
+    /// The items, P1 first, then oldest first, so that nothing starves. A project that is not registered is refused.
     ///
     /// ```
     /// # use blackboard::{Board, work::{Create, WorkFilter}};
@@ -51,24 +65,27 @@ impl Work<'_> {
     /// assert_eq!(board.work().list(&WorkFilter::default())?.len(), 1);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn list(&self, filter: &WorkFilter) -> Result<Vec<WorkItem>> {
+    pub fn list(&self, filter: &WorkFilter) -> Result<Vec<ListedItem>> {
         let ranges: Vec<Range> = match &filter.claimed_by {
             Some(session) => vec![Range::claimed_by(session)],
             None => filter.statuses.iter().map(|&status| Range::work_queue(status)).collect(),
         };
-        let wanted: Vec<_> = ranges.iter().cloned().map(Wanted::Range).collect();
-        let mut items = self.board.read(&wanted, |tx| {
+        let mut wanted: Vec<_> = ranges.iter().cloned().map(Wanted::Range).collect();
+        wanted.extend(filter.project.iter().map(|project| Wanted::Row(Key::Project(project.clone()))));
+        self.board.read(&wanted, |tx| {
+            if let Some(project) = &filter.project {
+                crate::project::known(tx, project)?;
+            }
             let mut items = Vec::new();
             for range in &ranges {
                 items.extend(tx.rows::<WorkItem>(range)?);
             }
-            Ok(items)
-        })?;
-        items.retain(|item| filter.fits(item));
-        items.sort_by(|a, b| {
-            (a.priority, a.created_at, &a.item_id).cmp(&(b.priority, b.created_at, &b.item_id))
-        });
-        items.truncate(filter.limit.unwrap_or(usize::MAX));
-        Ok(items)
+            items.retain(|item| filter.fits(item));
+            items.sort_by(|a, b| {
+                (a.priority, a.created_at, &a.item_id).cmp(&(b.priority, b.created_at, &b.item_id))
+            });
+            items.truncate(filter.limit.unwrap_or(usize::MAX));
+            with_blockers(tx, items)
+        })
     }
 }

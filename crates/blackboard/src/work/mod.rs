@@ -23,11 +23,12 @@ use serde::{Deserialize, Serialize};
 pub use self::block::{Block, Blocked};
 pub use self::claim::{Claim, ClaimNext, Claimed};
 pub use self::complete::{Complete, Completed};
-pub use self::create::{Create, Created};
+pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
+pub(crate) use self::dependencies::with_blockers;
 pub use self::lanes::{Lane, Lanes, Span, SpanEnd};
 pub use self::last_completed::LastCompleted;
-pub use self::list::WorkFilter;
+pub use self::list::{ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};
 pub(crate) use self::release::give_back;
 pub use self::release::{Release, Released};
@@ -59,7 +60,7 @@ pub struct WorkItem {
     pub title: String,
     /// The same at length.
     pub description: Option<String>,
-    /// Where it came from: `local`, `github`, `operator`, or a word of the user's.
+    /// Where it came from: one of [`SOURCES`], or `word:…`.
     pub source: String,
     /// What it is called there.
     pub source_ref: Option<String>,

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::dependencies::{blockers_of, missing_among, open_among};
-use super::{Priority, Status, Work, WorkItem};
+use super::{ListedItem, Priority, Status, Work, WorkItem, with_blockers};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
@@ -117,17 +116,23 @@ impl Work<'_> {
                 items.extend(found);
             }
             let next = items.last().filter(|_| more).map(Mark::of);
-            let (mut open_blockers, mut missing_blockers) = (BTreeMap::new(), BTreeMap::new());
-            // Whatever waits has its first blocker with it.
-            for item in items.iter().filter(|item| item.blocked_by.is_some()) {
-                let blockers = blockers_of(tx, &item.item_id)?;
-                open_blockers.insert(item.item_id.clone(), open_among(&blockers));
-                let missing = missing_among(&blockers);
-                if !missing.is_empty() {
-                    missing_blockers.insert(item.item_id.clone(), missing);
+            let mut page = WorkPage {
+                items: Vec::with_capacity(items.len()),
+                open_blockers: BTreeMap::new(),
+                missing_blockers: BTreeMap::new(),
+                next,
+                revision: tx.revision()?,
+            };
+            for ListedItem { item, open_blockers, missing_blockers } in with_blockers(tx, items)? {
+                if item.blocked_by.is_some() {
+                    page.open_blockers.insert(item.item_id.clone(), open_blockers);
                 }
+                if !missing_blockers.is_empty() {
+                    page.missing_blockers.insert(item.item_id.clone(), missing_blockers);
+                }
+                page.items.push(item);
             }
-            Ok(WorkPage { items, open_blockers, missing_blockers, next, revision: tx.revision()? })
+            Ok(page)
         })
     }
 }

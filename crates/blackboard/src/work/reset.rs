@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::dependencies::{Dependent, blockers_of, dependents_of, open_among, update_dependents};
+use super::dependencies::{
+    Dependent, blockers_of, dependents_of, missing_among, open_among, update_dependents,
+};
 use super::{Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
@@ -19,6 +21,10 @@ pub struct Reset {
     pub previous_status: Status,
     /// The name of who held it.
     pub previously_held_by: Option<String>,
+    /// The items that block it.
+    pub open_blockers: Vec<String>,
+    /// Those of them that do not exist yet.
+    pub missing_blockers: Vec<String>,
 }
 
 impl Pending for Reset {
@@ -48,9 +54,10 @@ impl Work<'_> {
         ];
         self.board.commit("work reset", &wanted, |tx| {
             let item = existing(tx, id)?;
-            let open_blockers = open_among(&blockers_of(tx, id)?);
+            let blockers = blockers_of(tx, id)?;
+            let (open_blockers, missing_blockers) = (open_among(&blockers), missing_among(&blockers));
             let dependents = dependents_of(tx, id, true)?;
-            let (mut changes, reset) = decide(item, &open_blockers, dependents, session);
+            let (mut changes, reset) = decide(item, open_blockers, missing_blockers, dependents, session);
             self.board.agents().note_activity_of(tx, session, &mut changes)?;
             Ok((changes, reset))
         })
@@ -59,7 +66,8 @@ impl Work<'_> {
 
 fn decide(
     before: WorkItem,
-    open_blockers: &[String],
+    open_blockers: Vec<String>,
+    missing_blockers: Vec<String>,
     dependents: Vec<Dependent>,
     session: Option<&str>,
 ) -> (Changes, Reset) {
@@ -77,7 +85,14 @@ fn decide(
         changes.put(item.clone());
     }
     update_dependents(dependents, session, &mut changes);
-    (changes, Reset { item, previous_status: before.status, previously_held_by: before.claimed_by_name })
+    let reset = Reset {
+        item,
+        previous_status: before.status,
+        previously_held_by: before.claimed_by_name,
+        open_blockers,
+        missing_blockers,
+    };
+    (changes, reset)
 }
 
 #[cfg(test)]
@@ -107,7 +122,8 @@ mod tests {
                 item: WorkItem { status, ..an_item("y") },
                 open_blockers: vec!["x".to_owned()],
             });
-            let (changes, reset) = decide(before, &open, dependents.into_iter().collect(), None);
+            let (changes, reset) =
+                decide(before, open.clone(), Vec::new(), dependents.into_iter().collect(), None);
             assert_eq!((reset.previous_status, reset.item.status), (item, after));
             let events: Vec<_> = changes.events.into_iter().map(|event| event.event_type).collect();
             assert_eq!(events, told, "{item} item that waits for {open:?}, before {dependent:?} one");

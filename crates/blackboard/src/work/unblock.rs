@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::dependencies::{Blocker, blockers_of, follow_and_tell, open_among};
+use super::dependencies::{Blocker, blockers_of, follow_and_tell, missing_among, open_among};
 use super::{Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
@@ -14,8 +14,10 @@ pub struct Unblocked {
     /// The item.
     #[serde(flatten)]
     pub item: WorkItem,
-    /// What it still waits for.
+    /// The items that still block it.
     pub open_blockers: Vec<String>,
+    /// Those of them that do not exist yet.
+    pub missing_blockers: Vec<String>,
     /// Whether it waits for nothing since this call.
     pub unblocked: bool,
 }
@@ -57,7 +59,7 @@ fn decide(
     let (gone, kept): (Vec<_>, Vec<_>) = blockers
         .into_iter()
         .partition(|blocker| blocked_by.is_empty() || blocked_by.iter().any(|id| id == blocker.id()));
-    let open_blockers = open_among(&kept);
+    let (open_blockers, missing_blockers) = (open_among(&kept), missing_among(&kept));
     let was_blocked = item.status == Status::Blocked;
     let mut changes = Changes::new();
     if !gone.is_empty() {
@@ -67,7 +69,7 @@ fn decide(
         follow_and_tell(&mut item, &open_blockers, session, &mut changes);
     }
     let unblocked = was_blocked && item.status != Status::Blocked;
-    (changes, Unblocked { item, open_blockers, unblocked })
+    (changes, Unblocked { item, open_blockers, missing_blockers, unblocked })
 }
 
 #[cfg(test)]

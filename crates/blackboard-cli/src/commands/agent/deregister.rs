@@ -30,7 +30,7 @@ pub struct Deregister {
 impl Run for Deregister {
     fn run(self, context: &Context) -> Result<Outcome> {
         let named = self.agent.or(self.session);
-        let (board, session) = context.acting(named.as_deref())?;
+        let (board, session) = context.ending(named.as_deref())?;
         Ok(Outcome::new(DeregisteredAgent(board.agents().deregister(&session)?)))
     }
 }

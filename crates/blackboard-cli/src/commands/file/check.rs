@@ -33,7 +33,7 @@ impl Run for Check {
     fn run(self, context: &Context) -> Result<Outcome> {
         let tree = context.tree()?;
         let paths = self.paths.iter().map(|text| tree.path(text)).collect::<Result<_>>()?;
-        let (board, session) = context.reading_as(self.session.session.as_deref())?;
+        let (board, session) = context.reading_with(self.session.session.as_deref())?;
         let checked = board.files().check(&Checking {
             session,
             repository: tree.repository,

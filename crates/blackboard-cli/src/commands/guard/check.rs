@@ -57,12 +57,8 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let Staged { names, complete } = git::staged()?;
     let tree = context.tree()?;
     let prefix = prefix(&tree, &root)?;
-    let (board, own) = match context.reading_as(session) {
+    let (board, own) = match context.reading_with(session) {
         Ok((board, session)) => (board, session.into_iter().collect()),
-        // The session of the environment is one of another board, and has reserved nothing here.
-        Err(error) if session.is_none() && error.code() == Code::AgentNotFound => {
-            (context.reading()?, Vec::new())
-        }
         // Whichever of them commits: what none of them has reserved is somebody else's.
         Err(error) if session.is_none() && error.code() == Code::NoSession => {
             (context.reading()?, sessions_of(&error))

@@ -35,7 +35,7 @@ impl Run for Acquire {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.acting(self.session.session.as_deref())?;
         let Wish { name, wait, ttl, note } = self.wish;
-        let wish = Acquiring { name, session, ttl, note, anew: false };
+        let wish = Acquiring { name, session, ttl, note, ..Acquiring::default() };
         let acquired = match wait {
             Some(timeout) => board.locks().acquire_waiting(&wish, timeout)?,
             None => board.locks().acquire(&wish)?,

@@ -18,7 +18,7 @@ use crate::outcome::Outcome;
 /// Ends with the exit code of the command, or with 128 and the number of the signal that ended it; with 127 or 126 if it
 /// can't be started. The command finds the fence of the lock in BLACKBOARD_FENCE, as --fence takes it, and the
 /// number alone in BLACKBOARD_LOCK_FENCE. Signals that ask this program to end are passed on to the command. Without a
-/// session, one is registered for this process and ends with it. Those who share a session keep each other out here, too.
+/// session, one is registered together with the lock and ends with it. Those who share a session keep each other out here, too.
 ///
 /// If this program is killed with SIGKILL, the command goes on without it: the lock is free once a sweep finds the
 /// session dead, and what the command writes with --fence "$BLACKBOARD_FENCE" is refused from then on.
@@ -52,34 +52,16 @@ impl RunCommand for Run {
         let signals = Signals::catch()
             .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
         let (board, session) = context.writing(self.session.session.as_deref())?;
-        let Some(session) = session else {
-            let session = self.register(context, &board)?;
-            let outcome = self.run_as(&board, &session, &signals);
-            child::end(&board, &session);
-            return outcome;
+        let register = match &session {
+            Some(_) => None,
+            None => Some(self.new_session(context)?),
         };
-        self.run_as(&board, &session, &signals)
-    }
-}
-
-impl Run {
-    /// Registers a session of this process alone.
-    fn register(&self, context: &Context, board: &Board) -> Result<String> {
-        let given = self.agent.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
-        let name = given.unwrap_or_else(|| child::name_of(&self.command));
-        let registered = board.agents().register(&Register {
-            work: Some(format!("Holding lock {}", self.wish.name)),
-            pid: Some(std::process::id()),
-            ..Register::named(&name)
-        })?;
-        Ok(registered.agent.session_id)
-    }
-
-    fn run_as(&self, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
+        let is_new = register.is_some();
         let Wish { name, wait, ttl, note } = &self.wish;
         let wish = Acquire {
             name: name.clone(),
-            session: session.to_owned(),
+            session: session.unwrap_or_default(),
+            register,
             ttl: *ttl,
             note: note.clone(),
             anew: true,
@@ -93,12 +75,34 @@ impl Run {
             let ended = Ended::Before(signals.asked_to_end().unwrap_or_default());
             return Ok(ended.outcome(&self.command, ""));
         };
+        let outcome = self.run_holding(&board, &lock, &signals);
+        if is_new {
+            child::end(&board, &lock.session_id);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Run {
+    /// A session of this process alone. It begins when the lock is acquired: a refusal leaves no session behind.
+    fn new_session(&self, context: &Context) -> Result<Register> {
+        let given = self.agent.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
+        let name = given.unwrap_or_else(|| child::name_of(&self.command));
+        Ok(Register {
+            work: Some(format!("Holding lock {}", self.wish.name)),
+            pid: Some(std::process::id()),
+            ..Register::named(&name)
+        })
+    }
+
+    /// Runs the command, and releases the lock.
+    fn run_holding(&self, board: &Board, lock: &Lock, signals: &Signals) -> Outcome {
         let fence = lock.fence.to_string();
         let variables =
             [("BLACKBOARD_FENCE", format!("lock:{}={fence}", lock.name)), ("BLACKBOARD_LOCK_FENCE", fence)];
-        let ended = child::run(&self.command, &variables, board, session, signals);
-        give_back(board, &lock);
-        Ok(ended.outcome(&self.command, "the lock is free again"))
+        let ended = child::run(&self.command, &variables, board, &lock.session_id, signals);
+        give_back(board, lock);
+        ended.outcome(&self.command, "the lock is free again")
     }
 }
 

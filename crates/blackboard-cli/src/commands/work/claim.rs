@@ -5,7 +5,7 @@ use blackboard::work::{Claim as Claiming, ClaimNext, Priority};
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::NewItemOptions;
+use super::{NewItemOptions, note_ignored};
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
@@ -69,6 +69,8 @@ impl Run for Claim {
         let new =
             |title| self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()));
         let create = self.title.map(new).transpose()?;
-        Ok(Outcome::new(ClaimedItem(board.work().claim(&Claiming { id, session, create })?)))
+        let claimed = board.work().claim(&Claiming { id, session, create })?;
+        note_ignored(context, &claimed);
+        Ok(Outcome::new(ClaimedItem(claimed)))
     }
 }

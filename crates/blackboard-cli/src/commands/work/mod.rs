@@ -12,9 +12,20 @@ pub mod status;
 pub mod unblock;
 
 use blackboard::Result;
-use blackboard::work::{Create as NewItem, Priority};
+use blackboard::work::{Claimed, Create as NewItem, Priority};
 
 use super::arguments::{metadata, trimmed};
+use crate::context::Context;
+
+/// Tells a person which fields of a new item meant nothing, because the item existed already.
+pub fn note_ignored(context: &Context, claimed: &Claimed) {
+    if !claimed.ignored.is_empty() {
+        let options: Vec<_> =
+            claimed.ignored.iter().map(|field| format!("--{}", field.replace('_', "-"))).collect();
+        let (id, options) = (&claimed.item.item_id, options.join(", "));
+        context.note(&format!("work item {id} already exists; ignored {options}"));
+    }
+}
 
 /// What a new work item is, besides its id and title. Without a title there is no new item, and they mean nothing.
 #[derive(clap::Args, Debug)]
@@ -24,7 +35,7 @@ pub struct NewItemOptions {
     #[arg(long, value_name = "TEXT", requires = "title", allow_hyphen_values = true)]
     description: Option<String>,
 
-    /// Where it came from, such as local, github or operator [default: local]
+    /// Where it came from: local, github, operator, or your own word with a colon, such as jira:PROJ-7 [default: local]
     #[arg(long, requires = "title")]
     source: Option<String>,
 

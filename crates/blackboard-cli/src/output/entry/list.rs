@@ -48,6 +48,10 @@ struct Position<'a> {
 }
 
 impl Render for EntryList {
+    fn is_list(&self) -> bool {
+        true
+    }
+
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let (next, revision) = (self.next.as_deref(), self.revision);
         answer.list_with(&self.entries, &Position { next, revision })

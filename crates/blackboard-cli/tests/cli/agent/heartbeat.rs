@@ -1,4 +1,4 @@
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, with_dying_process};
 use crate::shapes::is_object;
 use crate::transcript;
 
@@ -34,8 +34,9 @@ fn programs_get_what_was_recorded() {
 #[test]
 fn programs_learn_what_a_stale_session_lost() {
     let scratch = Scratch::new();
-    let dead = crate::scratch::dead_process().to_string();
-    scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", &dead]);
+    with_dying_process(|pid| {
+        scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", pid])
+    });
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "oak"]);
     scratch.json(["write", "signal:oak", "1", "--lease", "--session", "oak"]);
     let swept = scratch.json(["sweep", "--threshold", "0"]);

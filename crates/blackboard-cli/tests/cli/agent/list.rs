@@ -1,4 +1,4 @@
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, with_dying_process};
 use crate::shapes::{AGENT, is_list};
 use crate::transcript;
 
@@ -15,4 +15,23 @@ fn programs_get_a_list_of_agents() {
     let agents = scratch.json(["agent", "list", "--status", "active"]);
     is_list(&agents, AGENT);
     assert_eq!(agents["items"][1]["parent_id"], agents["items"][0]["session_id"]);
+}
+
+#[test]
+fn a_process_that_is_gone_is_shown_as_the_details_show_it() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    let dead = with_dying_process(|pid| {
+        scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", pid]);
+        pid.to_owned()
+    });
+    let agents = scratch.json(["agent", "list"]);
+    for (place, name, process) in [(0, "ivy", "alive"), (1, "oak", "dead")] {
+        assert_eq!(agents["items"][place]["process"], process);
+        assert_eq!(scratch.json(["agent", "show", name])["process"], process);
+    }
+    for call in [&["agent", "list"][..], &["agent", "show", "oak"]] {
+        let text = scratch.run(call).success().stdout;
+        assert!(text.contains(&format!("{dead} gone")), "{call:?}: {text}");
+    }
 }

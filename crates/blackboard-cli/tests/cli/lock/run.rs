@@ -30,6 +30,23 @@ fn the_command_finds_its_fence_and_a_session_of_its_own() {
 }
 
 #[test]
+fn a_refused_run_leaves_no_session_and_no_event() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["lock", "acquire", "deploy", "--session", "ivy"]);
+    let state = || {
+        let agents = scratch.json(["agent", "list", "--all"])["count"].clone();
+        (agents, scratch.json(["status"])["revision"].clone())
+    };
+    let before = state();
+    for (wait, code) in [(&[][..], Code::Held), (&["--wait", "20ms"], Code::TimedOut)] {
+        let call = ["lock", "run", "deploy", "--json"].iter().chain(wait).chain(&["--", "echo", "ran"]);
+        scratch.run(call).refused(code);
+        assert_eq!(state(), before, "{code}");
+    }
+}
+
+#[test]
 fn a_session_that_is_there_holds_the_lock_and_stays() {
     let scratch = Scratch::new();
     let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

@@ -160,8 +160,7 @@ fn a_session_that_has_ended_is_followed_by_the_next_one_of_the_process() {
 #[test]
 fn a_session_taken_for_dead_is_told_once_what_it_lost() {
     let scratch = Scratch::new();
-    let dead = crate::scratch::dead_process().to_string();
-    let ivy = register(&scratch, "ivy", &dead);
+    let ivy = crate::scratch::with_dying_process(|pid| register(&scratch, "ivy", pid));
     let mut command = scratch.command(["mcp"]);
     command.env("BLACKBOARD_SESSION_ID", &ivy);
     let mut client = Client::speaking(Generation::Of2025, command);

@@ -37,6 +37,9 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     if help.contains("--session <ID>") || help.contains("--parent <SESSION>") {
         codes.extend([Code::AgentNotFound, Code::AmbiguousSession]);
     }
+    if acts_for_a_session(command) {
+        codes.insert(Code::SessionEnded);
+    }
     codes.extend(own_codes(command));
     codes
 }
@@ -46,7 +49,8 @@ fn own_codes(command: &str) -> &'static [Code] {
     match command {
         "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded],
         "agent heartbeat" => &[Code::NoSession, Code::SessionEnded, Code::WorkNotFound, Code::SecretLooking],
-        "agent show" | "agent deregister" | "work list" => &[Code::NoSession],
+        "agent show" | "agent deregister" => &[Code::NoSession],
+        "work list" => &[Code::NoSession, Code::ProjectNotFound],
         "work create" => {
             &[Code::ProjectNotFound, Code::AlreadyExists, Code::DependencyCycle, Code::SecretLooking]
         }
@@ -236,6 +240,7 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("agent show", Code::NoSession, &[]),
     ("agent deregister", Code::NoSession, &[]),
     ("work list", Code::NoSession, &["--mine"]),
+    ("work list", Code::ProjectNotFound, &["--project", "none"]),
     ("work create", Code::ProjectNotFound, &["new", "--title", "New", "--project", "none"]),
     ("work create", Code::AlreadyExists, &["open", "--title", "Another"]),
     ("work create", Code::DependencyCycle, &["new", "--title", "New", "--blocked-by", "new"]),
@@ -392,6 +397,7 @@ pub fn provoke(stage: &Stage, command: &str, code: Code) -> Option<Vec<String>> 
         Code::Busy if !READING.contains(&command) => Some(valid),
         Code::AgentNotFound if takes_a_session(command) => Some(on_behalf_of("nobody", valid)),
         Code::AmbiguousSession if takes_a_session(command) => Some(on_behalf_of(TWINS_PREFIX, valid)),
+        Code::SessionEnded if acts_for_a_session(command) => Some(on_behalf_of("gone", valid)),
         _ => None,
     }
 }
@@ -408,6 +414,12 @@ fn on_behalf_of(session: &str, mut call: Vec<String>) -> Vec<String> {
 fn takes_a_session(command: &str) -> bool {
     let help = Scratch::new().run(command.split(' ').chain(["--help"])).success().stdout;
     help.contains("--session <ID>")
+}
+
+/// Whether a session that has ended is refused, as by every command that changes something for one. Ending it twice is no
+/// error.
+fn acts_for_a_session(command: &str) -> bool {
+    takes_a_session(command) && !READING.contains(&command) && command != "agent deregister"
 }
 
 /// A credential of a well-known form, put together so that no scanner takes this file for a leak.

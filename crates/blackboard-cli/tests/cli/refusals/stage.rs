@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use rusqlite::Connection;
 
 use crate::machine::can;
-use crate::scratch::{Scratch, dead_process, with_options};
+use crate::scratch::{Scratch, with_dying_process, with_options};
 
 /// Two hints whose sessions begin with the same six characters.
 const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
@@ -45,10 +45,12 @@ impl Stage {
                 "git init -q && mkdir -p src .git/hooks/pre-commit && touch src/lib.rs && git add src";
             assert!(scratch.shell(script).status().unwrap().success());
         }
-        let dead = dead_process().to_string();
+        with_dying_process(|pid| {
+            let register = ["agent", "register", "--name", "Pale", "--session-hint", "pale", "--pid", pid];
+            scratch.run(register).success();
+        });
         for call in [
-            &["agent", "register", "--name", "Pale", "--session-hint", "pale", "--pid", &dead][..],
-            &["agent", "register", "--name", "Ivy", "--session-hint", "ivy"],
+            &["agent", "register", "--name", "Ivy", "--session-hint", "ivy"][..],
             &["agent", "register", "--name", "Oak", "--session-hint", "oak"],
             &["agent", "register", "--name", "Gone", "--session-hint", "gone"],
             &["agent", "register", "--name", "Twin", "--session-hint", TWINS[0]],
@@ -106,8 +108,9 @@ impl Stage {
 
     /// A sweep without anything to do does not ask for the lock.
     pub fn let_somebody_die(&self) {
-        let dead = dead_process().to_string();
-        self.scratch.run(["agent", "register", "--name", "Ash", "--pid", &dead]).success();
+        with_dying_process(|pid| {
+            self.scratch.run(["agent", "register", "--name", "Ash", "--pid", pid]).success();
+        });
     }
 
     /// A copy of the board, complete in one file.

@@ -1,3 +1,5 @@
+use serde_json::{Value, json};
+
 use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_list};
 use crate::transcript;
@@ -16,4 +18,51 @@ fn programs_get_a_list_of_items() {
     let items = scratch.json(["work", "list", "--status", "available,claimed"]);
     is_list(&items, WORK_ITEM);
     assert_eq!((items["items"][0]["item_id"].as_str(), items["count"].as_u64()), (Some("urgent"), Some(2)));
+}
+
+#[test]
+fn every_blocker_is_listed_and_one_that_does_not_exist_is_reported_wherever_the_item_is_shown() {
+    let scratch = Scratch::new();
+    scratch.json(["project", "register", "pai", "--name", "PAI"]);
+    for id in ["a", "b", "c"] {
+        scratch.json(["work", "create", id, "--title", id]);
+    }
+    let blockers = ["--blocked-by", "a,b,c,reveiw"];
+    let create = ["work", "create", "ship", "--title", "Ship it", "--project", "pai"];
+    scratch.json(create.iter().chain(&blockers));
+    let (open, missing) = (json!(["a", "b", "c", "reveiw"]), json!(["reveiw"]));
+    let shown = |item: &Value| (item["open_blockers"].clone(), item["missing_blockers"].clone());
+    let mut views = vec![
+        scratch.json(["work", "list", "--status", "blocked"])["items"][0].take(),
+        scratch.json(["work", "status", "ship"]),
+        scratch.json(["project", "status", "pai"])["work_items"][0].take(),
+        scratch.json(["work", "block", "ship", "--blocked-by", "a"]),
+    ];
+    for view in views.drain(..) {
+        assert_eq!(
+            (shown(&view), &view["blocked_by"]),
+            ((open.clone(), missing.clone()), &json!("a")),
+            "{view}"
+        );
+    }
+    assert_eq!(scratch.json(["status"])["missing_blockers"], missing);
+    for call in [
+        &["work", "list"][..],
+        &["work", "status", "ship"],
+        &["project", "status", "pai"],
+        &["work", "block", "ship", "--blocked-by", "a"],
+        &["status"],
+    ] {
+        let text = scratch.run(call).success().stdout;
+        assert!(text.contains("reveiw (not created)"), "{call:?}: {text}");
+    }
+    scratch.json(["work", "create", "reveiw", "--title", "Review"]);
+    assert!(!scratch.run(["work", "list"]).success().stdout.contains("not created"));
+}
+
+#[test]
+fn a_project_that_is_not_registered_is_not_found() {
+    let scratch = Scratch::new();
+    scratch.json(["work", "create", "item", "--title", "Item"]);
+    scratch.run(["work", "list", "--project", "nope", "--json"]).refused(blackboard::Code::ProjectNotFound);
 }

@@ -16,6 +16,9 @@ on_every_engine![
     ending_a_session_ends_its_delegates_in_the_same_process,
     ending_a_session_again_changes_nothing,
     agents_are_listed_under_their_parents,
+    a_list_judges_processes_as_the_details_do,
+    a_process_that_does_not_run_is_refused,
+    a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act,
     a_session_is_found_by_id_prefix_or_hint,
     the_sessions_of_a_process_are_found,
     a_verb_that_names_a_session_is_proof_of_its_life,
@@ -245,6 +248,46 @@ fn agents_are_listed_under_their_parents(fixture: &Fixture) {
     assert_eq!(list(&all), ["first", "+of first", "second", "ended", "+of ended"]);
     let completed = AgentFilter { statuses: vec![AgentStatus::Completed], project: None };
     assert_eq!(list(&completed), ["ended"]);
+}
+
+fn a_list_judges_processes_as_the_details_do(fixture: &Fixture) {
+    for (name, pid) in [("runs", 10), ("gone", 11), ("reused", 12)] {
+        fixture.session_of_process(name, pid);
+    }
+    fixture.session("unknown");
+    fixture.processes.end(11);
+    fixture.processes.start(12);
+    let listed = fixture.board.agents().list(&AgentFilter::default()).unwrap();
+    let judged: Vec<_> = listed.iter().map(|row| (&*row.agent.agent_name, row.process)).collect();
+    let expected = [("runs", "alive"), ("gone", "dead"), ("reused", "dead"), ("unknown", "unknown")];
+    assert_eq!(judged, expected);
+    for row in &listed {
+        assert_eq!(fixture.board.agents().show(&row.agent.session_id).unwrap().process, row.process);
+    }
+}
+
+fn a_process_that_does_not_run_is_refused(fixture: &Fixture) {
+    let request = Register { pid: Some(4711), ..Register::named("Ivy") };
+    let refused = fixture.board.agents().register(&request).unwrap_err();
+    assert_eq!((refused.code(), &refused.details().unwrap()["pid"]), (Code::InvalidValue, &4711.into()));
+    assert_eq!(fixture.revision(), Revision::ZERO);
+    fixture.processes.start(4711);
+    assert_eq!(fixture.register(&request).pid, Some(4711));
+}
+
+fn a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act(fixture: &Fixture) {
+    let resolve = |text: &str| fixture.board.agents().resolve_to_act(text);
+    let ivy = fixture.register(&hinted("terminal-1")).session_id;
+    fixture.pass(301);
+    fixture.sweep();
+    for text in [&*ivy, &ivy[..8], "terminal-1"] {
+        assert_eq!(resolve(text).unwrap(), ivy, "a heartbeat brings a stale session back");
+    }
+    fixture.board.agents().deregister(&ivy).unwrap();
+    for text in [&*ivy, &ivy[..8], "terminal-1"] {
+        assert_eq!(code(resolve(text)), Code::SessionEnded, "{text}");
+    }
+    assert_eq!(code(resolve("nobody")), Code::AgentNotFound);
 }
 
 fn a_session_is_found_by_id_prefix_or_hint(fixture: &Fixture) {

@@ -119,6 +119,9 @@ fn a_claim_of_an_item_that_exists_changes_nothing_else(fixture: &Fixture) {
     let claim = Claim { create: Some(create), ..Claim::of("x", &session) };
     let claimed = fixture.board.work().claim(&claim).unwrap();
     assert!(claimed.claimed && !claimed.created);
+    assert_eq!(claimed.ignored, ["title", "priority"]);
+    let same = Claim { create: Some(Create::new("x", &before.title)), ..Claim::of("x", &session) };
+    assert_eq!(fixture.board.work().claim(&same).unwrap().ignored, Vec::<&str>::new());
     let item = claimed.item;
     let expected = WorkItem {
         status: Status::Claimed,
@@ -147,6 +150,12 @@ fn only_a_live_session_claims(fixture: &Fixture) {
     fixture.pass(301);
     fixture.board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(&idle) }).unwrap();
     fixture.sweep();
+    let next = ClaimNext { session: ended.clone(), ..ClaimNext::default() };
+    assert_eq!(
+        code(fixture.board.work().claim_next(&next)),
+        Code::SessionEnded,
+        "though nothing is available"
+    );
     fixture.item("x");
     for (session, expected) in [(&ended, Code::SessionEnded), (&stale, Code::SessionStale)] {
         assert_eq!(code(fixture.board.work().claim(&Claim::of("x", session))), expected);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::project::RegisterProject;
-use crate::work::WorkFilter;
+use crate::work::{Block, NewestWork, WorkFilter};
 
 on_every_engine![
     an_item_is_created_once,
@@ -13,6 +13,8 @@ on_every_engine![
     an_item_that_is_needed_is_deleted_only_by_force,
     deleting_a_blocker_frees_what_waited_for_it,
     items_are_listed_in_the_order_in_which_to_do_them,
+    every_view_of_an_item_lists_all_its_blockers,
+    a_list_of_an_unknown_project_is_refused,
     the_history_of_an_item_names_everything_that_happened_to_it,
 ];
 
@@ -42,6 +44,64 @@ fn an_item_is_created_once(fixture: &Fixture) {
     assert_eq!(again.item.status, Status::Claimed, "as it is now");
     let plain = fixture.item("x");
     assert_eq!((plain.source.as_str(), plain.priority), ("local", Priority::P2));
+}
+
+fn every_view_of_an_item_lists_all_its_blockers(fixture: &Fixture) {
+    fixture.board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
+    let session = fixture.session("Ivy");
+    for id in ["a", "b", "done"] {
+        fixture.item(id);
+    }
+    let create = Create {
+        project: Some("pai".to_owned()),
+        blocked_by: owned(&["a", "b", "done", "typo"]),
+        ..Create::new("ship", "Ship it")
+    };
+    fixture.board.work().create(&create).unwrap();
+    fixture.claim("done", &session);
+    fixture.complete("done", &session);
+    let (open, missing) = (owned(&["a", "b", "typo"]), owned(&["typo"]));
+    let mut views = Vec::new();
+    let listed = fixture.board.work().list(&WorkFilter::default()).unwrap();
+    for listed in listed.into_iter().chain(fixture.board.projects().status("pai").unwrap().work_items) {
+        match &*listed.item.item_id {
+            "ship" => views.push((listed.open_blockers, listed.missing_blockers)),
+            _ => assert!(listed.open_blockers.is_empty() && listed.missing_blockers.is_empty()),
+        }
+    }
+    let status = fixture.board.work().status("ship").unwrap();
+    views.push((status.open_blockers, status.missing_blockers));
+    let mut page = fixture.board.work().newest(&NewestWork::default()).unwrap();
+    let of_page = (page.open_blockers.remove("ship"), page.missing_blockers.remove("ship"));
+    views.push((of_page.0.unwrap(), of_page.1.unwrap()));
+    let block = Block { id: "ship".to_owned(), blocked_by: owned(&["a"]), ..Block::default() };
+    let blocked = fixture.board.work().block(&block).unwrap();
+    views.push((blocked.open_blockers, blocked.missing_blockers));
+    let unblocked = fixture.board.work().unblock("ship", &owned(&["done"]), None).unwrap();
+    views.push((unblocked.open_blockers, unblocked.missing_blockers));
+    let reset = fixture.board.work().reset("ship", None).unwrap();
+    views.push((reset.open_blockers, reset.missing_blockers));
+    assert_eq!(views, vec![(open, missing.clone()); 7]);
+    assert_eq!(fixture.board.status().unwrap().missing_blockers, missing);
+    // A holder sees what blocks its item.
+    fixture.claim("a", &session);
+    fixture.board.work().block(&Block { id: "a".to_owned(), blocked_by: owned(&["late"]), ..block }).unwrap();
+    let held = fixture.claim("a", &session);
+    assert_eq!((held.open_blockers, held.missing_blockers), (owned(&["late"]), owned(&["late"])));
+    let shown = fixture.board.agents().show(&session).unwrap().work_items.remove(0);
+    assert_eq!((shown.open_blockers, shown.missing_blockers), (owned(&["late"]), owned(&["late"])));
+    fixture.item("typo");
+    assert_eq!(fixture.board.status().unwrap().missing_blockers, ["late"]);
+}
+
+fn a_list_of_an_unknown_project_is_refused(fixture: &Fixture) {
+    let of = |project: &str| {
+        let filter = WorkFilter { project: Some(project.to_owned()), ..WorkFilter::default() };
+        fixture.board.work().list(&filter)
+    };
+    assert_eq!(code(of("pai")), Code::ProjectNotFound);
+    fixture.board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
+    assert_eq!(of("pai").unwrap(), []);
 }
 
 fn another_item_under_the_same_id_is_refused(fixture: &Fixture) {
@@ -173,7 +233,7 @@ fn items_are_listed_in_the_order_in_which_to_do_them(fixture: &Fixture) {
     fixture.board.work().create(&urgent).unwrap();
     let list = |filter: WorkFilter| {
         let items = fixture.board.work().list(&filter).unwrap();
-        items.into_iter().map(|item| item.item_id).collect::<Vec<_>>()
+        items.into_iter().map(|listed| listed.item.item_id).collect::<Vec<_>>()
     };
     let open = WorkFilter::default;
     assert_eq!(list(open()), ["urgent", "held", "blocked"]);

@@ -1,7 +1,7 @@
 //! Locks: one session holds one at a time, it goes with its session, and an old fence opens nothing.
 
 use super::*;
-use crate::agent::AgentStatus;
+use crate::agent::{AgentFilter, AgentStatus};
 use crate::entry::{By, Compare, Condition, Fence, LOCKS, Operation, Test, Write};
 use crate::lock::{Acquire, Acquired, Lock, Release};
 
@@ -12,6 +12,8 @@ on_every_engine![
     whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on,
     those_who_share_a_session_can_keep_each_other_out,
     losers_are_told_who_has_it,
+    a_refused_lock_leaves_no_new_session,
+    a_new_session_waits_unregistered_until_it_gets_the_lock,
     only_a_live_session_takes_a_lock,
     a_lock_is_given_back_once,
     a_fence_of_another_time_gives_nothing_back,
@@ -162,6 +164,64 @@ fn losers_are_told_who_has_it(fixture: &Fixture) {
         (&details["since"], &details["fence"]),
         (&since.to_string().into(), &taken.fence.get().into())
     );
+}
+
+/// A lock for a session that does not exist yet.
+fn for_new_session(name: &str) -> Acquire {
+    Acquire { anew: true, ..Acquire::registering(name, Register::named("Nightly")) }
+}
+
+fn a_refused_lock_leaves_no_new_session(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    acquire(fixture, "deploy", &ivy);
+    let before = (fixture.revision(), agents(fixture));
+    for timeout in [None, Some(Duration::ZERO), Some(Duration::from_millis(20))] {
+        let refused = match timeout {
+            None => fixture.board.locks().acquire(&for_new_session("deploy")),
+            Some(timeout) => fixture.board.locks().acquire_waiting(&for_new_session("deploy"), timeout),
+        };
+        let expected = if timeout.is_none() { Code::Held } else { Code::TimedOut };
+        assert_eq!(refused.unwrap_err().code(), expected);
+        assert_eq!((fixture.revision(), agents(fixture)), before, "waited for {timeout:?}");
+    }
+    let (taken, told) =
+        fixture.told_by(|| fixture.board.locks().acquire(&for_new_session("free")).unwrap().lock);
+    assert_eq!(told, [EventType::AgentRegistered, EventType::EntryWritten]);
+    let agent = fixture.agent(&taken.session_id);
+    assert_eq!((taken.fence, &*agent.agent_name), (fixture.revision(), "Nightly"));
+    assert!(agent.status == AgentStatus::Active && agent.revision < taken.fence);
+    assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Nightly\" acquired lock \"free\"");
+    fixture.board.agents().deregister(&taken.session_id).unwrap();
+    assert_eq!(holders(fixture), [("deploy".to_owned(), ivy)]);
+}
+
+fn a_new_session_waits_unregistered_until_it_gets_the_lock(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    acquire(fixture, "deploy", &ivy);
+    let before = agents(fixture);
+    std::thread::scope(|scope| {
+        let (asked, has_asked) = std::sync::mpsc::channel();
+        let waiting = scope.spawn(move || {
+            let wish = for_new_session("deploy");
+            // It is asked after the first attempt and before each sleep.
+            fixture.board.locks().acquire_waiting_while(&wish, LONG, || {
+                let _ = asked.send(());
+                true
+            })
+        });
+        has_asked.recv().unwrap();
+        assert_eq!(agents(fixture), before, "it waits without a session");
+        release(fixture, "deploy", &ivy);
+        let taken = waiting.join().unwrap().unwrap().unwrap();
+        assert!(taken.acquired);
+        assert_eq!(holders(fixture), [("deploy".to_owned(), taken.lock.session_id)]);
+        assert_eq!(agents(fixture), before + 1);
+    });
+}
+
+fn agents(fixture: &Fixture) -> usize {
+    let all = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
+    fixture.board.agents().list(&all).unwrap().len()
 }
 
 fn only_a_live_session_takes_a_lock(fixture: &Fixture) {

@@ -118,7 +118,7 @@ fn the_status_of_a_project_shows_its_agents_and_open_work(fixture: &Fixture) {
         ["Ivy"]
     );
     assert_eq!(
-        status.work_items.iter().map(|item| item.item_id.as_str()).collect::<Vec<_>>(),
+        status.work_items.iter().map(|listed| listed.item.item_id.as_str()).collect::<Vec<_>>(),
         ["urgent", "late"]
     );
     assert_eq!(code(fixture.board.projects().status("q")), Code::ProjectNotFound);
