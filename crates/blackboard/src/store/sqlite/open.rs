@@ -39,31 +39,40 @@ pub(super) fn create(path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     placed
 }
 
-/// Opens the existing board at `path`, and says which file that is.
+/// A connection to a board.
+pub(super) struct Connected {
+    pub(super) connection: Connection,
+    /// Which file it is connected to.
+    pub(super) file: trust::Identity,
+    /// How long the file of the write-ahead log was just before.
+    pub(super) wal_bytes: u64,
+}
+
+/// Opens the existing board at `path`.
 pub(super) fn connect(
     path: &Path,
     queue: &Queue,
     options: &SqliteOptions,
     now: Timestamp,
-) -> Result<(Connection, trust::Identity)> {
-    let looked_at = trust::check(path)?;
+) -> Result<Connected> {
+    let trust::Checked { file, wal_bytes } = trust::check(path)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_file(path).map_err(fault)?;
-    trust::check_same(path, &looked_at)?;
+    trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
     // Before any statement runs on tables that somebody else may have made.
     if let schema::Age::Older = schema::check(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
-    Ok((connection, looked_at))
+    Ok(Connected { connection, file, wal_bytes })
 }
 
 /// Opens the existing board at `path` for whoever only reads.
-pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<(Connection, trust::Identity)> {
-    let looked_at = trust::check(path)?;
+pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Connected> {
+    let trust::Checked { file, wal_bytes } = trust::check(path)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
-    trust::check_same(path, &looked_at)?;
+    trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
     if let schema::Age::Older = schema::check(&connection, path)? {
         let what = format!("{} was written by an older version of blackboard", path.display());
@@ -71,7 +80,7 @@ pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<(C
             .hint("run `blackboard status` on it once, which brings it up to date")
             .into());
     }
-    Ok((connection, looked_at))
+    Ok(Connected { connection, file, wal_bytes })
 }
 
 /// What whoever opened the board to read is told when it writes.
@@ -117,7 +126,7 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
         // Plans do not depend on values here; without this each statement is prepared again once they are bound.
         (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
-        // The log is kept and bounded by `settle`; folding it back at every close costs each command an fsync.
+        // The WAL is kept, and `settle` bounds it; a checkpoint at every close would cost each command an fsync.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {
         connection.set_db_config(setting, value)?;
