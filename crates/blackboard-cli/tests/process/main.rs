@@ -32,6 +32,7 @@ mod many_entries;
 mod migration;
 mod mutations;
 mod pipes;
+mod purge;
 mod queue;
 mod readers;
 mod retention;

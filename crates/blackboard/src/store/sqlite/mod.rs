@@ -13,6 +13,7 @@
 //! | `txn.rs` | a transaction: reading, and applying changes |
 //! | `columns.rs` | rows as columns |
 //! | `wake/` | waking those who wait for something new |
+//! | `scrub.rs` | erasing what removed rows have left in the files |
 //! | `room.rs` | what takes the room in the file |
 //! | `faults.rs` | SQLite's errors in our words |
 
@@ -22,6 +23,7 @@ mod open;
 mod queue;
 mod room;
 mod schema;
+mod scrub;
 mod trust;
 mod txn;
 mod wake;
@@ -368,6 +370,27 @@ impl Store for Sqlite {
         let room = room::of(&connection).map_err(|error| faults::translate(&self.path, error))?;
         self.put_back(connection);
         Ok(room)
+    }
+
+    fn scrub(&self) -> Result<bool> {
+        if self.reads_only {
+            return Err(open::reads_only(&self.path));
+        }
+        let turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // A connection of its own, because it is set up for this alone.
+        let open::Connected { connection, .. } =
+            open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
+        let scrubbed = scrub::rewrite(&connection).and_then(|()| {
+            // Other writers go on while this waits for readers.
+            drop(turn);
+            scrub::empty_wal(&connection, self.options.busy_timeout)
+        });
+        let scrubbed = scrubbed.map_err(|error| faults::translate(&self.path, error))?;
+        if scrubbed {
+            self.frames.store(0, Ordering::Relaxed);
+            self.wal_bytes.store(0, Ordering::Relaxed);
+        }
+        Ok(scrubbed)
     }
 
     fn settle(&self) {
