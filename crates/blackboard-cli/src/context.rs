@@ -272,7 +272,16 @@ impl Context {
 
     fn open_existing(&self) -> Result<Board> {
         let opener = self.opener()?;
-        let board = opener.open_existing()?.unwrap_or_else(|| opener.empty());
+        let board = match opener.existing()? {
+            Some(store) => {
+                if store.is_immutable() {
+                    let file = opener.file.display();
+                    self.note(&format!("{file} can't be written: the board is only read, without locks"));
+                }
+                opener.board(store)
+            }
+            None => opener.empty(),
+        };
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -403,9 +412,15 @@ impl Opener {
 
     /// The board, if it exists.
     pub fn open_existing(&self) -> Result<Option<Board>> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Sqlite::open_existing(&self.file, clock.clone(), &self.options)?;
-        Ok(store.map(|store| Board::on(Arc::new(store), clock).with_settings(self.settings.clone())))
+        Ok(self.existing()?.map(|store| self.board(store)))
+    }
+
+    fn existing(&self) -> Result<Option<Sqlite>> {
+        Sqlite::open_existing(&self.file, Arc::new(SystemClock), &self.options)
+    }
+
+    fn board(&self, store: Sqlite) -> Board {
+        Board::on(Arc::new(store), Arc::new(SystemClock)).with_settings(self.settings.clone())
     }
 
     /// The board, if it exists, for whoever never writes to it.

@@ -1,10 +1,12 @@
 //! `blackboard init`
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use blackboard::{Board, Code, Error, Fault, Refusal, Result};
+use blackboard::clock::SystemClock;
+use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions, create_private_directory};
+use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 
 use super::Run;
@@ -45,7 +47,9 @@ impl Run for Init {
             make_private_directory(directory)?;
             ignore_everything(directory)?;
         }
-        Board::open(&file)?;
+        // Which configuration applies is known only when the board is there; this does for all of them.
+        let options = SqliteOptions { durability: Durability::Full, ..SqliteOptions::default() };
+        Sqlite::open(&file, Arc::new(SystemClock), &options)?;
         let used = &context.place()?.file;
         if *used != file {
             let (used, file) = (used.display(), file.display());
@@ -74,13 +78,7 @@ impl Render for Initialized {
 
 /// Creates the directory for this user alone. The mode of one that exists is none of our business.
 fn make_private_directory(directory: &Path) -> Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(cant_create(directory, error)),
-        _ => Ok(()),
-    }
+    create_private_directory(directory).map(drop).map_err(|error| cant_create(directory, error))
 }
 
 /// Keeps the board out of the repository.

@@ -34,6 +34,7 @@ mod mutations;
 mod pipes;
 mod purge;
 mod queue;
+mod read_only;
 mod readers;
 mod retention;
 mod runs;

@@ -7,6 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `open.rs` | opening and creating the file |
+//! | `directory.rs` | the directory of a board |
 //! | `trust.rs` | which files are a board of one's own |
 //! | `schema.rs` | migrations and versions |
 //! | `queue.rs` | the queue in front of the writer lock |
@@ -18,6 +19,7 @@
 //! | `faults.rs` | SQLite's errors in our words |
 
 mod columns;
+mod directory;
 mod faults;
 mod open;
 mod queue;
@@ -36,13 +38,14 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME};
 
+pub use self::directory::create_private_directory;
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
 use self::txn::Transaction;
 use self::wake::Wake;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::revision::{Pending, Revision};
 use crate::status::Room;
 
@@ -126,6 +129,8 @@ pub struct Sqlite {
     writer: Mutex<()>,
     /// Whether it was opened to read alone.
     reads_only: bool,
+    /// Whether it was opened without locks.
+    is_immutable: bool,
     idle: Mutex<Vec<Connection>>,
     /// Which file it is: the one that was connected to first.
     opened: OnceLock<trust::Identity>,
@@ -144,12 +149,15 @@ impl Sqlite {
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Result<Sqlite> {
         let store = Sqlite::at(path, clock, options);
         if trust::plain_file(path)?.is_none() {
-            open::create(path, &store.queue, store.clock.now())?;
+            open::create(path, &store.queue, options.durability, store.clock.now())?;
         }
         store.connected()
     }
 
     /// Opens the board at `path`, or returns `None` and creates nothing if there is none.
+    ///
+    /// A board on read-only media, where nothing can be written beside it, is opened to be read, unless it is to stay open:
+    /// then nothing guards against a change of the file. [`Sqlite::is_immutable`] reports it.
     pub fn open_existing(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -158,7 +166,21 @@ impl Sqlite {
         if trust::plain_file(path)?.is_none() {
             return Ok(None);
         }
-        Sqlite::at(path, clock, options).connected().map(Some)
+        match Sqlite::at(path, clock.clone(), options).connected() {
+            Err(error)
+                if error.code() == Code::ReadOnly && !options.stays_open && open::is_immutable(path) =>
+            {
+                let mut store = Sqlite::at(path, clock, options);
+                (store.reads_only, store.is_immutable) = (true, true);
+                store.connected().map(Some)
+            }
+            connected => connected.map(Some),
+        }
+    }
+
+    /// Whether it was opened without locks, because its files can't be written.
+    pub fn is_immutable(&self) -> bool {
+        self.is_immutable
     }
 
     /// Opens the board at `path` for whoever only ever reads, or returns `None` if there is none. What is written to it is
@@ -185,6 +207,7 @@ impl Sqlite {
             options: options.clone(),
             writer: Mutex::new(()),
             reads_only: false,
+            is_immutable: false,
             idle: Mutex::default(),
             opened: OnceLock::new(),
             stays_open: AtomicBool::new(options.stays_open),
@@ -205,7 +228,9 @@ impl Sqlite {
         if let Some(connection) = self.lock_idle().pop() {
             return Ok(connection);
         }
-        let open::Connected { mut connection, file, wal_bytes } = if self.reads_only {
+        let open::Connected { mut connection, file, wal_bytes } = if self.is_immutable {
+            open::connect_immutable(&self.path, &self.options)?
+        } else if self.reads_only {
             open::connect_to_read(&self.path, &self.options)?
         } else {
             open::connect(&self.path, &self.queue, &self.options, self.clock.now())?
