@@ -322,10 +322,19 @@ impl Context {
     }
 
     fn open_existing_with(&self, opener: &Opener) -> Result<Board> {
-        let board = opener.open_existing()?.unwrap_or_else(|| {
-            self.circumstances.borrow_mut().board = Some("missing");
-            opener.empty()
-        });
+        let board = match opener.existing()? {
+            Some(store) => {
+                if store.is_immutable() {
+                    let file = opener.file.display();
+                    self.note(&format!("{file} cannot be written: the board is opened read-only, without locks"));
+                }
+                opener.board(store)
+            }
+            None => {
+                self.circumstances.borrow_mut().board = Some("missing");
+                opener.empty()
+            }
+        };
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -501,9 +510,15 @@ impl Opener {
 
     /// The board, if it exists.
     pub fn open_existing(&self) -> Result<Option<Board>> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Sqlite::open_existing(&self.file, clock.clone(), &self.options)?;
-        Ok(store.map(|store| Board::on(Arc::new(store), clock).with_settings(self.settings.clone())))
+        Ok(self.existing()?.map(|store| self.board(store)))
+    }
+
+    fn existing(&self) -> Result<Option<Sqlite>> {
+        Sqlite::open_existing(&self.file, Arc::new(SystemClock), &self.options)
+    }
+
+    fn board(&self, store: Sqlite) -> Board {
+        Board::on(Arc::new(store), Arc::new(SystemClock)).with_settings(self.settings.clone())
     }
 
     /// The board, if it exists, for whoever never writes to it.

@@ -60,7 +60,7 @@ impl Board {
 
     /// The board in a SQLite file, which is created if it does not exist.
     ///
-    /// The file's write-ahead log is folded back now and then, after a commit and when the last clone of the board is
+    /// The file's write-ahead log is checkpointed now and then, after a commit and when the last clone of the board is
     /// dropped. Who would rather pay for that at a moment of their own calls [`Board::settle`].
     pub fn open(path: &Path) -> Result<Board> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

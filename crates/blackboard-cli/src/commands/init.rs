@@ -1,10 +1,9 @@
 //! `blackboard init`
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
-use blackboard::store::sqlite::keep_out_of_git;
+use blackboard::store::sqlite::{create_private_directory, keep_out_of_git};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 
@@ -83,13 +82,7 @@ impl Render for Initialized {
 
 /// Creates the directory for this user alone. The mode of one that exists is none of our business.
 fn make_private_directory(directory: &Path) -> Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(cant_create(directory, error)),
-        _ => Ok(()),
-    }
+    create_private_directory(directory).map(drop).map_err(|error| cant_create(directory, error))
 }
 
 fn not_to_be_trusted(directory: &Path, reason: &str) -> Error {

@@ -60,6 +60,7 @@ pub const COMMANDS: &[Command] = &[
     command::<entry::increment::Increment>("increment", Group::Entries),
     command::<entry::txn::Txn>("txn", Group::Entries),
     command::<entry::clear::Clear>("clear", Group::Entries),
+    command::<entry::purge::Purge>("purge", Group::Entries),
     command::<lock::acquire::Acquire>("lock acquire", Group::Entries),
     command::<lock::release::Release>("lock release", Group::Entries),
     command::<lock::list::List>("lock list", Group::Entries),

@@ -80,8 +80,8 @@ pub fn happen(platform: &Platform, call: &Call, context: &Context, deadline: &De
         // Whoever wrote nothing came a moment after somebody who did, and looked after the board.
         if wrote {
             board.sweep_in_passing(Some(&session));
-            board.settle();
         }
+        board.settle();
         // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.
         std::mem::forget(board);
     };

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::process::{Liveness, ProcessMark, Processes, SystemProcesses};
+use blackboard::store::sqlite::create_private_directory;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -194,7 +195,7 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
     };
     // Otherwise nobody would find it again to stop it.
     if let Some(directory) = board.parent() {
-        create_directory(directory).map_err(fault)?;
+        create_private_directory(directory).map_err(fault)?;
     }
     let mut command = Command::new(std::env::current_exe().map_err(fault)?);
     command.args(["serve", "--json", "--detached", "--port", &port.to_string()]);
@@ -383,17 +384,6 @@ fn is_at(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_at(_file: &File, path: &Path) -> bool {
     path.exists()
-}
-
-#[cfg(unix)]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-#[cfg(not(unix))]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)
 }
 
 #[cfg(test)]

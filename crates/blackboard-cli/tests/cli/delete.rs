@@ -36,6 +36,7 @@ fn whoever_was_swept_and_comes_back_deletes_nothing() {
         &["append", "result:list", "2"],
         &["increment", "result:count"],
         &["clear", "result:*"],
+        &["purge", "result:item"],
     ] {
         let fenced = ["--fence", &fence, "--session", "ivy", "--json"];
         scratch.run(call.iter().chain(&fenced)).refused(Code::StaleFence);

@@ -115,6 +115,8 @@ fn a_name_that_could_be_mistaken_for_another_is_refused() {
             &["increment", name],
             &["history", name],
             &["clear", name],
+            &["purge", name],
+            &["purge", name, "--dry-run"],
             &["write", "key", "1", "--scope", name],
             &["list", "--scope", name],
             &["write", "key", "1", "--tag", name],

@@ -23,6 +23,7 @@ mod lock;
 mod mcp;
 mod observe;
 mod project;
+mod purge;
 mod query;
 mod read;
 mod run;

@@ -23,7 +23,7 @@ fn modes(directory: &Path) -> Vec<(String, u32)> {
 
 #[test]
 fn a_board_is_private_under_every_umask() {
-    for umask in ["000", "022", "027", "077"] {
+    for umask in ["000", "022", "027", "077", "777"] {
         let scratch = Scratch::new();
         // Whoever waits has one file more.
         let line = format!(
@@ -32,14 +32,14 @@ fn a_board_is_private_under_every_umask() {
         Output::of(scratch.shell(&line).output().unwrap()).success();
         let home = scratch.path().join(".pai/blackboard");
         for directory in [scratch.path().join(".pai"), home.clone()] {
-            assert_eq!(mode(&directory) & 0o077, 0, "umask {umask}: {}", directory.display());
+            assert_eq!(mode(&directory), 0o700, "umask {umask}: {}", directory.display());
         }
         let modes = modes(&home);
         let names: Vec<&str> = modes.iter().map(|(name, _)| name.as_str()).collect();
         let expected = ["local.db", "local.db-lock", "local.db-shm", "local.db-wake", "local.db-wal"];
         assert_eq!(names, expected, "umask {umask}");
         for (name, mode) in modes {
-            assert_eq!(mode & 0o177, 0, "umask {umask}: {name} has {mode:o}");
+            assert_eq!(mode, 0o600, "umask {umask}: {name} has {mode:o}");
         }
     }
 }

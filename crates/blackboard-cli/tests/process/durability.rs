@@ -31,3 +31,29 @@ fn a_commit_waits_for_the_disk_if_the_configuration_says_so_and_only_then() {
     assert_eq!(waits_for_the_disk(r#"{"database": {"durability": "normal"}}"#), 0);
     assert_eq!(waits_for_the_disk(r#"{"database": {"durability": "full"}}"#), 1);
 }
+
+/// The directories that the first command of a board waits for until they are on the disk, by this configuration: that of the
+/// board, and the one above it.
+fn synced_directories(configuration: &str) -> [bool; 2] {
+    let board = TestBoard::new();
+    board.configure(configuration);
+    let trace = board.path().join("trace");
+    let wrapper = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
+    let wrapper = [&wrapper[..], &["-e", "trace=fsync,fdatasync"]].concat();
+    let ended = board.wrapped(&wrapper, &["write", "key", "1"]);
+    assert!(ended.status.success(), "{ended:?}");
+    let trace = fs::read_to_string(trace).unwrap();
+    let above = fs::canonicalize(board.path()).unwrap();
+    [above.join("board"), above].map(|directory| trace.contains(&format!("<{}>)", directory.display())))
+}
+
+#[test]
+fn a_new_board_is_on_the_disk_with_its_directory_if_the_configuration_says_so() {
+    if !can_trace("durability") {
+        return;
+    }
+    assert_eq!(synced_directories(r#"{"database": {"durability": "full"}}"#), [true, true]);
+    // SQLite itself waits for the board's own directory, when it has filled the new file.
+    let [_, above] = synced_directories("{}");
+    assert!(!above);
+}

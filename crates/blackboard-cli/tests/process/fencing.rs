@@ -93,6 +93,7 @@ const CHANGES: &[&[&str]] = &[
     &["txn", "--file", "change.json"],
     &["delete", "result"],
     &["clear", "*"],
+    &["purge", "result"],
 ];
 
 #[test]

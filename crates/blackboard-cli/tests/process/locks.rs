@@ -108,6 +108,7 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
             &["append", "list", "2"],
             &["increment", "count"],
             &["clear", "*"],
+            &["purge", "result"],
             &["txn", "--file", transaction.to_str().unwrap()],
         ] {
             let refusal = board.refusal(4, &[call, &["--fence", &fenced]].concat());

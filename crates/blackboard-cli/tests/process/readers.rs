@@ -34,6 +34,7 @@ const READERS: &[&[&str]] = &[
     &["history", "fact"],
     &["wait", "fact"],
     &["clear", "*", "--dry-run"],
+    &["purge", "fact", "--dry-run"],
 ];
 
 /// A board where each reader would like to write: somebody is dead, the session has not observed yet, and an entry has

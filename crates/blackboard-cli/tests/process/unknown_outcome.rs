@@ -58,6 +58,7 @@ const CALLS: &[Repeatable] = &[
     Repeatable { call: &["increment", "count", "--op", "count-1"], event: "entry_written", same: "value" },
     Repeatable { call: &["txn", "--file", MOVE, "--op", "move-1"], event: "entry_deleted", same: "revision" },
     Repeatable { call: &["delete", "moved", "--op", "delete-1"], event: "entry_deleted", same: "revision" },
+    Repeatable { call: &["purge", "moved", "--op", "purge-1"], event: "entry_purged", same: "revision" },
     Repeatable { call: &["clear", "li*", "--op", "clear-1"], event: "entry_deleted", same: "keys" },
     Repeatable { call: &["work", "release", "a"], event: "work_released", same: "revision" },
     Repeatable {

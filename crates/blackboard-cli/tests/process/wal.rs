@@ -1,9 +1,20 @@
-//! The write-ahead log is kept between commands, and stays small.
+//! The write-ahead log (WAL) is kept between commands, and stays small.
 
-use crate::scale::{progress, size};
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::crowd::{end_of, kill, wait_until};
+use crate::machine::can_trace;
+use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
 const LIMIT: u64 = 2 * 1024 * 1024;
+
+/// More bytes than the WAL keeps between two commits of a process that stays open.
+const LARGE: usize = 6_000_000;
 
 #[test]
 fn the_log_stays_small_however_many_commands_run_one_after_the_other() {
@@ -45,4 +56,212 @@ fn readers_alone_keep_it_small_too() {
 
 fn log_length(board: &TestBoard) -> u64 {
     std::fs::symlink_metadata(board.beside("-wal")).map_or(0, |metadata| metadata.len())
+}
+
+#[test]
+fn the_wal_is_short_again_after_one_large_commit() {
+    let board = TestBoard::new();
+    let mut writer = Writer::new(&board, 1);
+    writer.commit(LARGE);
+    // The commit's own command may have done it; one more command is sure to.
+    board.run(["list"]).success();
+    assert!(log_length(&board) <= LIMIT, "{} bytes", log_length(&board));
+    for _ in 0..3 {
+        writer.commit(10);
+        assert!(log_length(&board) <= LIMIT, "{} bytes", log_length(&board));
+    }
+    board.assert_sound();
+}
+
+#[test]
+fn the_wal_is_short_again_after_a_stuck_reader() {
+    let board = TestBoard::new();
+    let mut writer = Writer::new(&board, 2);
+    let reader = stuck_reader(&board);
+    for _ in 0..60 {
+        writer.commit(60_000);
+    }
+    assert!(log_length(&board) > LIMIT, "the reader keeps the WAL as it is");
+    drop(reader);
+    board.run(["list"]).success();
+    assert!(log_length(&board) <= LIMIT, "{} bytes", log_length(&board));
+    board.assert_sound();
+}
+
+/// Whatever the sizes of commits, stuck readers, and processes that stay open and end or are killed: two commands after
+/// the last of them the WAL is short, and a write costs what it did on a new board.
+#[test]
+fn two_commands_make_the_wal_short_whatever_happened_before() {
+    let traces = can_trace("what a write costs");
+    let usual = if traces { usual_cost_of_a_write() } else { 0 };
+    let cases = size(6, 100);
+    for case in 0..cases {
+        let board = TestBoard::new();
+        board.session("Ivy");
+        let mut writer = Writer::new(&board, case);
+        let (mut reader, mut server) = (None, None);
+        for _ in 0..4 + writer.chance.below(8) {
+            writer.step(&mut reader, &mut server);
+        }
+        let largest = log_length(&board);
+        drop(reader);
+        if let Some(server) = server {
+            server.end(writer.chance.below(2) == 0);
+        }
+        for _ in 0..2 {
+            let commands: [&[&str]; 4] =
+                [&["list"], &["write", "probe", "1"], &["status"], &["observe", "--since", "1h"]];
+            board.run(commands[writer.chance.below(4)]).success();
+        }
+        let length = log_length(&board);
+        println!("wal: case {case}: {largest} bytes, then {length}: {:?}", writer.done);
+        assert!(length <= LIMIT, "case {case}: {length} bytes after {:?}", writer.done);
+        if traces {
+            let cost = cost_of_a_write(&board);
+            // A page more for each level that a tree has grown by, and each page is two calls.
+            assert!(
+                cost <= usual + 24,
+                "case {case}: {cost} calls, {usual} on a new board: {:?}",
+                writer.done
+            );
+        }
+        board.assert_sound();
+        progress("wal, cases", case + 1, cases);
+    }
+}
+
+/// What writes to a board, in random sizes.
+struct Writer<'a> {
+    board: &'a TestBoard,
+    chance: Chance,
+    commits: usize,
+    /// What was done, for the message of a failure.
+    done: Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(board: &'a TestBoard, seed: usize) -> Writer<'a> {
+        board.run(["write", "first", "0"]).success();
+        Writer { board, chance: Chance::new(seed), commits: 0, done: Vec::new() }
+    }
+
+    fn step(&mut self, reader: &mut Option<Connection>, server: &mut Option<LongLived<'a>>) {
+        match self.chance.below(8) {
+            0 | 1 => {
+                let sixths = 1 + self.chance.below(6);
+                self.commit(LARGE / 6 * sixths);
+            }
+            2 | 3 => (0..1 + self.chance.below(6)).for_each(|_| self.commit(60_000)),
+            4 => {
+                self.done.push("a reader begins".to_owned());
+                reader.get_or_insert_with(|| stuck_reader(self.board));
+            }
+            5 => {
+                self.done.push("a reader ends".to_owned());
+                *reader = None;
+            }
+            6 => {
+                if let Some(server) = server.take() {
+                    let by_force = self.chance.below(2) == 0;
+                    self.done.push(format!("a server ends, killed: {by_force}"));
+                    server.end(by_force);
+                }
+            }
+            _ => {
+                let (count, bytes) = (1 + self.chance.below(8), 1 + self.chance.below(900_000));
+                self.done.push(format!("a server writes {count} times {bytes} bytes"));
+                let server = server.get_or_insert_with(|| LongLived::start(self.board));
+                (0..count).for_each(|_| server.write(bytes));
+            }
+        }
+    }
+
+    /// One command that commits values of this size in total.
+    fn commit(&mut self, bytes: usize) {
+        self.commits += 1;
+        self.done.push(format!("a command writes {bytes} bytes"));
+        // A value has a limit of its own.
+        let part = bytes.min(900_000);
+        let writes: Vec<Value> = (0..bytes.div_ceil(part))
+            .map(|index| json!({"write": {"key": format!("k:{index}"), "value": "x".repeat(part)}}))
+            .collect();
+        self.board.fed(&["txn"], &json!({"then": writes}).to_string()).success();
+    }
+}
+
+/// A reader that has begun and does not end. Its transaction lasts until it is dropped.
+fn stuck_reader(board: &TestBoard) -> Connection {
+    let reader = board.sql();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+    reader
+}
+
+/// A process that keeps the board open and writes: the MCP server.
+struct LongLived<'a> {
+    board: &'a TestBoard,
+    server: Child,
+    writes: usize,
+}
+
+impl<'a> LongLived<'a> {
+    fn start(board: &'a TestBoard) -> LongLived<'a> {
+        let mut command = board.command(["mcp"]);
+        let server = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut server = LongLived { board, server: server.spawn().unwrap(), writes: 0 };
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "probe", "version": "1"},
+        });
+        server.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        server
+    }
+
+    fn send(&mut self, message: &Value) {
+        let input = self.server.stdin.as_mut().unwrap();
+        writeln!(input, "{message}").unwrap();
+    }
+
+    /// Writes, and waits until it is on the board.
+    fn write(&mut self, bytes: usize) {
+        self.writes += 1;
+        let key = format!("server:{}:{}", self.server.id(), self.writes);
+        let call = json!({"name": "entry_write", "arguments": {"key": key, "value": "x".repeat(bytes)}});
+        self.send(&json!({"jsonrpc": "2.0", "id": self.writes, "method": "tools/call", "params": call}));
+        let connection = self.board.sql();
+        let written = || {
+            let sql = "SELECT count(*) FROM entries WHERE key = ?1";
+            connection.query_row(sql, [&key], |row| row.get::<_, i64>(0)).unwrap() > 0
+        };
+        wait_until("what the server writes", || written().then_some(()));
+    }
+
+    fn end(mut self, by_force: bool) {
+        if by_force {
+            kill(self.server.id());
+        }
+        drop(self.server.stdin.take());
+        end_of(self.server);
+    }
+}
+
+/// How many pages a write reads and writes at most on a new board, in the course of a WAL.
+fn usual_cost_of_a_write() -> usize {
+    let board = TestBoard::new();
+    board.session("Ivy");
+    board.run(["write", "probe", "0"]).success();
+    (0..30).map(|_| cost_of_a_write(&board)).max().unwrap()
+}
+
+/// How often a write reads and writes the files of the board.
+fn cost_of_a_write(board: &TestBoard) -> usize {
+    let (log, trace) = (board.beside("-wal"), board.path().join("trace"));
+    let (log, output) = (log.to_str().unwrap(), trace.to_str().unwrap());
+    let database = board.database().to_str().unwrap();
+    let wrapper = ["strace", "-f", "-qq", "-o", output, "-P", log, "-P", database];
+    let wrapper = [&wrapper[..], &["-e", "trace=pread64,pwrite64"]].concat();
+    let ended = board.wrapped(&wrapper, &["write", "probe", "1"]);
+    assert!(ended.status.success(), "{ended:?}");
+    std::fs::read_to_string(&trace).unwrap().lines().count()
 }

@@ -9,7 +9,7 @@ use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Wanted};
+use crate::store::{Key, Operation as RememberedCall, Wanted};
 
 /// What has to be so, and what happens then, or else.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,6 +95,24 @@ pub enum OperationResult {
     Delete(Option<Deleted>),
     /// What is there, if there is something.
     Read(Option<Entry>),
+}
+
+/// A remembered call without the value of a key that its answer has read; `None` if its answer holds none.
+pub(super) fn forget_value(call: RememberedCall, scope: &str, key: &str) -> Option<RememberedCall> {
+    // No other verb answers with the value of an entry.
+    let mut compared: Compared = serde_json::from_str(&call.answer).ok()?;
+    let mut held = false;
+    for result in &mut compared.results {
+        if let OperationResult::Read(Some(entry)) = result
+            && (entry.scope.as_str(), entry.key.as_str()) == (scope, key)
+            && !(entry.value == Value::null() && entry.tags.is_empty() && entry.metadata.is_none())
+        {
+            (entry.value, entry.tags, entry.metadata) = (Value::null(), Vec::new(), None);
+            held = true;
+        }
+    }
+    let answer = held.then(|| serde_json::to_string(&compared).ok()).flatten()?;
+    Some(RememberedCall { answer, ..call })
 }
 
 impl Pending for Compared {

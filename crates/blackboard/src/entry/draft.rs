@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, json};
 
 use super::lease::pattern_of;
+use super::purge::Decision;
 use super::{
     By, DEFAULT_SCOPE, Deleted, Entry, EntryHead, EntryVersion, FILES, LOCKS, Tombstone, Value, Write,
     Written,
@@ -18,9 +19,9 @@ use crate::agent::{Agent, existing as existing_agent};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
-use crate::event::{EventType, NewEvent, TargetType};
+use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::revision::Revision;
-use crate::store::{Changes, Key, Range, Tx};
+use crate::store::{Changes, Key, Operation, Page, Range, Tx};
 
 /// The author without a name and without a session.
 const NOBODY: &str = "cli";
@@ -218,6 +219,23 @@ impl<'a> Draft<'a> {
         Ok(Some(Deleted { scope: scope.to_owned(), key: key.to_owned(), version, revision }))
     }
 
+    /// Erases a key with its history. Its event brings the version that begins the history again.
+    pub(super) fn purge(&mut self, decision: Decision) -> Result<()> {
+        let session = self.agent.as_ref().map(|agent| agent.session_id.clone());
+        let Decision { event, erase, remembered, .. } = decision;
+        if let Some(EntryVersion { entry, .. }) = event.version.as_deref() {
+            let (revision, version) = (Some(entry.revision), entry.version);
+            let slot = self.slot(&entry.scope, &entry.key)?;
+            slot.current = None;
+            slot.last = Last { version, revision };
+            slot.changed = true;
+        }
+        self.changes.event(event.by(session.as_deref()));
+        self.changes.erase.extend(erase);
+        remembered.into_iter().for_each(|call| self.changes.put(call));
+        Ok(())
+    }
+
     /// What the commit changes, once every key is put in its last state.
     pub(crate) fn finish(mut self) -> Result<Changes> {
         for ((scope, key), slot) in std::mem::take(&mut self.keys) {
@@ -397,14 +415,14 @@ fn reserved(entry: &Entry) -> String {
 }
 
 /// A key, with its scope where that is not the usual one.
-fn named(scope: &str, key: &str) -> String {
+pub(super) fn named(scope: &str, key: &str) -> String {
     match scope {
         DEFAULT_SCOPE => format!("\"{key}\""),
         scope => format!("\"{key}\" in scope \"{scope}\""),
     }
 }
 
-fn about(scope: &str, op: &str) -> Map<String, serde_json::Value> {
+pub(super) fn about(scope: &str, op: &str) -> Map<String, serde_json::Value> {
     let mut map = Map::new();
     map.insert("op".to_owned(), json!(op));
     map.insert("scope".to_owned(), json!(scope));
@@ -480,6 +498,32 @@ impl Draft<'_> {
     /// The board's revision before the commit.
     pub(super) fn revision(&self) -> Result<Revision> {
         self.tx.revision()
+    }
+
+    /// The place that its next event will have in the commit.
+    pub(super) fn next_event(&self) -> usize {
+        self.changes.events.len()
+    }
+
+    /// The newest version of a key, also of one that was removed.
+    pub(super) fn newest_version(&mut self, scope: &str, key: &str) -> Result<Option<Revision>> {
+        Ok(self.slot(scope, key)?.last.revision)
+    }
+
+    /// A version of an entry.
+    pub(super) fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        self.tx.version(revision)
+    }
+
+    /// The event with this id, unless it was pruned.
+    pub(super) fn event(&self, revision: Revision) -> Result<Option<Event>> {
+        let page = Page { until: revision, ..Page::after(revision.previous(), 1) };
+        Ok(self.tx.events(&page)?.into_iter().find(|event| event.id == revision))
+    }
+
+    /// Every call whose answer is remembered.
+    pub(super) fn remembered_calls(&self) -> Result<Vec<Operation>> {
+        self.tx.rows(&Range::operations())
     }
 
     /// What stands in a range, without values.

@@ -94,6 +94,9 @@ impl Scope<'_> {
                 if candidate <= revision {
                     return Ok((!version.removed).then_some(version.entry));
                 }
+                if version.is_purge() {
+                    return Err(purged(key, candidate));
+                }
                 next = version.previous;
             }
             Ok(None)
@@ -123,6 +126,12 @@ impl Scope<'_> {
 pub(super) fn in_the_future(revision: Revision, current: Revision) -> Error {
     let message = format!("revision {revision} is in the future: the board is at {current}");
     Refusal::new(Code::CursorAhead, message).detail("revision", current.get()).into()
+}
+
+/// What is asked for was erased.
+fn purged(key: &str, revision: Revision) -> Error {
+    let message = format!("what {key} was before revision {revision} is unknown: the key was purged then");
+    Refusal::new(Code::Compacted, message).detail("purged_at", revision.get()).into()
 }
 
 /// What is asked for lies before what is kept.

@@ -6,7 +6,7 @@
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `append.rs`, `increment.rs` | the verbs on keys |
+//! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `purge.rs`, `append.rs`, `increment.rs` | the verbs on keys |
 //! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries, and what they were |
 //! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
@@ -28,6 +28,7 @@ mod increment;
 mod key;
 mod lease;
 mod list;
+mod purge;
 mod query;
 mod read;
 mod scopes;
@@ -53,6 +54,7 @@ pub use self::key::{
 pub use self::lease::Lease;
 pub(crate) use self::lease::{leases_of, release_leases};
 pub use self::list::{ListedKey, Snapshot};
+pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
 pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub use self::transaction::{Transaction, TransactionScope};
@@ -307,6 +309,13 @@ pub struct EntryVersion {
     pub previous: Option<Revision>,
     /// Whether the event removed it.
     pub removed: bool,
+}
+
+impl EntryVersion {
+    /// Whether the event purged the key: a removal with nothing before it. The history of the key begins again here.
+    pub fn is_purge(&self) -> bool {
+        self.removed && self.previous.is_none()
+    }
 }
 
 impl Pending for EntryVersion {

@@ -117,6 +117,7 @@ const SHORT_NAMES: &[(&str, EventKind)] = &[
     ("update", EventKind::EntryUpdated),
     ("delete", EventKind::Of(EventType::EntryDeleted)),
     ("expire", EventKind::Of(EventType::EntryExpired)),
+    ("purge", EventKind::Of(EventType::EntryPurged)),
     ("clear", EventKind::Of(EventType::EntriesCleared)),
 ];
 

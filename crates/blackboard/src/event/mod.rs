@@ -112,6 +112,8 @@ event_types! {
     EntryDeleted = "entry_deleted";
     /// An entry's time was over.
     EntryExpired = "entry_expired";
+    /// A key was erased with its history.
+    EntryPurged = "entry_purged";
     /// Every entry that fits a pattern was removed.
     EntriesCleared = "entries_cleared";
 }

@@ -4,6 +4,7 @@ use super::rows::{Key, Row};
 use crate::agent::Heartbeat;
 use crate::clock::Timestamp;
 use crate::event::NewEvent;
+use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 
 /// What one commit changes: rows, and the events that tell of it.
@@ -15,6 +16,8 @@ pub struct Changes {
     pub remove: Vec<Key>,
     /// Events, in their order.
     pub events: Vec<NewEvent>,
+    /// What events of earlier commits have carried, and is to be unreadable from now on.
+    pub erase: Vec<Erasure>,
     /// Heartbeats to append.
     pub heartbeats: Vec<Heartbeat>,
     /// Retention: removes the log up to and including this revision, and the versions of entries that only this part
@@ -27,6 +30,18 @@ pub struct Changes {
     pub forget_heartbeats_of: Vec<(String, u64)>,
     /// Heartbeats that name these work items no longer do, so that the items can go.
     pub detach_heartbeats_from: Vec<String>,
+}
+
+/// What is left of an event: its id, time, type, actor and target, with another text. The version of its entry goes. If the
+/// event was pruned, only the version goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Erasure {
+    /// The event.
+    pub event: Revision,
+    /// Its summary from now on.
+    pub summary: String,
+    /// Its metadata from now on.
+    pub metadata: Option<Metadata>,
 }
 
 impl Changes {
@@ -56,6 +71,7 @@ impl Changes {
         self.put.is_empty()
             && self.remove.is_empty()
             && self.events.is_empty()
+            && self.erase.is_empty()
             && self.heartbeats.is_empty()
             && self.trim_events.is_none()
             && self.trim_heartbeats.is_none()

@@ -11,7 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLoc
 use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
-use super::{Changes, Commit, Committed, Page, Store, Tx, Wanted, check_versions, event_time, last_older};
+use super::{
+    Changes, Commit, Committed, Erasure, Page, Store, Tx, Wanted, check_versions, event_time, last_older,
+};
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
 use crate::entry::{EntryHead, EntryVersion};
@@ -206,6 +208,9 @@ impl State {
         for row in changes.put {
             self.put(row);
         }
+        for erasure in changes.erase {
+            self.erase(erasure);
+        }
         self.heartbeats.extend(changes.heartbeats);
         for (offset, mut event) in (0..).zip(changes.events) {
             let id = Revision::new(first.get() + offset);
@@ -237,6 +242,15 @@ impl State {
             heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
         }
         Ok(Committed { first, held: Duration::ZERO, trimmed_heartbeats })
+    }
+
+    fn erase(&mut self, erasure: Erasure) {
+        self.versions.remove(&erasure.event);
+        let place = self.events.partition_point(|event| event.id < erasure.event);
+        if let Some(event) = self.events.get_mut(place).filter(|event| event.id == erasure.event) {
+            event.summary = erasure.summary;
+            event.metadata = erasure.metadata;
+        }
     }
 
     /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.

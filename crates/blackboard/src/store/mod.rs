@@ -10,6 +10,7 @@
 //!   that was not there.
 //! - An event of an entry brings its version, which is stored under the event's id and once only. An entry that is put
 //!   has the version of an event of the same commit; its value is not stored again.
+//! - An event never changes, with one exception: [`Changes::erase`] takes away what it carried, for good.
 //! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
 //!   it knows from [`Tx::heads`] or a hint is not enough. An engine refuses a commit that breaks this, or puts an entry
@@ -37,7 +38,7 @@ pub mod sqlite;
 
 use std::time::Duration;
 
-pub use self::changes::Changes;
+pub use self::changes::{Changes, Erasure};
 pub use self::memory::Memory;
 pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
 use crate::Result;
@@ -74,7 +75,13 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Work that may be done once the answer is out: folding a log back, for instance. Never waits, never fails.
+    /// Erases from the storage itself what removed, replaced and erased rows have left there: free space, logs, older
+    /// states. Returns whether nothing is left; a reader that still uses an older state is waited for, but not for ever.
+    fn scrub(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Work that may be done once the answer is out: a checkpoint of a log, for instance. Never waits, never fails.
     fn settle(&self) {}
 }
 
@@ -154,7 +161,8 @@ pub trait Tx {
     /// the limit; it is empty only if nothing follows.
     fn events(&self, page: &Page<'_>) -> Result<Vec<Event>>;
 
-    /// The version of an entry that an event tells of. What was stored once never changes; retention may remove it.
+    /// The version of an entry that an event tells of. What was stored once never changes; retention or an [`Erasure`] may
+    /// remove it.
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>>;
 
     /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except

@@ -271,6 +271,11 @@ impl Range {
         Range::whole(Index::Dependents, item)
     }
 
+    /// All operations that are remembered.
+    pub fn operations() -> Range {
+        Range::whole(Index::Operations, "")
+    }
+
     /// Operations that were remembered before `moment`.
     pub fn operations_before(moment: Timestamp) -> Range {
         Range { before: Some(moment.to_string()), ..Range::whole(Index::Operations, "") }

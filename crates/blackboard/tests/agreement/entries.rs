@@ -20,6 +20,7 @@ pub enum EntryStep {
     Batch(Whose, usize, Vec<(usize, Written)>),
     Delete(Whose, Place, Option<At>),
     Clear(Whose, usize, usize),
+    Purge(Whose, Place),
     Append(Whose, Place),
     Increment(Whose, Place, i64),
     Compare(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
@@ -134,6 +135,7 @@ fn simple() -> BoxedStrategy<EntryStep> {
             .prop_map(|(by, scope, writes)| EntryStep::Batch(by, scope, writes)),
         2 => (by(), place(), option::weighted(0.3, at())).prop_map(|(by, key, at)| EntryStep::Delete(by, key, at)),
         1 => (by(), scope(), 0..PATTERNS.len()).prop_map(|(by, scope, what)| EntryStep::Clear(by, scope, what)),
+        1 => (by(), place()).prop_map(|(by, at)| EntryStep::Purge(by, at)),
         1 => (by(), place()).prop_map(|(by, at)| EntryStep::Append(by, at)),
         1 => (by(), place(), -2..3_i64).prop_map(|(by, at, number)| EntryStep::Increment(by, at, number)),
         2 => (by(), conditions, operations(), option::of(operations()))
@@ -287,6 +289,7 @@ impl Taking<'_> {
             EntryStep::Clear(by, scope, pattern) => {
                 self.scope(*scope, by).clear(PATTERNS[*pattern]).map(|answer| shown(&answer))
             }
+            EntryStep::Purge(by, at) => self.scope(at.0, by).purge(name(at.1)).map(|answer| shown(&answer)),
             EntryStep::Append(by, at) => {
                 self.scope(at.0, by).append(name(at.1), &Value::of(&7)?).map(|answer| shown(&answer))
             }

@@ -8,7 +8,7 @@ use blackboard::entry::{self, Entry, EntryVersion};
 use blackboard::event::{Event, EventType, TargetType};
 use blackboard::export::Exported;
 use blackboard::store::{Range, Row, Store};
-use blackboard::{Board, Revision};
+use blackboard::{Board, Code, Revision};
 use rusqlite::Connection;
 
 use crate::entries::{KEYS, LOCKS, SCOPES, TAGS};
@@ -78,7 +78,7 @@ fn check_chain(
         }
         newer = older;
     }
-    if newer.previous.is_none() && newer.entry.version != 1 {
+    if newer.previous.is_none() && newer.entry.version != 1 && !newer.is_purge() {
         return Err(format!("nothing comes before {newer:?}"));
     }
     Ok(())
@@ -88,7 +88,8 @@ fn check_chain(
 fn check_events(log: &[Event], version: &dyn Fn(Revision) -> Option<EntryVersion>) -> Result<(), String> {
     for event in log {
         let version = version(event.id);
-        if version.is_some() != (event.target_type == Some(TargetType::Entry)) {
+        let erased = event.metadata.as_ref().is_some_and(|metadata| metadata.to_map().contains_key("purged"));
+        if version.is_some() != (event.target_type == Some(TargetType::Entry) && !erased) {
             return Err(format!("{event:?} has {version:?}"));
         }
         let Some(version) = version else { continue };
@@ -113,7 +114,12 @@ fn check_fold(
     let mut folded = BTreeMap::new();
     let keys = SCOPES.iter().flat_map(|scope| KEYS.iter().map(move |key| (*scope, *key)));
     for (scope, key) in keys.chain(LOCKS.iter().map(|lock| (entry::LOCKS, *lock))) {
-        if let Some(entry) = board.scope(scope).entry_as_of(key, floor).unwrap() {
+        let entry = match board.scope(scope).entry_as_of(key, floor) {
+            // It was purged since then: the log begins with that.
+            Err(error) if error.code() == Code::Compacted => None,
+            entry => entry.unwrap(),
+        };
+        if let Some(entry) = entry {
             folded.insert((scope.to_owned(), key.to_owned()), entry);
         }
     }

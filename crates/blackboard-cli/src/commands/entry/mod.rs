@@ -7,6 +7,7 @@ pub mod history;
 pub mod increment;
 mod input;
 pub mod list;
+pub mod purge;
 pub mod query;
 pub mod read;
 pub mod snapshot;

@@ -1,7 +1,9 @@
 //! What was done to entries.
 
 use blackboard::Revision;
-use blackboard::entry::{Cleared, Compared, Deleted, Entry, OperationResult, Value, Written};
+use blackboard::entry::{
+    Cleared, Compared, Deleted, Entry, OperationResult, PurgePlan, Purged, Value, Written,
+};
 use serde::Serialize;
 
 use super::{glimpse, unusual};
@@ -112,6 +114,60 @@ impl Render for WouldClear {
         screen
             .line(format_args!("Would clear: {} (dry run, nothing is changed)", counted(self.keys.len())))?;
         self.keys.iter().try_for_each(|key| screen.line(format_args!("  {}", escape(key))))
+    }
+}
+
+/// The answer of `purge`.
+pub struct PurgedKey(pub Purged);
+
+impl Render for PurgedKey {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&self.0)
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let Purged { scope, key, versions, answers, revision, scrubbed } = &self.0;
+        let before = if *versions == 0 { " (nothing was left to erase)" } else { "" };
+        screen.line(format_args!("Purged: {}{before}", escape(key)))?;
+        screen.fields([
+            ("Scope", unusual(scope)),
+            ("Versions", Some(versions.to_string())),
+            ("Answers", (*answers > 0).then(|| answers.to_string())),
+            ("Revision", Some(revision.to_string())),
+        ])?;
+        if *scrubbed {
+            return Ok(());
+        }
+        screen.gap()?;
+        screen.line(format_args!(
+            "The files of the board still hold the old values: another process uses an older state of the board."
+        ))?;
+        screen.line(format_args!("Run the command again when it has ended."))
+    }
+}
+
+/// The answer of `purge --dry-run`.
+pub struct WouldPurge(pub PurgePlan);
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    #[serde(flatten)]
+    plan: &'a PurgePlan,
+    dry_run: bool,
+}
+
+impl Render for WouldPurge {
+    fn json(&self, answer: &mut Answer<'_>) -> Result {
+        answer.object(&Plan { plan: &self.0, dry_run: true })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> Result {
+        let PurgePlan { scope, key, versions, .. } = &self.0;
+        let count = match versions {
+            1 => "1 version".to_owned(),
+            versions => format!("{versions} versions"),
+        };
+        screen.line(format_args!("Would purge: {}, {count} (dry run, nothing is changed)", named(scope, key)))
     }
 }
 

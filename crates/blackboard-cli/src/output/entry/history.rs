@@ -62,6 +62,7 @@ impl Change {
         };
         match &self.removal {
             _ if !self.version.removed => "written",
+            _ if self.version.is_purge() => "purged",
             Some(event) if event.event_type == EventType::EntryExpired => "expired",
             Some(event) if releases(event) => "released",
             Some(_) => "deleted",

@@ -15,7 +15,8 @@ use blackboard::clock::Timestamp;
 use blackboard::entry::{DEFAULT_SCOPE, FILES, LOCKS, Lease, Value};
 
 pub use self::change::{
-    ClearedEntries, ComparedEntries, CountedEntry, DeletedEntry, WouldClear, WrittenEntry,
+    ClearedEntries, ComparedEntries, CountedEntry, DeletedEntry, PurgedKey, WouldClear, WouldPurge,
+    WrittenEntry,
 };
 pub use self::history::{Change, KeyHistory};
 pub use self::list::{EntryList, KeyList, WholeScope};

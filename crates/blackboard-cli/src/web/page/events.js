@@ -29,7 +29,7 @@ const KINDS = [
     ],
   },
   { kind: "progress", types: ["heartbeat_received"] },
-  { kind: "entries", types: ["entry_written", "entry_deleted", "entry_expired", "entries_cleared"] },
+  { kind: "entries", types: ["entry_written", "entry_deleted", "entry_expired", "entry_purged", "entries_cleared"] },
   { kind: "projects", types: ["project_registered", "project_updated", "project_removed"] },
 ];
 

@@ -27,6 +27,7 @@ mod optimism;
 mod overview;
 mod projects;
 mod prune;
+mod purge;
 mod ranges;
 mod subscriptions;
 mod sweep;

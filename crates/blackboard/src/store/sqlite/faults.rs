@@ -83,7 +83,7 @@ pub(super) fn is_link(error: &rusqlite::Error) -> bool {
 
 /// Whether this user may write the database and its directory, as far as the operating system says.
 #[cfg(unix)]
-fn may_be_written(path: &Path) -> bool {
+pub(super) fn may_be_written(path: &Path) -> bool {
     use rustix::fs::{Access, access};
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
@@ -92,7 +92,7 @@ fn may_be_written(path: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn may_be_written(path: &Path) -> bool {
+pub(super) fn may_be_written(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.permissions().readonly())
 }
 

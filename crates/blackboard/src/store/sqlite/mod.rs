@@ -7,6 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `open.rs` | opening and creating the file |
+//! | `directory.rs` | the directory of a board |
 //! | `trust.rs` | which files are a board of one's own |
 //! | `filesystem.rs` | on which file systems a board works |
 //! | `git.rs` | keeping a board out of git |
@@ -15,10 +16,12 @@
 //! | `txn.rs` | a transaction: reading, and applying changes |
 //! | `columns.rs` | rows as columns |
 //! | `wake/` | waking those who wait for something new |
+//! | `scrub.rs` | erasing what removed rows have left in the files |
 //! | `room.rs` | what takes the room in the file |
 //! | `faults.rs` | SQLite's errors in our words |
 
 mod columns;
+mod directory;
 mod faults;
 mod filesystem;
 mod git;
@@ -26,18 +29,20 @@ mod open;
 mod queue;
 mod room;
 mod schema;
+mod scrub;
 mod trust;
 mod txn;
 mod wake;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME};
 
+pub use self::directory::create_private_directory;
 pub use self::git::keep_out_of_git;
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
@@ -46,15 +51,26 @@ use self::txn::Transaction;
 use self::wake::Wake;
 use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::revision::{Pending, Revision};
 use crate::status::Room;
 
-/// How many frames the write-ahead log may have before it is folded back, in a moment when nobody waits for that.
+/// How many frames the write-ahead log (WAL) may have before [`Store::settle`] checkpoints and truncates it.
 const FRAMES_KEPT: u32 = 100;
 
-/// How many more it may have before a commit folds it back, and before one tries again that could not.
+/// How many more it may have before a commit checkpoints it, and before the next attempt after one that failed.
 const FRAMES_BETWEEN_COMMITS: u32 = 1_000;
+
+/// How long the WAL's file may be before [`Store::settle`] truncates it, however few of its frames are in use. A process
+/// that is killed, or a reader that was in the way, leaves a long file behind, and the next process would read all of it.
+const BYTES_KEPT: u64 = 1024 * 1024;
+
+/// How long the file may be before a checkpoint inside a commit truncates it too: twice what regular commits need, so
+/// that a process that goes on writing overwrites its file instead of growing it again.
+const BYTES_BETWEEN_COMMITS: u64 = 2 * FRAMES_BETWEEN_COMMITS as u64 * FRAME_BYTES;
+
+/// The length of one frame in the WAL's file: a page of SQLite's default size, and its header.
+const FRAME_BYTES: u64 = 4096 + 24;
 
 /// How many connections are kept for later.
 const CONNECTIONS_KEPT: usize = 4;
@@ -129,15 +145,19 @@ pub struct Sqlite {
     writer: Mutex<()>,
     /// Whether it was opened to read alone.
     reads_only: bool,
+    /// Whether it was opened without locks.
+    is_immutable: bool,
     idle: Mutex<Vec<Connection>>,
     /// Which file it is: the one that was connected to first.
     opened: OnceLock<trust::Identity>,
     /// Whether it may be another one by now.
     stays_open: AtomicBool,
-    /// How long the write-ahead log was at the last commit.
+    /// How many frames the WAL had after the last commit.
     frames: Arc<AtomicU32>,
-    /// How long it is when a commit folds it back.
+    /// How many it may have before a commit checkpoints it.
     frames_allowed: AtomicU32,
+    /// How long the WAL's file is, as far as this process has seen.
+    wal_bytes: Arc<AtomicU64>,
 }
 
 impl Sqlite {
@@ -152,6 +172,9 @@ impl Sqlite {
     }
 
     /// Opens the board at `path`, or returns `None` and creates nothing if there is none.
+    ///
+    /// A board on read-only media, where nothing can be written beside it, is opened to be read, unless it is to stay open:
+    /// then nothing guards against a change of the file. [`Sqlite::is_immutable`] reports it.
     pub fn open_existing(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -161,7 +184,21 @@ impl Sqlite {
         if trust::plain_file(path)?.is_none() {
             return Ok(None);
         }
-        Sqlite::at(path, clock, options).connected().map(Some)
+        match Sqlite::at(path, clock.clone(), options).connected() {
+            Err(error)
+                if error.code() == Code::ReadOnly && !options.stays_open && open::is_immutable(path) =>
+            {
+                let mut store = Sqlite::at(path, clock, options);
+                (store.reads_only, store.is_immutable) = (true, true);
+                store.connected().map(Some)
+            }
+            connected => connected.map(Some),
+        }
+    }
+
+    /// Whether it was opened without locks, because its files can't be written.
+    pub fn is_immutable(&self) -> bool {
+        self.is_immutable
     }
 
     /// Opens the board at `path` for whoever only ever reads, or returns `None` if there is none. What is written to it is
@@ -189,11 +226,13 @@ impl Sqlite {
             options: options.clone(),
             writer: Mutex::new(()),
             reads_only: false,
+            is_immutable: false,
             idle: Mutex::default(),
             opened: OnceLock::new(),
             stays_open: AtomicBool::new(options.stays_open),
             frames: Arc::default(),
             frames_allowed: AtomicU32::new(FRAMES_BETWEEN_COMMITS),
+            wal_bytes: Arc::default(),
         }
     }
 
@@ -211,7 +250,9 @@ impl Sqlite {
         if let Some(connection) = self.lock_idle().pop() {
             return Ok(connection);
         }
-        let (mut connection, file) = if self.reads_only {
+        let open::Connected { mut connection, file, wal_bytes } = if self.is_immutable {
+            open::connect_immutable(&self.path, &self.options)?
+        } else if self.reads_only {
             open::connect_to_read(&self.path, &self.options)?
         } else {
             open::connect(&self.path, &self.queue, &self.options, self.clock.now())?
@@ -222,10 +263,13 @@ impl Sqlite {
         if self.reads_only {
             return Ok(connection);
         }
-        // Takes the place of SQLite's own automatic checkpoint, which would run inside somebody's commit.
-        let frames = self.frames.clone();
+        self.wal_bytes.fetch_max(wal_bytes, Ordering::Relaxed);
+        // Takes the place of SQLite's own automatic checkpoint, which would run inside a commit.
+        let (frames, wal_bytes) = (self.frames.clone(), self.wal_bytes.clone());
         let hook = move |_: &mut _, length| {
-            frames.store(u32::try_from(length).unwrap_or(0), Ordering::Relaxed);
+            let length = u32::try_from(length).unwrap_or(0);
+            frames.store(length, Ordering::Relaxed);
+            wal_bytes.fetch_max(u64::from(length) * FRAME_BYTES, Ordering::Relaxed);
             Ok(())
         };
         connection.wal_hook(Some(hook)).map_err(|error| faults::translate(&self.path, error))?;
@@ -251,20 +295,22 @@ impl Sqlite {
         Ok((committed, last))
     }
 
-    /// Moves what is in the write-ahead log into the database, without waiting: if somebody reads or writes now, it is
-    /// done later. The next commit then starts at the beginning of the file, which is cut off only on demand: growing it
-    /// again costs a process that goes on writing more than it gains.
-    fn fold_log_back(&self, cut_off: bool) {
+    /// Copies the WAL into the database, without waiting: if another process reads or writes now, a later call does it.
+    /// The next commit then starts at the beginning of the WAL's file. With `truncate`, the file is also cut off, which
+    /// costs a process that goes on writing more than it gains.
+    fn checkpoint_wal(&self, truncate: bool) {
         let Ok(connection) = self.take() else { return };
         if connection.busy_timeout(Duration::ZERO).is_ok() {
-            // First the copying and syncing, which stands in no writer's way; then, if that was everything, cutting the
-            // file off, which does, but has nothing left to do.
+            // First the copying and syncing, which blocks no writer. Truncating does, but has nothing left to copy.
             let checkpoint = |mode| connection.wal_checkpoint_v2(DEFAULT_NAME, mode);
             let copied = checkpoint(CheckpointMode::PASSIVE).is_ok_and(|(frames, copied)| frames == copied);
-            let folded = copied && (!cut_off || checkpoint(CheckpointMode::TRUNCATE).is_ok());
-            let frames = if folded { 0 } else { self.frames.load(Ordering::Relaxed) };
+            let done = copied && (!truncate || checkpoint(CheckpointMode::TRUNCATE).is_ok());
+            let frames = if done { 0 } else { self.frames.load(Ordering::Relaxed) };
             self.frames.store(frames, Ordering::Relaxed);
             self.frames_allowed.store(frames.saturating_add(FRAMES_BETWEEN_COMMITS), Ordering::Relaxed);
+            if done && truncate {
+                self.wal_bytes.store(0, Ordering::Relaxed);
+            }
             let _ = connection.busy_timeout(self.options.busy_timeout);
         }
         self.put_back(connection);
@@ -335,7 +381,7 @@ impl Store for Sqlite {
             self.wake.tell(last);
         }
         if self.frames.load(Ordering::Relaxed) > self.frames_allowed.load(Ordering::Relaxed) {
-            self.fold_log_back(false);
+            self.checkpoint_wal(self.wal_bytes.load(Ordering::Relaxed) > BYTES_BETWEEN_COMMITS);
         }
         outcome.map(|(committed, _)| committed)
     }
@@ -373,9 +419,32 @@ impl Store for Sqlite {
         Ok(room)
     }
 
+    fn scrub(&self) -> Result<bool> {
+        if self.reads_only {
+            return Err(open::reads_only(&self.path));
+        }
+        let turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // A connection of its own, because it is set up for this alone.
+        let open::Connected { connection, .. } =
+            open::connect(&self.path, &self.queue, &self.options, self.clock.now())?;
+        let scrubbed = scrub::rewrite(&connection).and_then(|()| {
+            // Other writers go on while this waits for readers.
+            drop(turn);
+            scrub::empty_wal(&connection, self.options.busy_timeout)
+        });
+        let scrubbed = scrubbed.map_err(|error| faults::translate(&self.path, error))?;
+        if scrubbed {
+            self.frames.store(0, Ordering::Relaxed);
+            self.wal_bytes.store(0, Ordering::Relaxed);
+        }
+        Ok(scrubbed)
+    }
+
     fn settle(&self) {
-        if self.frames.load(Ordering::Relaxed) > FRAMES_KEPT {
-            self.fold_log_back(true);
+        let is_long = self.frames.load(Ordering::Relaxed) > FRAMES_KEPT
+            || self.wal_bytes.load(Ordering::Relaxed) > BYTES_KEPT;
+        if is_long && !self.reads_only {
+            self.checkpoint_wal(true);
         }
     }
 }

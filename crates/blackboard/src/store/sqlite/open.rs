@@ -10,17 +10,21 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::directory::{self, create_private_directory};
 use super::queue::{Queue, beside};
-use super::{SqliteOptions, faults, filesystem, git, schema, trust};
+use super::{Durability, SqliteOptions, faults, filesystem, git, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
 
-/// Creates the board at `path` if nobody else does so first. Many processes may try at once.
+/// Creates the board at `path` if no other process does so first. Many may try at once.
 pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<()> {
-    if let Some(directory) = path.parent() {
-        trust::check_filesystem(path, options, || filesystem::of_directory(directory))?;
-        create_directory(directory).map_err(|error| io_fault(directory, "created", error))?;
-    }
+    let created = match path.parent() {
+        Some(directory) => {
+            trust::check_filesystem(path, options, || filesystem::of_directory(directory))?;
+            create_private_directory(directory).map_err(|error| io_fault(directory, "created", error))?
+        }
+        None => Vec::new(),
+    };
     let head = queue.enter_alone();
     if trust::plain_file(path)?.is_some() {
         return Ok(());
@@ -41,42 +45,106 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
     if placed.is_err() {
         let _ = remove_with_companions(&unfinished);
     }
-    placed
+    if options.durability == Durability::Full {
+        placed.and_then(|()| {
+            directory::sync(path, &created).map_err(|error| io_fault(path, "written to the disk", error))
+        })
+    } else {
+        placed
+    }
 }
 
-/// Opens the existing board at `path`, and says which file that is.
+/// A connection to a board.
+pub(super) struct Connected {
+    pub(super) connection: Connection,
+    /// Which file it is connected to.
+    pub(super) file: trust::Identity,
+    /// How long the file of the write-ahead log was just before.
+    pub(super) wal_bytes: u64,
+}
+
+/// Opens the existing board at `path`.
 pub(super) fn connect(
     path: &Path,
     queue: &Queue,
     options: &SqliteOptions,
     now: Timestamp,
-) -> Result<(Connection, trust::Identity)> {
-    let looked_at = trust::check(path, options)?;
+) -> Result<Connected> {
+    let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_file(path).map_err(fault)?;
-    trust::check_same(path, &looked_at)?;
+    trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
     // Before any statement runs on tables that somebody else may have made.
     if let schema::Age::Older = schema::check(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
-    Ok((connection, looked_at))
+    Ok(Connected { connection, file, wal_bytes })
 }
 
 /// Opens the existing board at `path` for whoever only reads.
-pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<(Connection, trust::Identity)> {
-    let looked_at = trust::check(path, options)?;
+pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Connected> {
+    let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
     let fault = |error| faults::translate(path, error);
     let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
-    trust::check_same(path, &looked_at)?;
+    trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
-    if let schema::Age::Older = schema::check(&connection, path)? {
-        let what = format!("{} was written by an older version of blackboard", path.display());
-        return Err(Refusal::new(Code::ReadOnly, what)
-            .hint("run `blackboard status` on it once, which brings it up to date")
-            .into());
+    refuse_older(&connection, path)?;
+    Ok(Connected { connection, file, wal_bytes })
+}
+
+/// Refuses a board that would have to be migrated.
+fn refuse_older(connection: &Connection, path: &Path) -> Result<()> {
+    match schema::check(connection, path)? {
+        schema::Age::Current => Ok(()),
+        schema::Age::Older => {
+            let what = format!("{} was written by an older version of blackboard", path.display());
+            Err(Refusal::new(Code::ReadOnly, what)
+                .hint("run `blackboard status` on it once, which brings it up to date")
+                .into())
+        }
     }
-    Ok((connection, looked_at))
+}
+
+/// Opens the existing board at `path`, whose files nothing can change: without locks, and without the files that SQLite would
+/// create beside it.
+pub(super) fn connect_immutable(path: &Path, options: &SqliteOptions) -> Result<Connected> {
+    let trust::Checked { file, wal_bytes } = trust::check(path, options)?;
+    let fault = |error| faults::translate(path, error);
+    // SQLite refuses links anywhere in a path; a directory may be one.
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = fs::canonicalize(directory.unwrap_or(Path::new(".")));
+    let directory = directory.map_err(|error| io_fault(path, "read", error))?;
+    let place = directory.join(path.file_name().unwrap_or_default());
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let uri = format!("file:{}?immutable=1", percent_encoded(&place));
+    let connection = Connection::open_with_flags(uri, flags).map_err(fault)?;
+    trust::check_same(path, &file)?;
+    configure(&connection, options).map_err(fault)?;
+    refuse_older(&connection, path)?;
+    Ok(Connected { connection, file, wal_bytes })
+}
+
+/// Whether the board at `path` lies where this user can write nothing, and lies there complete: nothing of it is in a
+/// write-ahead log.
+pub(super) fn is_immutable(path: &Path) -> bool {
+    let is_empty = |ending| fs::symlink_metadata(beside(path, ending)).map_or(true, |found| found.len() == 0);
+    !faults::may_be_written(path) && is_empty("-wal") && is_empty("-journal")
+}
+
+/// A path in the form of a URI.
+fn percent_encoded(path: &Path) -> String {
+    let mut encoded = String::new();
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'_' | b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => encoded.push(byte.into()),
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// What whoever opened the board to read is told when it writes.
@@ -122,14 +190,14 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
         // Plans do not depend on values here; without this each statement is prepared again once they are bound.
         (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
-        // The log is kept and bounded by `settle`; folding it back at every close costs each command an fsync.
+        // The WAL is kept, and `settle` bounds it; a checkpoint at every close would cost each command an fsync.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {
         connection.set_db_config(setting, value)?;
     }
     connection.execute_batch(match options.durability {
-        super::Durability::Normal => "PRAGMA synchronous = NORMAL",
-        super::Durability::Full => "PRAGMA synchronous = FULL",
+        Durability::Normal => "PRAGMA synchronous = NORMAL",
+        Durability::Full => "PRAGMA synchronous = FULL",
     })
 }
 
@@ -139,7 +207,10 @@ fn build(unfinished: &Path, path: &Path, now: Timestamp) -> Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     private(&mut options);
-    options.open(unfinished).map_err(|error| io_fault(path, "created", error))?;
+    options
+        .open(unfinished)
+        .and_then(|file| keep_for_owner(&file))
+        .map_err(|error| io_fault(path, "created", error))?;
     fill(unfinished, now).map_err(|error| faults::translate(path, error))
 }
 
@@ -183,15 +254,19 @@ pub(super) fn private(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 pub(super) fn private(_options: &mut OpenOptions) {}
 
+/// Gives the owner of a new file what the umask may have taken away.
 #[cfg(unix)]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+pub(super) fn keep_for_owner(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if file.metadata()?.permissions().mode() & 0o600 == 0o600 {
+        return Ok(());
+    }
+    file.set_permissions(fs::Permissions::from_mode(0o600))
 }
 
 #[cfg(not(unix))]
-fn create_directory(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)
+pub(super) fn keep_for_owner(_file: &fs::File) -> io::Result<()> {
+    Ok(())
 }
 
 fn remove_with_companions(path: &Path) -> io::Result<()> {

@@ -313,7 +313,9 @@ fn open_sidecar(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     super::open::private(&mut options);
-    options.open(path)
+    let file = options.open(path)?;
+    super::open::keep_for_owner(&file)?;
+    Ok(file)
 }
 
 /// The process that holds the writer lock, in words.

@@ -17,7 +17,10 @@ use super::{SqliteOptions, faults, git, open, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 
 /// What SQLite and the queue keep beside a database.
-const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", "-lock"];
+const COMPANIONS: [&str; 4] = [WAL, "-shm", "-journal", "-lock"];
+
+/// The ending of the write-ahead log.
+const WAL: &str = "-wal";
 
 /// Databases that this process has looked into by itself, and never may again.
 static LOOKED_INTO: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
@@ -28,6 +31,14 @@ pub(super) struct Identity {
     file: (u64, u64),
     place: Option<PathBuf>,
     born: Option<SystemTime>,
+}
+
+/// What [`check`] has found.
+pub(super) struct Checked {
+    /// Which file was checked.
+    pub(super) file: Identity,
+    /// How long the file of the write-ahead log is.
+    pub(super) wal_bytes: u64,
 }
 
 /// What is at `path`, if it is a plain file. Refuses everything else without opening it.
@@ -103,20 +114,21 @@ pub fn writable_by_others(_metadata: &Metadata) -> Option<u32> {
 
 /// Refuses a file that is not a board, that others get at, or that lies where a board does not work. Returns which file was
 /// looked at.
-pub(super) fn check(path: &Path, options: &SqliteOptions) -> Result<Identity> {
+pub(super) fn check(path: &Path, options: &SqliteOptions) -> Result<Checked> {
     let disappeared = || Fault::new(Code::Io, format!("{} has disappeared", path.display()));
     let found = plain_file(path)?.ok_or_else(disappeared)?;
     let mut looked_into = LOOKED_INTO.lock().unwrap_or_else(PoisonError::into_inner);
     let found_identity = Identity::of(path, &found);
     if looked_into.contains(&found_identity) {
-        check_private(path, &found)?;
-        return Ok(found_identity);
+        let wal_bytes = check_private(path, &found)?;
+        return Ok(Checked { file: found_identity, wal_bytes });
     }
     let metadata = check_header(path, &found, options)?;
     // Only now, so that nobody is told to change the mode of a file that is not ours.
-    check_private(path, &metadata)?;
-    looked_into.insert(Identity::of(path, &metadata));
-    Ok(Identity::of(path, &metadata))
+    let wal_bytes = check_private(path, &metadata)?;
+    let file = Identity::of(path, &metadata);
+    looked_into.insert(file.clone());
+    Ok(Checked { file, wal_bytes })
 }
 
 /// Refuses a database that is not the one that was looked at: SQLite opens it by its name once more.
@@ -200,21 +212,26 @@ fn check_kind(path: &Path, metadata: &Metadata) -> Result<()> {
     wrong_kind(metadata).map_or(Ok(()), |(what, hint)| Err(not_ours(path, what, hint)))
 }
 
-/// Refuses a database that others get at, by itself or by what lies beside it.
-fn check_private(path: &Path, metadata: &Metadata) -> Result<()> {
+/// Refuses a database that others get at, by itself or by what lies beside it. Returns how long the file of its write-ahead
+/// log is: the file is looked at here anyway.
+fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
     if let Some((what, hint)) = wrong_owner(metadata) {
         return Err(not_ours(path, what, hint));
     }
-    let mut open_to_others = Vec::new();
+    let (mut open_to_others, mut wal_bytes) = (Vec::new(), 0);
     open_to_others.extend(mode_for_others(metadata).map(|mode| (path.to_owned(), mode)));
-    for companion in COMPANIONS.map(|ending| beside(path, ending)) {
+    for ending in COMPANIONS {
+        let companion = beside(path, ending);
         let Ok(metadata) = fs::symlink_metadata(&companion) else { continue };
         if let Some((what, _)) = wrong_kind(&metadata).or_else(|| wrong_owner(&metadata)) {
             return Err(not_ours(&companion, what, "move it away while nobody uses the board"));
         }
+        if ending == WAL {
+            wal_bytes = metadata.len();
+        }
         open_to_others.extend(mode_for_others(&metadata).map(|mode| (companion, mode)));
     }
-    let Some((first, mode)) = open_to_others.first() else { return Ok(()) };
+    let Some((first, mode)) = open_to_others.first() else { return Ok(wal_bytes) };
     // Git gives every file that it tracks this mode; with another one it would still be published.
     git::check_untracked(path)?;
     let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();

@@ -14,8 +14,11 @@ use crate::clock::Timestamp;
 use crate::entry::{Entry, EntryHead, EntryVersion};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
+use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Committed, Key, Page, Range, Row, Tx, check_versions, event_time, last_older};
+use crate::store::{
+    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, check_versions, event_time, last_older,
+};
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
 const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
@@ -117,6 +120,7 @@ impl<'a> Transaction<'a> {
         for key in &changes.remove {
             self.remove(key)?;
         }
+        self.erase(&changes.erase)?;
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
         self.append_heartbeats(&changes.heartbeats)?;
         if let Some(until) = changes.trim_events {
@@ -204,13 +208,22 @@ impl<'a> Transaction<'a> {
                 event.target_id,
                 event.target_type.map(crate::event::TargetType::as_str),
                 event.summary,
-                event.metadata.as_ref().map(crate::metadata::Metadata::as_str),
+                event.metadata.as_ref().map(Metadata::as_str),
                 first.get(),
             ];
             self.execute(INSERT, row)?;
             if let Some(version) = &event.version {
                 self.append_version(version)?;
             }
+        }
+        Ok(())
+    }
+
+    fn erase(&self, erasures: &[Erasure]) -> Result<()> {
+        const EVENT: &str = "UPDATE events SET summary = ?2, metadata = ?3 WHERE id = ?1";
+        for Erasure { event, summary, metadata } in erasures {
+            self.execute("DELETE FROM entry_versions WHERE revision = ?1", params![event.get()])?;
+            self.execute(EVENT, params![event.get(), summary, metadata.as_ref().map(Metadata::as_str)])?;
         }
         Ok(())
     }

@@ -72,7 +72,11 @@ impl Sidecar {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(new);
         open::private(&mut options);
-        options.open(&self.path)
+        let file = options.open(&self.path)?;
+        if new {
+            open::keep_for_owner(&file)?;
+        }
+        Ok(file)
     }
 }
 

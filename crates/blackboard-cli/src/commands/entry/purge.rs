@@ -1,0 +1,51 @@
+//! `blackboard purge`
+
+use blackboard::Result;
+use blackboard::entry::By;
+
+use crate::commands::Run;
+use crate::commands::arguments::{Acting, InScope};
+use crate::context::Context;
+use crate::outcome::Outcome;
+use crate::output::entry::{PurgedKey, WouldPurge};
+
+/// Erase a key with its history
+///
+/// Erases the entry, its previous values, and what events and the files of the board hold of them, for a secret that was
+/// written by mistake. A deleted key can be purged too. One event reports the purge, without the value. Exits with 4 if
+/// another session holds the entry, and with 3 if the key has neither a value nor a history. If another process still
+/// reads an older state of the board, the output says so: run the command again.
+///
+/// Examples:
+///   blackboard purge config:token --dry-run
+///   blackboard purge config:token --scope team-1
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Purge {
+    /// The key
+    key: String,
+
+    /// Show what would be erased, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    scope: InScope,
+
+    #[command(flatten)]
+    acting: Acting,
+}
+
+impl Run for Purge {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let scope = context.scope(&self.scope)?;
+        if self.dry_run {
+            let fences = self.acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
+            let (board, session) = context.reading_as(self.acting.session.session.as_deref())?;
+            let by = By { author: self.acting.agent, session, fences, operation: None };
+            return Ok(Outcome::new(WouldPurge(board.scope(&scope).by(by).plan_purge(&self.key)?)));
+        }
+        let (board, by) = context.writing_by(self.acting)?;
+        Ok(Outcome::new(PurgedKey(board.scope(&scope).by(by).purge(&self.key)?)))
+    }
+}
