@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blackboard::agent::Agent;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
@@ -15,7 +16,7 @@ use blackboard::entry::{By, DEFAULT_SCOPE};
 use blackboard::process::{Found, find_agent};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
-use blackboard::sweep::Swept;
+use blackboard::sweep::StaleAgent;
 use blackboard::text::TextRules;
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
@@ -74,7 +75,7 @@ impl Context {
     /// The board, for a command that only reads. Frees what the dead hold first, if that needs no waiting.
     pub fn reading(&self) -> Result<Board> {
         let board = self.open_existing()?;
-        self.sweep(&board, None);
+        board.sweep_in_passing(None);
         Ok(board)
     }
 
@@ -82,7 +83,7 @@ impl Context {
     pub fn reading_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_existing()?;
         let session = self.find_session(&board, session)?;
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -90,7 +91,7 @@ impl Context {
     /// nothing to wait for otherwise.
     pub fn following(&self) -> Result<Board> {
         let board = self.open_to_follow()?;
-        self.sweep(&board, None);
+        board.sweep_in_passing(None);
         Ok(board)
     }
 
@@ -98,7 +99,7 @@ impl Context {
     pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
         let session = self.find_session(&board, session)?;
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -122,7 +123,7 @@ impl Context {
             }
             found => found?,
         };
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -154,7 +155,7 @@ impl Context {
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let board = self.open()?;
         let session = self.find_session(&board, session)?.ok_or_else(no_session)?;
-        self.sweep(&board, Some(&session));
+        board.sweep_in_passing(Some(&session));
         Ok((board, session))
     }
 
@@ -251,7 +252,7 @@ impl Context {
     fn open(&self) -> Result<Board> {
         let place = self.place()?;
         let is_new = !place.file.exists();
-        let board = self.opener()?.open()?;
+        let board = self.reporting(self.opener()?.open()?);
         if is_new {
             // Whoever is in the wrong directory should see it now, not when nobody answers.
             self.note(&format!("created board {}", place.file.display()));
@@ -272,7 +273,7 @@ impl Context {
 
     fn open_existing(&self) -> Result<Board> {
         let opener = self.opener()?;
-        let board = opener.open_existing()?.unwrap_or_else(|| opener.empty());
+        let board = self.reporting(opener.open_existing()?.unwrap_or_else(|| opener.empty()));
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -369,28 +370,50 @@ impl Context {
         find_agent(&blackboard::process::Processes::ancestors(&processes), &hints)
     }
 
-    /// Frees what the dead hold, and tells a person who that was.
-    pub fn sweep(&self, board: &Board, caller: Option<&str>) {
-        let Swept { stale_agents, .. } = board.sweep_in_passing(caller);
-        if stale_agents.is_empty() {
-            return;
+    /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of
+    /// the command, while it waits, and after a refusal. JSON output has no such line.
+    fn reporting(&self, board: Board) -> Board {
+        if self.globals.json {
+            return board;
         }
-        let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
-        let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
-        let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
-        let leases = match leases {
-            0 => String::new(),
-            count => format!(" and {}", counted_leases(count)),
-        };
-        self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
+        let has_reported_skipped = AtomicBool::new(false);
+        board.with_sweep_observer(move |swept| {
+            if !swept.stale_agents.is_empty() {
+                note(&marked_stale(&swept.stale_agents));
+            }
+            // A command that waits sweeps again and again, and skips the same ones each time.
+            if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
+                note(&skipped(swept.skipped_agents.len()));
+            }
+        })
     }
 
-    /// Tells a person what happened beside what was asked for. Programs do not need to know.
-    pub fn note(&self, note: &str) {
+    /// Prints a note in human output.
+    pub fn note(&self, text: &str) {
         if !self.globals.json {
-            say(Tone::Plain, "note:", note);
+            note(text);
         }
     }
+}
+
+fn marked_stale(stale_agents: &[StaleAgent]) -> String {
+    let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
+    let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+    let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
+    let leases = match leases {
+        0 => String::new(),
+        count => format!(" and {}", counted_leases(count)),
+    };
+    format!("marked {} stale, released {items} work item(s){leases}", names.join(", "))
+}
+
+fn skipped(count: usize) -> String {
+    let agents = if count == 1 { "agent" } else { "agents" };
+    format!("{count} stale {agents} could not be swept: their rows cannot be read; see: blackboard sweep")
+}
+
+fn note(text: &str) {
+    say(Tone::Plain, "note:", text);
 }
 
 impl Opener {

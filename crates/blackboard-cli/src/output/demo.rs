@@ -20,6 +20,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Demonstration {
     stage: RefCell<Stage>,
     signals: Signals,
+    /// How long nothing may happen before it fails.
+    limit: Duration,
     keep: bool,
     open: bool,
 }
@@ -33,8 +35,8 @@ struct Answered<'a> {
 
 impl Demonstration {
     /// A demonstration that has not begun.
-    pub fn new(stage: Stage, signals: Signals, keep: bool, open: bool) -> Demonstration {
-        Demonstration { stage: RefCell::new(stage), signals, keep, open }
+    pub fn new(stage: Stage, signals: Signals, limit: Duration, keep: bool, open: bool) -> Demonstration {
+        Demonstration { stage: RefCell::new(stage), signals, limit, keep, open }
     }
 
     fn open(&self, stage: &Stage) {
@@ -55,7 +57,7 @@ impl Render for Demonstration {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let mut stage = self.stage.borrow_mut();
         self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, |_| Ok(()))?;
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |_| Ok(()))?;
         answer.object(&Answered { ended: &ended, url: stage.url() })?;
         answer.flush()?;
         self.hold();
@@ -69,7 +71,7 @@ impl Render for Demonstration {
             ("Dashboard", Some(stage.url().to_owned())),
         ])?;
         self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, |told| show(screen, &told))?;
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |told| show(screen, &told))?;
         conclude(screen, &ended)?;
         if self.keep && !ended.interrupted {
             screen.line(format_args!("The dashboard stays at {} until Ctrl-C.", stage.url()))?;
