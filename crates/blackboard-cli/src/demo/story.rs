@@ -177,8 +177,8 @@ fn kill(
     }
     stage.kill(VICTIM);
     say(Told::Chapter(
-        "A sweep finds that its process is gone, and frees what it held. Every command does that in passing, for agents \
-         that were silent for five minutes; here nobody waits for that.",
+        "A sweep finds that its process is gone, and releases what it held. Every command sweeps automatically after a \
+         while; this one does not wait.",
     ))?;
     say(Told::Command("blackboard sweep --threshold 0"))?;
     stage.board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;

@@ -55,7 +55,7 @@ const CALLS: &[&[&str]] = &[
     &["file", "reserve", "src/lib.rs"],
     &["file", "check", "src/lib.rs"],
     &["write", "leased", "2"],
-    &["delete", "leased"],
+    &["append", "leased", "2"],
 ];
 
 #[test]

@@ -196,7 +196,7 @@ impl Locks<'_> {
                 self.note_that_it_waits(&acquire.session)?;
             }
             // A read costs other processes nothing; an attempt takes the write lock.
-            if self.can_succeed(acquire, is_tick)? {
+            if self.can_acquire(acquire, is_tick)? {
                 match self.acquire(acquire) {
                     Err(error) if error.code() == Code::Held => {}
                     done => return done.map(Some),
@@ -205,9 +205,22 @@ impl Locks<'_> {
         }
     }
 
-    /// Whether an attempt can succeed: the lock is free, or held by the session itself. With `check_process`, also if the
-    /// holder's process is gone: then the attempt sweeps that session.
-    fn can_succeed(self, acquire: &Acquire, check_process: bool) -> Result<bool> {
+    /// Whether an attempt can succeed now: the lock is free, or held by the session itself. With `check_process`, also if
+    /// the holder's process is gone: then the attempt sweeps that session. Only reads, so that a caller that waits costs
+    /// other writers nothing.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, lock::Acquire};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    /// let request = Acquire::of("deploy", &oak);
+    /// assert!(board.locks().can_acquire(&request, true)?);
+    /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// assert!(!board.locks().can_acquire(&request, true)?);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn can_acquire(&self, acquire: &Acquire, check_process: bool) -> Result<bool> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
         let lock = self.board.read(&[Wanted::Row(key.clone())], |tx| {
             Ok(tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now())))
