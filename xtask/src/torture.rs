@@ -25,6 +25,7 @@ const TORMENTS: &[(&str, &str, &str)] = &[
     ("syscalls", "system_calls::", "the n-th system call fails"),
     ("queue", "queue::", "members of the writer queue are killed every 5 ms"),
     ("followers", "followers::", "killed, stuck for a minute, 200 at once, and woken 10,000 times"),
+    ("demo", "demo::", "the demo at its fastest pace, 50 times"),
     ("sweep-race", "sweep_race::", "10,000 rounds of sweep against heartbeat"),
     ("web-crowd", "web::crowd::", "1,000 browsers for a minute, 20 writes a second"),
     ("web-limits", "web::limits::", "10,000 requests, and 500 that never end"),

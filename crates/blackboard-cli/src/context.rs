@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blackboard::agent::Agent;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
@@ -15,7 +16,7 @@ use blackboard::entry::{By, DEFAULT_SCOPE};
 use blackboard::process::{Found, Processes, SystemProcesses, find_agent, find_terminal_shell};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
-use blackboard::sweep::Swept;
+use blackboard::sweep::StaleAgent;
 use blackboard::text::TextRules;
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
@@ -79,14 +80,14 @@ impl Context {
     /// The board, for a command that only reads. Frees what the dead hold first, if that needs no waiting.
     pub fn reading(&self) -> Result<Board> {
         let board = self.open_existing()?;
-        self.sweep(&board, None);
+        board.sweep_in_passing(None);
         Ok(board)
     }
 
     /// As [`Context::reading`], with the check of [`Context::operating`].
     pub fn reading_checked(&self) -> Result<Board> {
         let board = self.open_existing_with(&self.opener()?.checking_git())?;
-        self.sweep(&board, None);
+        board.sweep_in_passing(None);
         Ok(board)
     }
 
@@ -95,7 +96,7 @@ impl Context {
     pub fn reading_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_existing()?;
         let session = self.find_session(&board, session, Ended::Allowed)?;
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -105,7 +106,7 @@ impl Context {
         let board = self.open_existing()?;
         let found = self.find_session(&board, session, Ended::Allowed);
         let session = self.or_without(found, session, &[Code::AgentNotFound, Code::SessionEnded])?;
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -113,7 +114,7 @@ impl Context {
     /// nothing to wait for otherwise.
     pub fn following(&self) -> Result<Board> {
         let board = self.open_to_follow()?;
-        self.sweep(&board, None);
+        board.sweep_in_passing(None);
         Ok(board)
     }
 
@@ -121,7 +122,7 @@ impl Context {
     pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
         let session = self.find_session(&board, session, Ended::Allowed)?;
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -138,7 +139,7 @@ impl Context {
         let found = self.find_session(&board, session, Ended::Refused);
         let unusable = [Code::AgentNotFound, Code::SessionEnded, Code::NoSession];
         let session = self.or_without(found, session, &unusable)?;
-        self.sweep(&board, session.as_deref());
+        board.sweep_in_passing(session.as_deref());
         Ok((board, session))
     }
 
@@ -170,7 +171,7 @@ impl Context {
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let board = self.open()?;
         let session = self.find_session(&board, session, Ended::Refused)?.ok_or_else(no_session)?;
-        self.sweep(&board, Some(&session));
+        board.sweep_in_passing(Some(&session));
         Ok((board, session))
     }
 
@@ -185,7 +186,7 @@ impl Context {
             _ => self.find_session(&board, session, Ended::Allowed)?,
         };
         let session = session.ok_or_else(no_session)?;
-        self.sweep(&board, Some(&session));
+        board.sweep_in_passing(Some(&session));
         Ok((board, session))
     }
 
@@ -298,7 +299,7 @@ impl Context {
     fn open_with(&self, opener: &Opener) -> Result<Board> {
         let place = self.place()?;
         let is_new = !place.file.exists();
-        let board = opener.open()?;
+        let board = self.reporting(opener.open()?);
         if is_new {
             // Whoever is in the wrong directory should see it now, not when nobody answers.
             self.note(&format!("created board {}", place.file.display()));
@@ -326,7 +327,9 @@ impl Context {
             Some(store) => {
                 if store.is_immutable() {
                     let file = opener.file.display();
-                    self.note(&format!("{file} cannot be written: the board is opened read-only, without locks"));
+                    self.note(&format!(
+                        "{file} cannot be written: the board is opened read-only, without locks"
+                    ));
                 }
                 opener.board(store)
             }
@@ -335,6 +338,7 @@ impl Context {
                 opener.empty()
             }
         };
+        let board = self.reporting(board);
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));
         Ok(board)
     }
@@ -469,28 +473,50 @@ impl Context {
         self.environment.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect()
     }
 
-    /// Frees what the dead hold, and tells a person who that was.
-    pub fn sweep(&self, board: &Board, caller: Option<&str>) {
-        let Swept { stale_agents, .. } = board.sweep_in_passing(caller);
-        if stale_agents.is_empty() {
-            return;
+    /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of
+    /// the command, while it waits, and after a refusal. JSON output has no such line.
+    fn reporting(&self, board: Board) -> Board {
+        if self.globals.json {
+            return board;
         }
-        let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
-        let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
-        let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
-        let leases = match leases {
-            0 => String::new(),
-            count => format!(" and {}", counted_leases(count)),
-        };
-        self.note(&format!("marked {} stale, released {items} work item(s){leases}", names.join(", ")));
+        let has_reported_skipped = AtomicBool::new(false);
+        board.with_sweep_observer(move |swept| {
+            if !swept.stale_agents.is_empty() {
+                note(&marked_stale(&swept.stale_agents));
+            }
+            // A command that waits sweeps again and again, and skips the same ones each time.
+            if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
+                note(&skipped(swept.skipped_agents.len()));
+            }
+        })
     }
 
-    /// Tells a person what happened beside what was asked for. Programs do not need to know.
+    /// Prints a note in human output.
     pub fn note(&self, text: &str) {
         if !self.globals.json {
             note(text);
         }
     }
+}
+
+fn marked_stale(stale_agents: &[StaleAgent]) -> String {
+    let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
+    let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+    let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
+    let leases = match leases {
+        0 => String::new(),
+        count => format!(" and {}", counted_leases(count)),
+    };
+    format!("marked {} stale, released {items} work item(s){leases}", names.join(", "))
+}
+
+fn skipped(count: usize) -> String {
+    let agents = if count == 1 { "agent" } else { "agents" };
+    format!("{count} stale {agents} could not be swept: their rows cannot be read; see: blackboard sweep")
+}
+
+fn note(text: &str) {
+    say(Tone::Plain, "note:", text);
 }
 
 /// Whether a session that a call names may have ended.

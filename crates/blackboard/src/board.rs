@@ -7,21 +7,22 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::agent::{Agent, Agents};
+use crate::agent::Agents;
 use crate::clock::{Clock, SystemClock};
 use crate::entry::{By, Scope};
-use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
-use crate::process::{Liveness, Processes, SystemProcesses};
+use crate::process::{Processes, SystemProcesses};
 use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
+use crate::sweep::{SweepSchedule, Swept};
 use crate::work::Work;
 
 /// The names of the facts that the board keeps about itself.
@@ -29,6 +30,12 @@ pub(crate) const MARKS: &[&str] = &["clock", "prune"];
 
 /// What separates a verb from what was asked of it, where answers are remembered.
 const ASKED: char = '#';
+
+/// How many sessions one call may sweep that are in its way.
+const MOST_GONE_HOLDERS: usize = 100;
+
+/// What is called with the result of automatic sweeps.
+type SweepObserver = Arc<dyn Fn(&Swept) + Send + Sync>;
 
 /// One board. Cheap to clone, and safe to share between threads.
 ///
@@ -49,6 +56,8 @@ pub struct Board {
     processes: Arc<dyn Processes>,
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
+    schedule: Arc<SweepSchedule>,
+    sweep_observer: Option<SweepObserver>,
 }
 
 impl Board {
@@ -76,6 +85,8 @@ impl Board {
             processes: Arc::new(SystemProcesses::default()),
             ids: Arc::new(RandomIds),
             settings: Arc::new(Settings::default()),
+            schedule: Arc::default(),
+            sweep_observer: None,
         }
     }
 
@@ -83,6 +94,15 @@ impl Board {
     #[must_use]
     pub fn with_settings(mut self, settings: Settings) -> Board {
         self.settings = Arc::new(settings);
+        self
+    }
+
+    /// The same board with an observer, which is called with the result of every automatic sweep that marked an agent stale
+    /// or had to skip one: at the start of a command, while a call waits, and when a call was refused because of a session
+    /// whose process is gone.
+    #[must_use]
+    pub fn with_sweep_observer(mut self, observer: impl Fn(&Swept) + Send + Sync + 'static) -> Board {
+        self.sweep_observer = Some(Arc::new(observer));
         self
     }
 
@@ -212,6 +232,18 @@ impl Board {
         &*self.ids
     }
 
+    pub(crate) fn schedule(&self) -> &SweepSchedule {
+        &self.schedule
+    }
+
+    /// Tells the observer of an automatic sweep, if it marked or skipped an agent.
+    pub(crate) fn report_sweep(&self, swept: &Swept) {
+        let nothing = swept.stale_agents.is_empty() && swept.skipped_agents.is_empty();
+        if let Some(observer) = self.sweep_observer.as_ref().filter(|_| !nothing) {
+            observer(swept);
+        }
+    }
+
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
     }
@@ -307,46 +339,32 @@ impl Board {
         Ok(committed.trimmed_heartbeats as u64)
     }
 
+    /// Commits. If the commit is refused because of a session whose process is gone, sweeps that session and tries again,
+    /// once for each such session.
     fn commit_with<T: Pending>(
         &self,
         commit: Commit<'_>,
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         let mut answer = None;
-        let committed = self.store.commit(&commit, &mut |tx| {
-            let (changes, value) = f(tx)?;
-            answer = Some(value);
-            Ok(changes)
-        });
-        let committed = committed.map_err(|refused| self.with_word_of_a_dead_holder(refused))?;
+        let mut gone_holders = 0;
+        let committed = loop {
+            let committed = self.store.commit(&commit, &mut |tx| {
+                let (changes, value) = f(tx)?;
+                answer = Some(value);
+                Ok(changes)
+            });
+            match committed {
+                Err(refused) if gone_holders < MOST_GONE_HOLDERS => {
+                    self.sweep_gone_holder(refused, &commit)?;
+                    gone_holders += 1;
+                }
+                committed => break committed?,
+            }
+        };
         let mut answer = answer.ok_or_else(nothing_ran)?;
         answer.resolve(committed.first);
         Ok(answer)
-    }
-}
-
-impl Board {
-    /// If what somebody wants is held by a session whose process is gone, says how to get it without waiting until that is
-    /// noticed.
-    fn with_word_of_a_dead_holder(&self, error: Error) -> Error {
-        if !matches!(error.code(), Code::Held | Code::AlreadyClaimed) {
-            return error;
-        }
-        let Error::Refusal(mut refusal) = error else { return error };
-        let holder = refusal.details.get("held_by").and_then(serde_json::Value::as_str).map(str::to_owned);
-        let agent = holder.and_then(|session| {
-            self.read(&[], |tx| tx.row::<Agent>(&Key::Agent(session.clone()))).ok().flatten()
-        });
-        if let Some((agent, pid)) = agent.and_then(|agent| agent.pid.map(|pid| (agent, pid)))
-            && self.processes.liveness(pid, agent.process.as_ref()) == Liveness::Dead
-        {
-            refusal.hint = Some(format!(
-                "the process of {} (PID {pid}) is gone; to free what it holds at once: \
-                 blackboard agent deregister --session {}",
-                agent.agent_name, agent.session_id
-            ));
-        }
-        Error::Refusal(refusal)
     }
 }
 

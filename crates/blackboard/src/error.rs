@@ -234,6 +234,12 @@ impl Error {
         }
     }
 
+    /// Whether stored rows are the reason, rather than the call, the file system or another writer. Work on other rows can
+    /// go on.
+    pub(crate) fn is_unreadable_row(&self) -> bool {
+        matches!(self.code(), Code::Corrupt | Code::Internal)
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {

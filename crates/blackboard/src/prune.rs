@@ -107,7 +107,7 @@ impl Board {
             }
             if !pruned.more {
                 let heartbeats_before = tx.now().minus(self.settings().keep_heartbeats);
-                if tx.oldest_heartbeat()?.is_some_and(|oldest| oldest < heartbeats_before) {
+                if tx.old_heartbeats(heartbeats_before, 1)? > 0 {
                     changes.trim_heartbeats = Some((heartbeats_before, BATCH));
                     pruned.more = true;
                 }
@@ -127,18 +127,21 @@ impl Board {
     pub(crate) fn prune_heartbeats(&self) -> Result<u64> {
         let mut pruned = 0;
         loop {
-            let now = self.clock().now();
-            let before = now.minus(self.settings().keep_heartbeats);
-            let oldest = self.read(&[], |tx| tx.oldest_heartbeat())?;
-            if oldest.is_none_or(|oldest| oldest >= before) {
+            if self.old_heartbeats(1)? == 0 {
                 return Ok(pruned);
             }
+            let before = self.clock().now().minus(self.settings().keep_heartbeats);
             let trimmed = self.trim_heartbeats(before, BATCH)?;
             if trimmed == 0 {
                 return Ok(pruned);
             }
             pruned += trimmed;
         }
+    }
+
+    /// How many heartbeats are due, at most `limit`.
+    pub(crate) fn old_heartbeats(&self, limit: usize) -> Result<u64> {
+        self.read(&[], |tx| tx.old_heartbeats(tx.now().minus(self.settings().keep_heartbeats), limit))
     }
 
     fn prune_events(&self, tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {

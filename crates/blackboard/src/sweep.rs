@@ -1,31 +1,43 @@
-//! The sweep: whoever died holds nothing any more.
+//! Marks agents whose process is gone as stale and releases what they hold.
 //!
-//! It looks for candidates without a lock, asks the operating system about their processes, and then marks one agent
-//! at a time, in a transaction that looks again: a heartbeat that came in between wins, and of two sweeps one marks.
+//! A sweep finds candidates without a lock, asks the operating system about their processes, and then marks one agent
+//! per transaction. The transaction reads the agent again: a heartbeat that arrived meanwhile wins, and of two sweeps one
+//! marks. An agent whose rows cannot be read is skipped and reported; it keeps no other from being swept.
+//!
+//! | File | What it is about |
+//! |---|---|
+//! | `waiting.rs` | calls that wait keep sweeping |
+//! | `gone.rs` | a call refused because of a session whose process is gone |
+//! | `clock_mark.rs` | whether the clock can be trusted |
 
 mod clock_mark;
+mod gone;
+mod waiting;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_mark::ClockMark;
+pub(crate) use self::waiting::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::entry::{Entry, Lease, leases_of, release_leases};
-use crate::error::{Code, Result};
+use crate::entry::{Entry, Lease, SkippedEntry, leases_of, release_leases};
+use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Patience, Range, Tx, Wanted};
 use crate::work::WorkItem;
 
-/// How many agents a sweep in passing marks or refreshes.
+/// How many agents an automatic sweep marks or refreshes.
 const BATCH: usize = 100;
 
-/// How many it looks at for that: delegates that are silent but have time left are in front of others for a while.
+/// How many it checks for that: delegates without a heartbeat that have time left are in front of others for a while.
+/// Agents that cannot be read are not counted, because they stay in front of others forever.
 const LOOKED_AT: usize = 10 * BATCH;
 
 /// How a sweep is made.
@@ -43,17 +55,33 @@ pub struct Sweep {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Swept {
-    /// Who was marked stale.
+    /// The agents that were marked stale.
     pub stale_agents: Vec<StaleAgent>,
-    /// Who was silent, but has a live process.
+    /// Sessions without a recent heartbeat whose process is alive.
     pub pids_verified: Vec<String>,
-    /// How many old heartbeats were removed.
+    /// How many old heartbeats were pruned.
     pub heartbeats_pruned: u64,
-    /// How many entries were removed because their time was over.
+    /// How many expired entries were removed.
     pub entries_expired: u64,
+    /// Agents that should be marked stale, but whose rows cannot be read.
+    pub skipped_agents: Vec<SkippedAgent>,
+    /// Expired entries that cannot be read.
+    pub skipped_entries: Vec<SkippedEntry>,
 }
 
-/// An agent that was found dead.
+/// An agent that a sweep left as it is, because one of its rows or of the rows it holds cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedAgent {
+    /// The session; empty if that cannot be read either.
+    pub session_id: String,
+    /// Its name, if that can be read.
+    pub agent_name: Option<String>,
+    /// What cannot be read.
+    pub error: String,
+}
+
+/// An agent that was marked stale.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StaleAgent {
@@ -75,7 +103,8 @@ impl Pending for StaleAgent {
 }
 
 impl Board {
-    /// Marks dead agents and frees what they held. Waits for other writers.
+    /// Marks stale agents, releases what they hold, and removes old heartbeats and expired entries. Waits for other
+    /// writers. A dry run reports the same and changes nothing.
     ///
     /// ```
     /// # use blackboard::{Board, sweep::Sweep};
@@ -85,56 +114,109 @@ impl Board {
     /// ```
     pub fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         let mut swept = self.sweep_agents(sweep, Patience::Wait)?;
-        if !sweep.dry_run {
-            swept.heartbeats_pruned = self.prune_heartbeats()?;
-            loop {
-                match self.expire_entries(Patience::Wait)? {
-                    0 => break,
-                    expired => swept.entries_expired += expired,
-                }
+        if sweep.dry_run {
+            swept.heartbeats_pruned = self.old_heartbeats(usize::MAX)?;
+            let expired = self.count_expired_entries()?;
+            (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
+            return Ok(swept);
+        }
+        swept.heartbeats_pruned = self.prune_heartbeats()?;
+        loop {
+            let expired = self.expire_entries(Patience::Wait)?;
+            swept.entries_expired += expired.count;
+            if expired.count == 0 {
+                // Nothing else is left in front of these: they are all of them.
+                swept.skipped_entries = expired.skipped;
+                return Ok(swept);
             }
         }
-        Ok(swept)
     }
 
-    /// The sweep that rides along with other commands: never waits, never fails, looks at no more than 1,000 silent
-    /// agents, marks or refreshes no more than 100 of them, and removes no more than 100 expired entries.
+    /// The automatic sweep of other commands. It never waits and never fails, checks about 1,000 agents without a recent
+    /// heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. What it did also goes to
+    /// the observer that [`Board::with_sweep_observer`] sets.
     pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
+        self.schedule().restart();
         let sweep = Sweep { caller: caller.map(str::to_owned), ..Sweep::default() };
-        let mut swept = self.sweep_agents(&sweep, Patience::Never).unwrap_or_default();
-        swept.entries_expired = self.expire_entries(Patience::Never).unwrap_or_default();
+        // One read tells whether there is anything to do; that is almost never the case.
+        let due = self.read(&[], |tx| {
+            let agents = tx.any(&self.candidate_range(tx, &sweep))?;
+            Ok((agents, tx.any(&Range::entries_expired_at(tx.now()))?))
+        });
+        let (agents_are_due, entries_are_due) = due.unwrap_or_default();
+        let mut swept = Swept::default();
+        if agents_are_due {
+            swept = self.sweep_agents(&sweep, Patience::Never).unwrap_or_default();
+        }
+        if entries_are_due {
+            let expired = self.expire_entries(Patience::Never).unwrap_or_default();
+            (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
+        }
+        self.report_sweep(&swept);
         swept
     }
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
         let mut swept = Swept::default();
-        let (candidates, now) = self.candidates(sweep, patience)?;
-        if candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)? {
-            return Ok(swept);
-        }
-        let limit = if patience == Patience::Never { BATCH } else { usize::MAX };
-        for agent in candidates {
-            if swept.stale_agents.len() + swept.pids_verified.len() >= limit {
-                break;
+        let (most_done, most_looked_at) = match patience {
+            Patience::Never => (BATCH, LOOKED_AT),
+            Patience::Wait => (usize::MAX, usize::MAX),
+        };
+        let mut looked_at = HashSet::new();
+        loop {
+            let limit = most_looked_at.saturating_add(swept.skipped_agents.len());
+            let (candidates, now) = self.candidates(sweep, limit)?;
+            let is_last_page = candidates.len() < limit;
+            let skipped_before = swept.skipped_agents.len();
+            if looked_at.is_empty()
+                && (candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)?)
+            {
+                return Ok(swept);
             }
-            match self.judge(&agent, now, sweep, patience, &mut swept) {
-                // Somebody is writing, and nobody waits: the next command goes on from here.
-                Err(error) if patience == Patience::Never && error.code() == Code::Busy => break,
-                other => other?,
+            for candidate in candidates {
+                if swept.stale_agents.len() + swept.pids_verified.len() >= most_done {
+                    return Ok(swept);
+                }
+                // The caller's own call proves that it is alive.
+                if sweep.caller.as_ref() == Some(&candidate.session_id)
+                    || !looked_at.insert(candidate.session_id.clone())
+                {
+                    continue;
+                }
+                match self.judge(&candidate, now, sweep, patience, &mut swept) {
+                    // Another process writes, and this sweep does not wait: the next command continues here.
+                    Err(error) if patience == Patience::Never && error.code() == Code::Busy => {
+                        return Ok(swept);
+                    }
+                    Err(error) if error.is_unreadable_row() => {
+                        swept.skipped_agents.push(candidate.skipped(&error));
+                    }
+                    other => other?,
+                }
+            }
+            // Those that had to be skipped must not hide the ones behind them.
+            if is_last_page || swept.skipped_agents.len() == skipped_before {
+                return Ok(swept);
             }
         }
-        Ok(swept)
     }
 
-    /// Decides about one candidate, by what is known of its process.
+    /// Decides about one candidate, by the state of its process.
     fn judge(
         &self,
-        agent: &Agent,
+        candidate: &Candidate,
         now: Timestamp,
         sweep: &Sweep,
         patience: Patience,
         swept: &mut Swept,
     ) -> Result<()> {
+        let agent = match &candidate.row {
+            Ok(agent) => agent,
+            Err(error) => {
+                swept.skipped_agents.push(candidate.skipped(error));
+                return Ok(());
+            }
+        };
         let liveness = match agent.pid {
             Some(pid) => self.processes().liveness(pid, agent.process.as_ref()),
             None => Liveness::Unknown,
@@ -150,23 +232,41 @@ impl Board {
         Ok(())
     }
 
-    /// Live agents that have been silent for too long, by one look at an index.
-    fn candidates(&self, sweep: &Sweep, patience: Patience) -> Result<(Vec<Agent>, Timestamp)> {
+    /// Active and idle agents without a heartbeat for the threshold or longer.
+    fn candidate_range(&self, tx: &dyn Tx, sweep: &Sweep) -> Range {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        let limit = if patience == Patience::Never { LOOKED_AT } else { usize::MAX };
+        Range::live_agents_seen_until(tx.now().minus(threshold))
+    }
+
+    /// The first candidates by one look at an index, each with its row if that can be read.
+    fn candidates(&self, sweep: &Sweep, limit: usize) -> Result<(Vec<Candidate>, Timestamp)> {
         self.read(&[], |tx| {
-            let range = Range::live_agents_seen_before(tx.now().minus(threshold));
-            if !tx.any(&range)? {
-                return Ok((Vec::new(), tx.now()));
+            let mut candidates = Vec::new();
+            for key in tx.keys(&self.candidate_range(tx, sweep), limit)? {
+                candidates.push(match key {
+                    Ok(Key::Agent(session_id)) => {
+                        let row = match tx.row::<Agent>(&Key::Agent(session_id.clone())) {
+                            Ok(Some(agent)) => Ok(agent),
+                            // An index that names a row that is not there.
+                            Ok(None) => continue,
+                            Err(error) if error.is_unreadable_row() => Err(error),
+                            Err(error) => return Err(error),
+                        };
+                        Candidate { session_id, row }
+                    }
+                    Ok(_) => continue,
+                    Err(error) if error.is_unreadable_row() => {
+                        Candidate { session_id: String::new(), row: Err(error) }
+                    }
+                    Err(error) => return Err(error),
+                });
             }
-            let mut candidates = tx.hints::<Agent>(&range, limit)?;
-            candidates.retain(|agent| sweep.caller.as_ref() != Some(&agent.session_id));
             Ok((candidates, tx.now()))
         })
     }
 
-    /// How long this agent may be silent. A process that hosts many sessions proves nothing about one of them while
-    /// it lives: then only the time decides, and takes longer.
+    /// How long this agent may go without a heartbeat. A process that hosts many sessions proves nothing about one of them
+    /// while it is alive: then the time alone decides, and takes longer.
     fn patience_with(&self, agent: &Agent, liveness: Liveness, sweep: &Sweep) -> Duration {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
         match (liveness, agent.shares_process, sweep.threshold) {
@@ -175,7 +275,7 @@ impl Board {
         }
     }
 
-    /// Silent, but alive: noted as seen, so that it is no candidate for a while.
+    /// Notes that an agent without a heartbeat was seen alive, so that it is no candidate for a while.
     fn refresh(&self, silent: &Agent, patience: Patience) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
         self.commit_patiently(patience, "sweep refresh", &[Wanted::Row(key.clone())], |tx| {
@@ -204,18 +304,23 @@ impl Board {
             Wanted::Range(Range::claimed_by(session)),
             Wanted::Range(Range::leased_by(session)),
         ];
+        // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
+        // sweep.
+        let expected = self.read(&wanted, |tx| {
+            let held = Held::of(tx, session)?;
+            Ok(Some(decide(silent.clone(), held, liveness, tx.now()).1))
+        })?;
         if dry_run {
-            return self.read(&wanted, |tx| {
-                let held = Held::of(tx, session)?;
-                Ok(Some(decide(silent.clone(), held, liveness, tx.now()).1))
-            });
+            return Ok(expected);
         }
         self.commit_patiently(patience, "sweep", &wanted, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
-            // It has moved since it was looked at: somebody heard of it, or was faster.
-            let Some(agent) =
-                agent.filter(|agent| agent.status.is_live() && agent.last_seen_at == silent.last_seen_at)
-            else {
+            // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
+            let Some(agent) = agent.filter(|agent| {
+                agent.status.is_live()
+                    && agent.last_seen_at == silent.last_seen_at
+                    && agent.last_beat_at == silent.last_beat_at
+            }) else {
                 return Ok((Changes::new(), None));
             };
             let (changes, stale) = decide(agent, Held::of(tx, session)?, liveness, tx.now());
@@ -245,6 +350,21 @@ impl Board {
                 Ok(false)
             }
         }
+    }
+}
+
+/// An agent that may have to be marked stale.
+struct Candidate {
+    /// Empty if that cannot be read either.
+    session_id: String,
+    /// Its row, or why that cannot be read.
+    row: Result<Agent>,
+}
+
+impl Candidate {
+    fn skipped(&self, error: &Error) -> SkippedAgent {
+        let agent_name = self.row.as_ref().ok().map(|agent| agent.agent_name.clone());
+        SkippedAgent { session_id: self.session_id.clone(), agent_name, error: error.to_string() }
     }
 }
 

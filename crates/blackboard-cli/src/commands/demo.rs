@@ -38,6 +38,10 @@ pub struct Demo {
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 2000, hide = true)]
     pace: u64,
 
+    /// How many milliseconds may pass without an event before the demo fails
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 30_000, hide = true)]
+    limit: u64,
+
     /// Be one of the agents
     #[arg(long = "as", value_name = "NAME", hide = true)]
     worker: Option<String>,
@@ -58,6 +62,7 @@ impl Run for Demo {
         let signals = Signals::catch()
             .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
         let stage = Stage::build(pace)?;
-        Ok(Outcome::new(Demonstration::new(stage, signals, self.keep, self.open)))
+        let limit = Duration::from_millis(self.limit);
+        Ok(Outcome::new(Demonstration::new(stage, signals, limit, self.keep, self.open)))
     }
 }

@@ -189,7 +189,7 @@ impl Observe {
             (None, None, None) => Start::Now,
         };
         let subscription = board.subscribe(&Subscribe { filters, start })?;
-        Ok(Outcome::new(Followed::new(board, subscription, session, self.limit, timeout)))
+        Ok(Outcome::new(Followed::new(subscription, self.limit, timeout)))
     }
 }
 

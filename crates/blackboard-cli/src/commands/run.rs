@@ -68,7 +68,7 @@ impl RunCommand for Run {
             .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
         let board = context.operating()?;
         let session = self.register(context, &board)?;
-        context.sweep(&board, Some(&session));
+        board.sweep_in_passing(Some(&session));
         let outcome = self.run_as(context, &board, &session, &signals);
         child::end(&board, &session);
         outcome

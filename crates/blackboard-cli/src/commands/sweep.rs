@@ -10,10 +10,11 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::sweep::SweptBoard;
 
-/// Find dead agents and free what they hold
+/// Find stale agents and release what they hold
 ///
-/// Every command does that in passing; this one waits its turn, looks at everybody, and says what it did. An agent is
-/// dead if it was silent for longer than the threshold and its process is gone.
+/// An agent is stale when it has sent no heartbeat for the threshold or longer and its process is gone. Every command sweeps
+/// automatically; this one checks all agents and prints the result. An agent whose rows cannot be read is skipped and
+/// reported.
 ///
 /// Examples:
 ///   blackboard sweep
@@ -22,11 +23,11 @@ use crate::output::sweep::SweptBoard;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Sweep {
-    /// Only say what would happen
+    /// Report what would happen, and change nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Silent for this many seconds [default: 300, or as configured]
+    /// Seconds without a heartbeat; 0 includes the current moment [default: 300, or as configured]
     #[arg(long, value_name = "SECONDS")]
     threshold: Option<u64>,
 }

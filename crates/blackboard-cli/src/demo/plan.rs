@@ -3,8 +3,12 @@
 /// The agents, each a process of its own.
 pub const AGENTS: &[&str] = &["Ivy", "Oak", "Elm", "Fern"];
 
-/// The one that is killed in the middle of its work.
+/// The agent that is killed in the middle of its work.
 pub const VICTIM: &str = "Fern";
+
+/// The item that it works on then. It claims this one before the others start: otherwise they might take everything
+/// before it has begun, and there would be nothing to take over.
+pub const VICTIM_ITEM: &str = "write-guide";
 
 /// The project that all of them work on.
 pub const PROJECT: &str = "orchard";

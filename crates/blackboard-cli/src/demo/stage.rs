@@ -14,7 +14,7 @@ use blackboard::work::Create;
 use blackboard::{Board, Code, Fault, Result};
 use tempfile::TempDir;
 
-use super::plan::{AGENTS, PROJECT, TASKS};
+use super::plan::{PROJECT, TASKS};
 use crate::args::Globals;
 use crate::context::Context;
 use crate::web::{Listening, Options, Running};
@@ -45,7 +45,7 @@ impl Drop for Process {
 }
 
 impl Stage {
-    /// A new board with everything that there is to do, and nobody who does it.
+    /// A new board with all work items, and no agent.
     pub fn build(pace: Duration) -> Result<Stage> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("blackboard-demo-");
@@ -99,18 +99,16 @@ impl Stage {
         self.directory.path().join(PROJECT)
     }
 
-    /// Starts every agent.
-    pub fn start(&mut self) -> Result<()> {
-        for name in AGENTS {
-            let child = self
-                .program()?
-                .args(["demo", "--as", name, "--pace", &self.pace.as_millis().to_string()])
-                .arg("--db")
-                .arg(self.file())
-                .spawn()
-                .map_err(|error| Fault::new(Code::Io, "an agent can't be started").because(error))?;
-            self.agents.push(Process { name, child });
-        }
+    /// Starts one agent.
+    pub fn start(&mut self, name: &'static str) -> Result<()> {
+        let child = self
+            .program()?
+            .args(["demo", "--as", name, "--pace", &self.pace.as_millis().to_string()])
+            .arg("--db")
+            .arg(self.file())
+            .spawn()
+            .map_err(|error| Fault::new(Code::Io, "an agent can't be started").because(error))?;
+        self.agents.push(Process { name, child });
         Ok(())
     }
 
@@ -138,9 +136,24 @@ impl Stage {
         self.agents.retain(|agent| agent.name != name);
     }
 
-    /// Whether an agent still runs.
-    pub fn is_anybody_left(&mut self) -> bool {
-        self.agents.iter_mut().any(|agent| matches!(agent.child.try_wait(), Ok(None)))
+    /// How many agents are running. An agent that has failed is a fault: what it held would be missing forever.
+    pub fn count_running(&mut self) -> Result<usize> {
+        let mut running = 0;
+        for agent in &mut self.agents {
+            match agent.child.try_wait() {
+                Ok(None) => running += 1,
+                Ok(Some(status)) if status.success() => {}
+                Ok(Some(status)) => {
+                    let message = format!("agent {} of the demo failed ({status})", agent.name);
+                    return Err(Fault::new(Code::Internal, message).into());
+                }
+                Err(error) => {
+                    let message = format!("agent {} of the demo cannot be watched", agent.name);
+                    return Err(Fault::new(Code::Io, message).because(error).into());
+                }
+            }
+        }
+        Ok(running)
     }
 }
 

@@ -1,19 +1,20 @@
 //! What happens in a demonstration, told while it happens.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use blackboard::duration::human;
 use blackboard::event::{Event, EventType, Start, Subscribe};
 use blackboard::sweep::Sweep;
 use blackboard::work::{Complete, Status, WorkFilter};
-use blackboard::{Result, Revision};
+use blackboard::{Code, Error, Refusal, Result, Revision};
 use serde::Serialize;
 
-use super::plan::{AGENTS, TASKS, VICTIM};
+use super::plan::{AGENTS, TASKS, VICTIM, VICTIM_ITEM};
 use super::stage::Stage;
 use crate::child::Signals;
 use crate::output;
 
-/// How long nothing may happen before the agents are looked after.
+/// How often the agents are checked while nothing happens.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What is told.
@@ -45,18 +46,42 @@ pub struct Ended {
 
 /// Where the story is.
 enum Scene {
-    /// Everybody works.
+    /// The agent that is going to be killed claims its item.
+    Start,
+    /// All agents work.
     Work,
-    /// One is dead and what it held is free; somebody else has to take this item.
+    /// One was killed and what it held is released; another agent has to claim this item.
     Rescue { item: String, fence: Option<Revision>, session: String },
-    /// That is done.
+    /// The others complete everything.
     Rest,
 }
 
-/// Plays it to its end, or until something asks to end.
+impl Scene {
+    /// What has to happen for the story to go on.
+    fn awaited(&self) -> String {
+        match self {
+            Scene::Start => format!("{VICTIM} to claim {VICTIM_ITEM}"),
+            Scene::Work => format!("{VICTIM} to report progress"),
+            Scene::Rescue { item, .. } => format!("another agent to claim {item}"),
+            Scene::Rest => "the agents to complete all work items and to end".to_owned(),
+        }
+    }
+}
+
+/// The refusal if nothing happened for too long.
+fn timed_out(scene: &Scene, limit: Duration) -> Error {
+    let message =
+        format!("nothing happened for {} while the demo waited for {}", human(limit), scene.awaited());
+    Refusal::new(Code::TimedOut, message)
+        .hint("its agents were ended and its board was removed; run it again: blackboard demo")
+        .into()
+}
+
+/// Plays it to its end, or until something asks to end. Fails if nothing happens on the board for `limit`.
 pub fn tell(
     stage: &mut Stage,
     signals: &Signals,
+    limit: Duration,
     mut say: impl FnMut(Told<'_>) -> output::Result,
 ) -> output::Result<Ended> {
     let mut subscription = stage.board.subscribe(&Subscribe { start: Start::Now, ..Subscribe::default() })?;
@@ -64,15 +89,21 @@ pub fn tell(
         "{} agents start, each a process of its own. They take what there is to do; no two get the same.",
         AGENTS.len()
     )))?;
-    stage.start()?;
-    let mut scene = Scene::Work;
+    stage.start(VICTIM)?;
+    let mut scene = Scene::Start;
     let (mut rescued, mut completed) = (None, 0);
+    let mut last_event = Instant::now();
     loop {
-        let left = stage.is_anybody_left();
+        let running = stage.count_running()?;
         let batch = subscription.next_batch(TICK)?;
         let events = batch.map(|batch| batch.events).unwrap_or_default();
-        if signals.asked_to_end().is_some() || (!left && events.is_empty()) {
+        if signals.asked_to_end().is_some() || (running == 0 && events.is_empty()) {
             break;
+        }
+        if !events.is_empty() {
+            last_event = Instant::now();
+        } else if last_event.elapsed() >= limit {
+            return Err(timed_out(&scene, limit).into());
         }
         for event in &events {
             completed += usize::from(event.event_type == EventType::WorkCompleted);
@@ -80,7 +111,16 @@ pub fn tell(
                 say(Told::Event(event))?;
             }
             scene = match scene {
-                Scene::Work if is_time_to_die(stage, event)? => kill(stage, event, &mut say)?,
+                Scene::Start
+                    if event.event_type == EventType::WorkClaimed
+                        && event.target_id.as_deref() == Some(VICTIM_ITEM) =>
+                {
+                    for name in AGENTS.iter().filter(|name| **name != VICTIM) {
+                        stage.start(name)?;
+                    }
+                    Scene::Work
+                }
+                Scene::Work if is_progress_of_victim(stage, event)? => kill(stage, event, &mut say)?,
                 Scene::Rescue { item, fence, session }
                     if event.event_type == EventType::WorkClaimed
                         && event.target_id.as_deref() == Some(&item) =>
@@ -110,8 +150,8 @@ fn is_worth_telling(event: &Event) -> bool {
     !lease && !quiet.contains(&event.event_type)
 }
 
-/// In the middle of its work: it holds something and has told how far it is.
-fn is_time_to_die(stage: &Stage, event: &Event) -> Result<bool> {
+/// Whether the agent that is going to be killed is in the middle of its work: it holds an item and has reported progress.
+fn is_progress_of_victim(stage: &Stage, event: &Event) -> Result<bool> {
     if event.event_type != EventType::HeartbeatReceived {
         return Ok(false);
     }
@@ -138,8 +178,8 @@ fn kill(
     }
     stage.kill(VICTIM);
     say(Told::Chapter(
-        "A sweep finds that its process is gone, and frees what it held. Every command does that in passing, for agents \
-         that were silent for five minutes; here nobody waits for that.",
+        "A sweep finds that its process is gone, and releases what it held. Every command sweeps automatically after a \
+         while; this one does not wait.",
     ))?;
     say(Told::Command("blackboard sweep --threshold 0"))?;
     stage.board.sweep(&Sweep { threshold: Some(Duration::ZERO), ..Sweep::default() })?;

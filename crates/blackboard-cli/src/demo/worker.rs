@@ -1,24 +1,26 @@
 //! One agent of the demonstration: a process that takes what there is to do, one thing after the other.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blackboard::agent::{AgentStatus, Beat, Register};
+use blackboard::duration::human;
 use blackboard::entry::{By, Value, Write};
 use blackboard::file::{Release as ReleaseFiles, Reserve, Which};
 use blackboard::lock::{Acquire, Release};
-use blackboard::work::{ClaimNext, Claimed, Complete, Status, WorkFilter};
-use blackboard::{Board, Code, Result, Revision};
+use blackboard::work::{Claim, ClaimNext, Claimed, Complete, Status, WorkFilter};
+use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 
-use super::plan::{LOCK, PROJECT, Task, VICTIM, task};
+use super::plan::{LOCK, PROJECT, Task, VICTIM, VICTIM_ITEM, task};
 
-/// How long the one that is killed gives its end.
-const TO_BE_KILLED: Duration = Duration::from_secs(20);
+/// How long an agent waits for anything: for the lock, for work while nothing happens on the board, for being killed.
+/// It is longer than the limit of the story, which then has something to report.
+const LIMIT: Duration = Duration::from_mins(1);
 
-/// How long one waits for the lock.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long one sleep is: the end of the process that started this one is noticed after this time.
+const SLICE: Duration = Duration::from_secs(1);
 
-/// Works until everything is done, or whoever started this process is gone.
+/// Works until everything is done, or the process that started this one is gone.
 pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Result<()> {
     let starter = parent();
     let session = board
@@ -31,10 +33,21 @@ pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Res
         .agent
         .session_id;
     let repository = &*repository.to_string_lossy();
-    let worker = Worker { board, session: &session, pace, repository, is_victim: name == VICTIM };
+    let is_victim = name == VICTIM;
+    let worker = Worker { board, session: &session, pace, repository, is_victim, starter };
+    if worker.is_victim {
+        let claimed = board.work().claim(&Claim::of(VICTIM_ITEM, &session))?;
+        worker.carry_out(&claimed)?;
+    }
     let mut idle = false;
+    let (mut last_seen, mut last_change) = (Revision::ZERO, Instant::now());
     while parent() == starter {
-        let seen = board.wait(Revision::ZERO, Duration::ZERO)?;
+        let seen = board.revision()?;
+        if seen != last_seen {
+            (last_seen, last_change) = (seen, Instant::now());
+        } else if last_change.elapsed() >= LIMIT {
+            return Err(timed_out("work to become available"));
+        }
         match board.work().claim_next(&ClaimNext { session: session.clone(), ..ClaimNext::default() }) {
             Ok(claimed) => {
                 idle = false;
@@ -48,8 +61,8 @@ pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Res
                     let idle = Some(AgentStatus::Idle);
                     board.agents().heartbeat(&Beat { status: idle, ..Beat::of(&session) })?;
                 }
-                // Whatever happens now may have set something free.
-                board.wait(seen, Duration::from_secs(1))?;
+                // Any event may have made an item available.
+                board.wait_and_sweep(seen, SLICE, Some(&session))?;
             }
             Err(error) => return Err(error),
         }
@@ -64,6 +77,8 @@ struct Worker<'a> {
     pace: Duration,
     repository: &'a str,
     is_victim: bool,
+    /// The process that started this one.
+    starter: u32,
 }
 
 impl Worker<'_> {
@@ -86,8 +101,7 @@ impl Worker<'_> {
                 ..Beat::of(self.session)
             })?;
             if self.is_victim {
-                // It is killed now, however busy the machine is.
-                std::thread::sleep(TO_BE_KILLED);
+                return self.wait_to_be_killed();
             }
         }
         if let Some(delegate) = delegate {
@@ -101,6 +115,18 @@ impl Worker<'_> {
             summary: task.steps.last().map(|step| (*step).to_owned()),
             ..Complete::of(item, self.session)
         })?;
+        Ok(())
+    }
+
+    /// Waits for the end of this process, however busy the machine is. Returns only if it is not killed.
+    fn wait_to_be_killed(&self) -> Result<()> {
+        let began = Instant::now();
+        while parent() == self.starter {
+            if began.elapsed() >= LIMIT {
+                return Err(timed_out("being killed"));
+            }
+            std::thread::sleep(SLICE);
+        }
         Ok(())
     }
 
@@ -125,11 +151,16 @@ impl Worker<'_> {
 
     /// Only one at a time.
     fn merge(&self) -> Result<()> {
-        self.board.locks().acquire_waiting(&Acquire::of(LOCK, self.session), PATIENCE)?;
+        self.board.locks().acquire_waiting(&Acquire::of(LOCK, self.session), LIMIT)?;
         std::thread::sleep(self.pace);
         self.board.locks().release(&Release::of(LOCK, self.session))?;
         Ok(())
     }
+}
+
+fn timed_out(what: &str) -> Error {
+    let message = format!("an agent of the demo waited {} for {what}", human(LIMIT));
+    Refusal::new(Code::TimedOut, message).into()
 }
 
 /// Who started this process; another one once that is dead, where the system tells.

@@ -87,7 +87,7 @@ fn run(
                 }
             }
         };
-        let mut looked = board.wait(seen.board, SLICE).and_then(|_| read_on(&board, seen));
+        let mut looked = board.wait_and_sweep(seen.board, SLICE, None).and_then(|_| read_on(&board, seen));
         if board.check_still_there().is_err()
             && let Ok(Some(other)) = reopen()
         {

@@ -18,7 +18,7 @@ use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
 const SECONDS: u64 = 30;
 const MOST: u64 = 600;
 
-/// How often whoever waits looks for dead holders and expired entries, whose end nobody tells.
+/// How often a wait checks for holders whose process is gone and for expired entries, which no event reports.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Wait until an entry is written, or until you get a lock. `timed_out` is no failure: call again if you still want it.
@@ -92,11 +92,15 @@ impl WaitingTool for Wait {
         let mut ended = call.desk.ended.clone();
         let desk = call.desk.clone();
         let mut log = blocking(move || desk.follow()).await?;
+        let mut refused = None;
         loop {
             // Before the look: what happens after it ends the sleep.
             log.borrow_and_update();
             let (wanted, looking) = (self.clone(), call.clone());
-            let missing = match blocking(move || wanted.look(&looking)).await? {
+            // The first look and the last one tell what is missing.
+            let is_last = Instant::now() >= until;
+            let refused_before = refused.take().filter(|_| !is_last);
+            let missing = match blocking(move || wanted.look(&looking, refused_before)).await? {
                 Looked::Got { took: Some(lock), .. } if call.is_cancelled() => {
                     // Nobody will ever know that it is theirs.
                     let desk = call.desk.clone();
@@ -106,7 +110,7 @@ impl WaitingTool for Wait {
                 Looked::Got { reply, .. } => return Ok(reply),
                 Looked::NotYet(missing) => missing,
             };
-            if Instant::now() >= until {
+            if is_last {
                 return Reply::new(&NotInTime::of(&missing, seconds));
             }
             tokio::select! {
@@ -117,19 +121,27 @@ impl WaitingTool for Wait {
                 () = call.context.ct.cancelled() => return Err(given_up()),
                 _ = ended.wait_for(|ended| *ended) => return Err(given_up()),
             }
+            refused = Some(missing);
         }
     }
 }
 
 impl Wait {
-    /// Looks once.
-    fn look(self, call: &Call) -> Result<Looked> {
+    /// Looks once. A lock that was refused before is tried again only if a read shows that it can be had: an attempt takes
+    /// the write lock.
+    fn look(self, call: &Call, refused_before: Option<Error>) -> Result<Looked> {
         if call.is_cancelled() {
             return Ok(Looked::NotYet(given_up()));
         }
         if let Some(name) = self.lock {
             let (board, session) = call.desk.acting(&call.caller)?;
-            return match board.locks().acquire(&Acquire::of(&name, &session)) {
+            let acquire = Acquire::of(&name, &session);
+            if let Some(refused) = refused_before
+                && !board.locks().can_acquire(&acquire, true)?
+            {
+                return Ok(Looked::NotYet(refused));
+            }
+            return match board.locks().acquire(&acquire) {
                 Ok(acquired) => {
                     let fence = Some(acquired.lock.fence);
                     let took = acquired.acquired.then_some(Release { name, session, fence });

@@ -20,6 +20,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Demonstration {
     stage: RefCell<Stage>,
     signals: Signals,
+    /// How long nothing may happen before it fails.
+    limit: Duration,
     keep: bool,
     open: bool,
     interrupted: Cell<bool>,
@@ -34,8 +36,9 @@ struct Answered<'a> {
 
 impl Demonstration {
     /// A demonstration that has not begun.
-    pub fn new(stage: Stage, signals: Signals, keep: bool, open: bool) -> Demonstration {
-        Demonstration { stage: RefCell::new(stage), signals, keep, open, interrupted: Cell::new(false) }
+    pub fn new(stage: Stage, signals: Signals, limit: Duration, keep: bool, open: bool) -> Demonstration {
+        let stage = RefCell::new(stage);
+        Demonstration { stage, signals, limit, keep, open, interrupted: Cell::new(false) }
     }
 
     fn open(&self, stage: &Stage) {
@@ -57,7 +60,7 @@ impl Render for Demonstration {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let mut stage = self.stage.borrow_mut();
         self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, |_| Ok(()))?;
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |_| Ok(()))?;
         self.interrupted.set(ended.interrupted);
         answer.object(&Answered { ended: &ended, url: stage.url() })?;
         answer.flush()?;
@@ -72,7 +75,7 @@ impl Render for Demonstration {
             ("Dashboard", Some(stage.url().to_owned())),
         ])?;
         self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, |told| show(screen, &told))?;
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |told| show(screen, &told))?;
         self.interrupted.set(ended.interrupted);
         conclude(screen, &ended)?;
         if self.keep && !ended.interrupted {

@@ -5,21 +5,19 @@ use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::event::{Event, Subscription};
-use blackboard::{Board, Code, Error};
+use blackboard::{Code, Error};
 
 use super::event::described;
 use super::{Result, Screen, has_left, time};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
 
-/// How long nothing may happen before the board is looked after.
+/// How long one wait is: the end of the reader or of the time is noticed after this.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The answer of `observe --follow`, which has no end of its own.
 pub struct Followed {
-    board: Board,
     subscription: RefCell<Subscription>,
-    caller: Option<String>,
     limit: usize,
     until: Option<Instant>,
 }
@@ -32,19 +30,10 @@ enum Next<'a> {
 }
 
 impl Followed {
-    /// What `subscription` tells of `board`, about `limit` events of it, until this time is over. `caller` is the session
-    /// that follows, and so lives.
-    pub fn new(
-        board: Board,
-        subscription: Subscription,
-        caller: Option<String>,
-        limit: Option<usize>,
-        timeout: Option<Duration>,
-    ) -> Followed {
+    /// The events of `subscription`, about `limit` of them, until this time is over.
+    pub fn new(subscription: Subscription, limit: Option<usize>, timeout: Option<Duration>) -> Followed {
         Followed {
-            board,
             subscription: RefCell::new(subscription),
-            caller,
             limit: limit.unwrap_or(usize::MAX),
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         }
@@ -54,7 +43,6 @@ impl Followed {
     fn each(&self, mut show: impl FnMut(Next<'_>) -> Result) -> Result {
         let mut subscription = self.subscription.borrow_mut();
         let mut shown = 0;
-        let mut swept = Instant::now();
         while shown < self.limit {
             let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
             subscription.set_batch_size(self.limit - shown);
@@ -71,11 +59,6 @@ impl Followed {
                 // Others have been writing for so long that the cursor could not be stored. Nothing is lost by that.
                 Err(error) if error.code() == Code::Busy && !is_over(left) => {}
                 Err(error) => return Err(error.into()),
-            }
-            // What expires and who dies is to be seen while it happens, also if nobody else does anything.
-            if swept.elapsed() >= TICK {
-                self.board.sweep_in_passing(self.caller.as_deref());
-                swept = Instant::now();
             }
         }
         Ok(())

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use blackboard::sweep::{StaleAgent, Swept};
+use blackboard::entry::SkippedEntry;
+use blackboard::sweep::{SkippedAgent, StaleAgent, Swept};
 use serde::Serialize;
 
 use super::entry::counted_leases;
@@ -31,10 +32,11 @@ impl Render for SweptBoard {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Swept { stale_agents, pids_verified, heartbeats_pruned, entries_expired } = &self.swept;
+        let Swept { stale_agents, pids_verified, heartbeats_pruned, entries_expired, .. } = &self.swept;
         if stale_agents.is_empty() && *heartbeats_pruned == 0 && *entries_expired == 0 {
             screen.line(format_args!("No stale agents detected."))?;
-            return verified(pids_verified, screen);
+            verified(pids_verified, screen)?;
+            return self.skipped(screen);
         }
         screen.line(format_args!(
             "Stale detection sweep{}:",
@@ -56,15 +58,32 @@ impl Render for SweptBoard {
         }
         if *entries_expired > 0 {
             let entries = if *entries_expired == 1 { "entry" } else { "entries" };
-            screen.line(format_args!("  Expired: {entries_expired} {entries}"))?;
+            let expire = if self.dry_run { "Would expire" } else { "Expired" };
+            screen.line(format_args!("  {expire}: {entries_expired} {entries}"))?;
         }
-        if !self.dry_run {
-            screen.line(format_args!(
-                "  Pruned: {heartbeats_pruned} heartbeat records older than {}",
-                time::length(self.keep_heartbeats)
-            ))?;
+        let prune = if self.dry_run { "Would prune" } else { "Pruned" };
+        screen.line(format_args!(
+            "  {prune}: {heartbeats_pruned} heartbeat records older than {}",
+            time::length(self.keep_heartbeats)
+        ))?;
+        verified(pids_verified, screen)?;
+        self.skipped(screen)
+    }
+}
+
+impl SweptBoard {
+    /// What could not be swept, one line each.
+    fn skipped(&self, screen: &mut Screen<'_>) -> Result {
+        for SkippedAgent { session_id, agent_name, error } in &self.swept.skipped_agents {
+            let name = agent_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            let skipped = format!("session {session_id}{name}: {error}");
+            screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
         }
-        verified(pids_verified, screen)
+        for SkippedEntry { scope, key, error } in &self.swept.skipped_entries {
+            let skipped = format!("entry {key} in scope {scope}: {error}");
+            screen.line(format_args!("  Skipped: {}", escape(&skipped)))?;
+        }
+        Ok(())
     }
 }
 

@@ -35,7 +35,7 @@ fn two_dashboards_in_one_browser_keep_their_cookies() {
 fn a_page_that_a_file_leads_to_is_shown() {
     let site = Site::new();
     // As `serve --open` writes it: to a browser, a file is another site.
-    let directory = tempfile::tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let file = directory.path().join("open.html");
     let page = format!(
         "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url={}\">",

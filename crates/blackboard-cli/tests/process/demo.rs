@@ -7,11 +7,16 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::crowd::{end_of, kill, signal, wait_until};
+use crate::scale::{progress, size};
 
-/// A demonstration that is quick, in a directory that nobody else uses.
+/// A demonstration that is quick, in a directory that no other process uses.
 fn start(directory: &Path, arguments: &[&str]) -> Child {
+    start_at_pace(directory, "50", arguments)
+}
+
+fn start_at_pace(directory: &Path, pace: &str, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_blackboard"))
-        .args(["demo", "--pace", "50"])
+        .args(["demo", "--pace", pace])
         .args(arguments)
         .current_dir(directory)
         .env("TMPDIR", directory)
@@ -48,6 +53,55 @@ fn everything_is_done_once_though_one_of_them_dies() {
     assert!(told["rescued"].is_string(), "{told}");
     assert!(is_empty(directory.path()), "something is left");
     assert_eq!(processes_in(directory.path()), Vec::<u32>::new());
+}
+
+#[test]
+fn the_demo_at_its_fastest_pace_ends_and_tells_its_whole_story_every_time() {
+    let rounds = size(2, 50);
+    for round in 1..=rounds {
+        let directory = testkit::tempdir().unwrap();
+        // `end_of` kills a process that does not end.
+        let ended = end_of(start_at_pace(directory.path(), "0", &["--json"]));
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "round {round}: {ended:?}");
+        let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(told["completed"], told["items"], "round {round}: {told}");
+        assert_eq!(told["rescued"], "write-guide", "round {round}: {told}");
+        assert!(is_empty(directory.path()), "round {round}: something is left");
+        progress("demo, rounds", round, rounds);
+    }
+    println!("demo: {rounds} runs, each to its end");
+}
+
+#[test]
+fn a_demo_in_which_nothing_happens_reports_what_it_waited_for_and_leaves_nothing() {
+    for json in [false, true] {
+        let directory = testkit::tempdir().unwrap();
+        // One step takes ten minutes, so that no progress is ever reported.
+        let arguments = ["--limit", "1500", "--json"];
+        let arguments = if json { &arguments[..] } else { &arguments[..2] };
+        let ended = end_of(start_at_pace(directory.path(), "600000", arguments));
+        assert_eq!(ended.status.code(), Some(6), "{ended:?}");
+        let told = if json { &ended.stdout } else { &ended.stderr };
+        assert!(told.contains("nothing happened for 1 second while the demo waited for"), "{ended:?}");
+        assert!(is_empty(directory.path()), "something is left");
+        assert_eq!(processes_in(directory.path()), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn a_demo_whose_agent_fails_fails_at_once() {
+    let directory = testkit::tempdir().unwrap();
+    let child = start_at_pace(directory.path(), "600000", &["--limit", "600000"]);
+    // A signal that the story did not send ends an agent: its item would be missing forever.
+    let agent = wait_until("an agent", || {
+        let own = |pid: &u32| *pid != child.id();
+        processes_in(directory.path()).into_iter().find(own)
+    });
+    kill(agent);
+    let ended = end_of(child);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("of the demo failed"), "{ended:?}");
+    assert!(is_empty(directory.path()), "something is left");
 }
 
 #[test]

@@ -93,8 +93,9 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
     kill(child.id());
     let mut child = child;
     child.wait().unwrap();
+    board.heard_of_everybody();
     let held = board.refusal(4, &["lock", "acquire", "deploy", "--session", &oak]);
-    assert_eq!(held["held_by"], session.as_str(), "nobody knows yet");
+    assert_eq!(held["held_by"], session.as_str(), "it was alive a moment ago");
     board.silence_everybody();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str());

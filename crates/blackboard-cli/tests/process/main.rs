@@ -24,6 +24,7 @@ mod fencing;
 mod file_systems;
 mod first_use;
 mod followers;
+mod gone_holders;
 mod guard;
 mod hooks;
 mod liveness;
@@ -48,6 +49,7 @@ mod sweep_race;
 mod system_calls;
 mod test_board;
 mod unknown_outcome;
+mod unreadable_rows;
 mod wal;
 
 use testkit::{machine, scale};

@@ -184,6 +184,23 @@ impl TestBoard {
         self.sql().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
+    /// Makes the last heartbeat of every agent come a moment ago, however long this test takes: it is in the future.
+    pub fn heard_of_everybody(&self) {
+        self.tamper(
+            "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 hour'), \
+             last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+        );
+    }
+
+    /// Makes the last heartbeat of every agent come eleven seconds ago. Its session was seen just now by others, so that no
+    /// threshold is reached.
+    pub fn heard_of_nobody_for_eleven_seconds(&self) {
+        self.tamper(
+            "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-11 seconds'), \
+             last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+        );
+    }
+
     /// Makes every live agent look as if it had been silent for an hour.
     pub fn silence_everybody(&self) {
         self.tamper(

@@ -147,7 +147,8 @@ impl Board {
     pub fn compare(&self, compare: &Compare, by: &By) -> Result<Compared> {
         let compare = self.checked_compare(compare)?;
         let by = self.checked_by(by)?;
-        let wanted: Vec<_> = compare.conditions.iter().map(|at| wanted(&at.scope, &at.key)).collect();
+        let conditions = compare.conditions.iter().map(|at| wanted(&at.scope, &at.key));
+        let wanted: Vec<_> = conditions.chain(by.wanted()).collect();
         self.commit_once(
             by.operation.as_deref(),
             "txn",

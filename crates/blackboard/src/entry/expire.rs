@@ -1,36 +1,132 @@
-//! Entries whose time is over: the sweep removes them, with one event each.
+//! Expired entries: the sweep removes them, with one event each.
+
+use serde::Serialize;
 
 use super::draft::Removal;
-use super::{By, Draft, Told};
+use super::{By, Draft, Entry, Told};
 use crate::board::Board;
 use crate::error::Result;
-use crate::store::{Patience, Range};
+use crate::store::{Key, Patience, Range, Tx};
 
-/// How many go in one commit.
+/// How many entries one commit removes.
 const BATCH: usize = 100;
 
+/// What became of expired entries.
+#[derive(Debug, Default)]
+pub(crate) struct Expired {
+    /// How many were removed.
+    pub(crate) count: u64,
+    /// Those that cannot be read.
+    pub(crate) skipped: Vec<SkippedEntry>,
+}
+
+/// An expired entry that a sweep cannot read, and therefore cannot remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkippedEntry {
+    /// Its scope; empty if that cannot be read either.
+    pub scope: String,
+    /// Its key; empty if that cannot be read either.
+    pub key: String,
+    /// Why it cannot be read.
+    pub error: String,
+}
+
+/// Expired entries, in the order in which they expired.
+#[derive(Default)]
+struct Due {
+    /// Scope and key of those that can be removed.
+    readable: Vec<(String, String)>,
+    skipped: Vec<SkippedEntry>,
+}
+
 impl Board {
-    /// Removes entries whose time is over, at most one batch of them, and says how many.
-    pub(crate) fn expire_entries(&self, patience: Patience) -> Result<u64> {
-        let candidates = self.read(&[], |tx| tx.heads(&Range::entries_expired_at(tx.now()), BATCH))?;
-        if candidates.is_empty() {
-            return Ok(0);
+    /// Removes one batch of expired entries at most.
+    pub(crate) fn expire_entries(&self, patience: Patience) -> Result<Expired> {
+        let Due { readable, skipped } = self.expired_entries(BATCH, self.settings().max_commit_bytes)?;
+        if readable.is_empty() {
+            return Ok(Expired { count: 0, skipped });
         }
-        self.commit_patiently(patience, "expire", &[], |tx| {
+        let count = self.commit_patiently(patience, "expire", &[], |tx| {
             let mut draft = Draft::new(self, tx, &By::default())?;
             let mut expired = 0;
-            for candidate in &candidates {
-                // What is left goes with the next sweep.
+            for (scope, key) in &readable {
+                // The next sweep removes the rest.
                 if draft.is_full() {
                     break;
                 }
-                // Written anew in between, or removed by another sweep: then there is nothing to tell.
-                if draft.is_expired(&candidate.scope, &candidate.key)? {
-                    draft.remove(&candidate.scope, &candidate.key, Removal::Expired, Told::AsEntry)?;
+                // Rewritten meanwhile, or removed by another sweep: then there is nothing to report.
+                if draft.is_expired(scope, key)? {
+                    draft.remove(scope, key, Removal::Expired, Told::AsEntry)?;
                     expired += 1;
                 }
             }
             Ok((draft.finish()?, expired))
+        })?;
+        Ok(Expired { count, skipped })
+    }
+
+    /// What a sweep would remove if it ran now.
+    pub(crate) fn count_expired_entries(&self) -> Result<Expired> {
+        let due = self.expired_entries(usize::MAX, usize::MAX)?;
+        Ok(Expired { count: due.readable.len() as u64, skipped: due.skipped })
+    }
+
+    /// The first expired entries: at most `limit` that can be read, with about `max_bytes` of values, and every one in
+    /// front of them that cannot. Each is read here, without the write lock: an entry that cannot be read would
+    /// otherwise cost every other writer that lock, at every sweep.
+    fn expired_entries(&self, limit: usize, max_bytes: usize) -> Result<Due> {
+        self.read(&[], |tx| {
+            let range = Range::entries_expired_at(tx.now());
+            let mut due = Due::default();
+            let (mut seen, mut bytes) = (0, 0);
+            loop {
+                let asked = limit.saturating_add(due.skipped.len());
+                let keys = tx.keys(&range, asked)?;
+                let is_last_page = keys.len() < asked;
+                for key in keys.into_iter().skip(std::mem::take(&mut seen)) {
+                    bytes += due.add(tx, key)?;
+                    if bytes > max_bytes {
+                        return Ok(due);
+                    }
+                }
+                seen = due.readable.len() + due.skipped.len();
+                if is_last_page || due.readable.len() >= limit {
+                    return Ok(due);
+                }
+            }
         })
     }
+}
+
+impl Due {
+    /// Reads an entry, and returns how many bytes its value has.
+    fn add(&mut self, tx: &dyn Tx, key: Result<Key>) -> Result<usize> {
+        let (scope, key) = match key {
+            Ok(Key::Entry(scope, key)) => (scope, key),
+            Ok(_) => return Ok(0),
+            Err(error) if error.is_unreadable_row() => {
+                let (scope, key) = Default::default();
+                self.skipped.push(SkippedEntry { scope, key, error: error.to_string() });
+                return Ok(0);
+            }
+            Err(error) => return Err(error),
+        };
+        match read(tx, &scope, &key) {
+            Ok(entry) => {
+                self.readable.push((scope, key));
+                Ok(entry.map_or(0, |entry| entry.value.as_str().len()))
+            }
+            Err(error) if error.is_unreadable_row() => {
+                self.skipped.push(SkippedEntry { scope, key, error: error.to_string() });
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads everything that removing an entry reads.
+fn read(tx: &dyn Tx, scope: &str, key: &str) -> Result<Option<Entry>> {
+    tx.get(&Key::Tombstone(scope.to_owned(), key.to_owned()))?;
+    tx.row::<Entry>(&Key::Entry(scope.to_owned(), key.to_owned()))
 }

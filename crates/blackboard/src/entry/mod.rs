@@ -43,6 +43,7 @@ pub use self::clear::Cleared;
 pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
 pub(crate) use self::draft::{Draft, Told, held, held_since};
+pub use self::expire::SkippedEntry;
 pub use self::fence::Fence;
 pub use self::glob::Glob;
 pub use self::history::History;
@@ -66,6 +67,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
+use crate::store::{Key, Wanted};
 
 /// The scope of whoever names none.
 pub const DEFAULT_SCOPE: &str = "default";
@@ -110,6 +112,11 @@ impl By {
     /// In the name of somebody who has no session.
     pub fn author(author: &str) -> By {
         By { author: Some(author.to_owned()), ..By::default() }
+    }
+
+    /// The row of the acting session, which every change of an entry reads.
+    pub(crate) fn wanted(&self) -> Option<Wanted> {
+        self.session.as_ref().map(|session| Wanted::Row(Key::Agent(session.clone())))
     }
 }
 

@@ -194,7 +194,8 @@ impl<'a> Transaction<'a> {
 
     fn wanted(&self) -> Vec<Wanted> {
         let places = self.read.keys().chain(self.own.keys());
-        places.map(|(scope, key)| Wanted::Row(Key::Entry(scope.clone(), key.clone()))).collect()
+        let places = places.map(|(scope, key)| Wanted::Row(Key::Entry(scope.clone(), key.clone())));
+        places.chain(self.by.wanted()).collect()
     }
 
     /// The first thing that was read and is not so any more.

@@ -8,8 +8,8 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::Key;
 
-/// How long one sleep is, and about how often something else can be done.
-const SLICE: Duration = Duration::from_millis(250);
+/// How long one sleep is: what expires meanwhile is noticed after this time.
+const SLICE: Duration = Duration::from_secs(1);
 
 /// What is waited for, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct WaitFor {
 }
 
 impl Scope<'_> {
-    /// Waits until somebody can see an entry under this key, and returns it: at once if it is there already. When the
-    /// time is over, that is a refusal of the code `timed_out`.
+    /// Waits until an entry with this key exists, and returns it: at once if it exists already. When the time is over, that
+    /// is a refusal of the code `timed_out`. Sweeps automatically while it waits, as every call does that waits.
     ///
     /// ```
     /// use std::time::Duration;
@@ -41,17 +41,11 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn wait(&self, key: &str, wait: &WaitFor) -> Result<Entry> {
-        self.wait_meanwhile(key, wait, || {})
-    }
-
-    /// As [`Scope::wait`], and calls `meanwhile` about four times a second while nothing is there, however
-    /// much others write.
-    pub fn wait_meanwhile(&self, key: &str, wait: &WaitFor, mut meanwhile: impl FnMut()) -> Result<Entry> {
         check_scope(&self.name)?;
         check_key(&self.name, key)?;
         let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        let mut last_called = Instant::now();
+        let caller = self.by.session.as_deref();
         loop {
             // The revision and the entry are of one moment. What is written after it makes the revision grow, and so
             // ends the sleep or keeps it from beginning.
@@ -71,12 +65,7 @@ impl Scope<'_> {
             if left.is_zero() {
                 return Err(timed_out(key, wait));
             }
-            self.board.wait(seen, left.min(SLICE))?;
-            // By the time that has passed: where others write all the time, no sleep lasts that long.
-            if last_called.elapsed() >= SLICE {
-                meanwhile();
-                last_called = Instant::now();
-            }
+            self.board.wait_and_sweep(seen, left.min(SLICE), caller)?;
         }
     }
 }

@@ -159,7 +159,8 @@ impl Scope<'_> {
         check_scope(&self.name)?;
         let by = self.board.checked_by(&self.by)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
-        self.board.commit_once(by.operation.as_deref(), name, asked, wanted, |tx| {
+        let wanted: Vec<_> = wanted.iter().cloned().chain(by.wanted()).collect();
+        self.board.commit_once(by.operation.as_deref(), name, asked, &wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let answer = f(&mut draft)?;
             Ok((draft.finish()?, answer))

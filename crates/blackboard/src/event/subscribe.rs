@@ -8,8 +8,9 @@
 //! when more is asked for, and nothing more is handed out before that has succeeded: whoever is killed sees its last batch
 //! again, no more than that, and never misses one.
 //!
-//! A subscription changes nothing else on the board. In particular it does not sweep: entries that expire and agents that
-//! die are told of when somebody does, as every command does ([`Board::sweep_in_passing`]).
+//! While it waits, a subscription sweeps automatically, as every call does that waits ([`Board::wait_and_sweep`]): events of
+//! entries that expire and of agents whose process is gone arrive even if no other process does anything. It changes
+//! nothing else on the board.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -110,6 +111,8 @@ pub struct Subscription {
     /// The end of the last batch that was handed out.
     handed: Revision,
     cursor: Option<Durable>,
+    /// The session that waits, which its own sweep never marks stale.
+    caller: Option<String>,
     stop: StopHandle,
     /// What of the last batch the iterator has not handed out yet.
     ready: VecDeque<Event>,
@@ -191,12 +194,17 @@ impl Board {
                 (position, moves.then(|| Durable::new(session, reader, position)))
             }
         };
+        let caller = match &subscribe.start {
+            Start::Session { session, .. } => Some(session.clone()),
+            Start::Now | Start::Revision(_) | Start::Cursor { .. } => None,
+        };
         Ok(Subscription {
             board: self.clone(),
             filters,
             position,
             handed: position,
             cursor,
+            caller,
             stop: StopHandle::default(),
             ready: VecDeque::new(),
             reading: None,
@@ -317,6 +325,10 @@ impl Subscription {
             // Whoever does not mind errors would otherwise try again and again without a pause.
             thread::sleep(left());
         }
+        // Also if there is always something to read, so that it never sleeps.
+        if !timeout.is_zero() {
+            self.board.sweep_if_due(self.caller.as_deref());
+        }
         loop {
             if self.stop.is_stopped() {
                 return Ok(None);
@@ -354,7 +366,8 @@ impl Subscription {
             if left.is_zero() || self.stop.is_stopped() {
                 return Ok(false);
             }
-            let revision = self.board.wait(self.position, left).inspect_err(|_| self.failed = true)?;
+            let revision = self.board.wait_and_sweep(self.position, left, self.caller.as_deref());
+            let revision = revision.inspect_err(|_| self.failed = true)?;
             if revision > self.position {
                 return Ok(true);
             }

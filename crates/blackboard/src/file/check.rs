@@ -69,7 +69,8 @@ pub struct Reserver {
 }
 
 impl Files<'_> {
-    /// Says who else has reserved these files, exclusively or not.
+    /// Says who else has reserved these files, exclusively or not. A session whose process is provably gone is swept first,
+    /// if that needs no waiting.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, file::{Check, Reserve}};
@@ -91,6 +92,13 @@ impl Files<'_> {
             return Err(Error::invalid(format!("{count} paths are too many; {MAX_PATHS} are allowed")));
         }
         let asked = check.paths.iter().map(|path| Asked::parse(path)).collect::<Result<Vec<_>>>()?;
+        let checked = self.read_reservations(check, &asked)?;
+        let reservers = checked.paths.iter().flat_map(|path| &path.reserved_by);
+        let holders = reservers.map(|reserver| reserver.reservation.session_id.as_str());
+        if self.board.sweep_gone(holders) { self.read_reservations(check, &asked) } else { Ok(checked) }
+    }
+
+    fn read_reservations(self, check: &Check, asked: &[Asked]) -> Result<Checked> {
         self.board.read(&[Wanted::Range(every_reservation())], |tx| {
             let mut others = Standing::all(tx)?;
             others.retain(|standing| Some(&standing.reservation.session_id) != check.session.as_ref());

@@ -160,6 +160,13 @@ impl Files<'_> {
         if check.paths.len() > MAX_PATHS {
             return Err(Error::invalid(format!("{} paths are too many", check.paths.len())));
         }
+        let others = self.read_others(check)?;
+        let holds = |other: &&Other| matches!(other.touch, Touch::Reserved { .. });
+        let holders = others.iter().filter(holds).map(|other| other.session_id.as_str());
+        if self.board.sweep_gone(holders) { self.read_others(check) } else { Ok(others) }
+    }
+
+    fn read_others(self, check: &Check) -> Result<Vec<Other>> {
         self.board.read(&[Wanted::Range(every_reservation())], |tx| {
             let me = match &check.session {
                 Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,

@@ -13,7 +13,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
 use crate::text::shell_word;
 
-/// How often whoever waits looks for dead holders, whose end nobody tells.
+/// How often a call that waits checks whether the holder's process is gone, which no event reports.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Which lock to take, and for whom.
@@ -144,8 +144,9 @@ impl Locks<'_> {
         })
     }
 
-    /// Takes a lock as soon as it is free, if that is within `timeout`; of many who wait any may be the next one. While
-    /// it waits, it finds dead holders, and the session counts as alive.
+    /// Acquires a lock as soon as it is free, if that is within `timeout`; of many sessions that wait any may be the next.
+    /// While it waits it sweeps automatically, releases the lock of a holder whose process is gone, and the session counts
+    /// as alive.
     ///
     /// ```
     /// use std::time::Duration;
@@ -208,10 +209,11 @@ impl Locks<'_> {
             if !go_on() {
                 return Ok(None);
             }
-            seen = self.board.wait(seen, left.min(TICK.saturating_sub(ticked.elapsed())))?;
-            if ticked.elapsed() >= TICK {
+            let slice = left.min(TICK.saturating_sub(ticked.elapsed()));
+            seen = self.board.wait_and_sweep(seen, slice, acquire.caller())?;
+            let is_tick = ticked.elapsed() >= TICK;
+            if is_tick {
                 ticked = Instant::now();
-                self.board.sweep_in_passing(acquire.caller());
             }
             if let Some(session) = acquire.caller()
                 && beaten.elapsed() >= heartbeat
@@ -219,8 +221,8 @@ impl Locks<'_> {
                 beaten = Instant::now();
                 self.note_that_it_waits(session)?;
             }
-            // A look costs others nothing; an attempt would stand in the way of every writer.
-            if self.is_free_for(acquire)? {
+            // A read costs other processes nothing; an attempt takes the write lock.
+            if self.can_acquire(acquire, is_tick)? {
                 match self.acquire(acquire) {
                     Err(error) if error.code() == Code::Held => {}
                     done => return done.map(Some),
@@ -229,14 +231,37 @@ impl Locks<'_> {
         }
     }
 
-    fn is_free_for(self, acquire: &Acquire) -> Result<bool> {
+    /// Whether an attempt can succeed now: the lock is free, or held by the session itself. With `check_process`, also if
+    /// the holder's process is gone: then the attempt sweeps that session. Only reads, so that a caller that waits costs
+    /// other writers nothing.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register, lock::Acquire};
+    /// # let board = Board::memory();
+    /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+    /// let request = Acquire::of("deploy", &oak);
+    /// assert!(board.locks().can_acquire(&request, true)?);
+    /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+    /// assert!(!board.locks().can_acquire(&request, true)?);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn can_acquire(&self, acquire: &Acquire, check_process: bool) -> Result<bool> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
-        self.board.read(&[Wanted::Row(key.clone())], |tx| {
-            let lock = tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now()));
-            let is_own =
-                |lock: Entry| acquire.caller().is_some_and(|own| lock.session_id.as_deref() == Some(own));
-            Ok(lock.is_none_or(|lock| !acquire.anew && is_own(lock)))
-        })
+        let lock = self.board.read(&[Wanted::Row(key.clone())], |tx| {
+            Ok(tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now())))
+        })?;
+        let Some(lock) = lock else { return Ok(true) };
+        let Some(holder) = lock.session_id else { return Ok(false) };
+        if acquire.caller() == Some(&*holder) {
+            return Ok(!acquire.anew);
+        }
+        if !check_process {
+            return Ok(false);
+        }
+        let key = Key::Agent(holder);
+        let holder = self.board.read(&[Wanted::Row(key.clone())], |tx| tx.row::<Agent>(&key))?;
+        Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder)))
     }
 
     /// Who waits is alive, and has to be: a session that ended meanwhile gets nothing any more.
@@ -289,13 +314,14 @@ fn held_by_itself(agent: &Agent, lock: &Lock) -> Error {
         .into()
 }
 
-/// What the refusal becomes for whoever was ready to wait.
+/// The refusal of a call that was ready to wait. If the holder's process is gone, its hint stays: waiting longer or asking
+/// the holder would not help.
 fn in_vain(error: Error, timeout: Duration) -> Error {
     match error {
         Error::Refusal(held) if held.code == Code::Held => {
             let message = format!("waited {}: {}", human(timeout), held.message);
-            Refusal { code: Code::TimedOut, message, hint: Some(HINT.to_owned()), details: held.details }
-                .into()
+            let hint = if held.holder_is_gone() { held.hint } else { Some(HINT.to_owned()) };
+            Refusal { code: Code::TimedOut, message, hint, details: held.details }.into()
         }
         other => other,
     }

@@ -24,7 +24,8 @@ pub struct Changes {
     /// of it knew: those that were superseded in it, and removals. The newest event has to stay, because ids go on
     /// after it.
     pub trim_events: Option<Revision>,
-    /// Retention: removes the first heartbeats, at most this many, up to one that is not older than the time.
+    /// Retention: removes the first heartbeats that are older than the time, at most this many; see
+    /// [`Tx::old_heartbeats`](super::Tx::old_heartbeats).
     pub trim_heartbeats: Option<(Timestamp, usize)>,
     /// Retention: removes at most so many heartbeats of these sessions. An agent can go with the last of them.
     pub forget_heartbeats_of: Vec<(String, u64)>,

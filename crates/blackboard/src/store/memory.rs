@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
 use super::{
-    Changes, Commit, Committed, Erasure, Page, Store, Tx, Wanted, check_versions, event_time, last_older,
+    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Store, Trim, Tx, Wanted, check_versions,
+    event_time, last_older,
 };
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
@@ -173,6 +174,14 @@ impl State {
         }
     }
 
+    /// The places of the heartbeats that retention removes.
+    fn old_heartbeats(&self, before: Timestamp, now: Timestamp, limit: usize) -> Vec<usize> {
+        let trim = HeartbeatTrim { before, now };
+        let judged = self.heartbeats.iter().map(|heartbeat| trim.of(&heartbeat.timestamp)).enumerate();
+        let judged = judged.take_while(|(_, trim)| *trim != Trim::Stop);
+        judged.filter(|(_, trim)| *trim == Trim::Remove).map(|(place, _)| place).take(limit).collect()
+    }
+
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
         let start = self.events.partition_point(|event| event.id <= page.after);
         let mut found: Vec<Event> = Vec::new();
@@ -225,10 +234,13 @@ impl State {
             self.events.retain(|event| event.id > until);
             self.floor = until;
         }
-        let trimmed_heartbeats = changes.trim_heartbeats.map_or(0, |(before, limit)| {
-            self.heartbeats.iter().take(limit).take_while(|heartbeat| heartbeat.timestamp < before).count()
-        });
-        self.heartbeats.drain(..trimmed_heartbeats);
+        let old = changes.trim_heartbeats.map(|(before, limit)| self.old_heartbeats(before, now, limit));
+        let old = old.unwrap_or_default();
+        // From the last one on, so that the places of the others stay as they are.
+        for &place in old.iter().rev() {
+            self.heartbeats.remove(place);
+        }
+        let trimmed_heartbeats = old.len();
         for (session, mut left) in changes.forget_heartbeats_of {
             self.heartbeats.retain(|heartbeat| {
                 let goes = left > 0 && heartbeat.session_id == session;
@@ -354,6 +366,10 @@ impl Tx for Reader<'_> {
         Ok(!self.state.rows_of(range, 1).is_empty())
     }
 
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        Ok(self.state.rows_of(range, limit).into_iter().map(|(key, _)| Ok(key.clone())).collect())
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         Ok(self.state.rows_of(range, usize::MAX).len() as u64)
     }
@@ -378,8 +394,8 @@ impl Tx for Reader<'_> {
         Ok(self.state.floor)
     }
 
-    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
-        Ok(self.state.heartbeats.first().map(|heartbeat| heartbeat.timestamp))
+    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        Ok(self.state.old_heartbeats(before, self.now, limit).len() as u64)
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {
@@ -478,6 +494,10 @@ impl Tx for Recorder<'_> {
         self.reading(|reader| reader.any(range))
     }
 
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        self.reading(|reader| reader.keys(range, limit))
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         self.reading(|reader| reader.count(range))
     }
@@ -498,8 +518,8 @@ impl Tx for Recorder<'_> {
         self.reading(|reader| reader.floor())
     }
 
-    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
-        self.reading(|reader| reader.oldest_heartbeat())
+    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        self.reading(|reader| reader.old_heartbeats(before, limit))
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {

@@ -154,6 +154,10 @@ pub trait Tx {
     /// Whether a range has a row at all. Not validated: the cheapest look there is.
     fn any(&self, range: &Range) -> Result<bool>;
 
+    /// The keys of the first `limit` rows of a range, in its order, which may be outdated by the time of the commit. A
+    /// row that cannot be read does not keep the others from being found: its key is here, and reading it fails.
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>>;
+
     /// How many rows a range has. Not validated.
     fn count(&self, range: &Range) -> Result<u64>;
 
@@ -172,8 +176,10 @@ pub trait Tx {
     /// The last revision that was pruned: the log starts after it.
     fn floor(&self) -> Result<Revision>;
 
-    /// When the oldest heartbeat that is kept came.
-    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>>;
+    /// How many heartbeats retention removes if it keeps those since `before`, at most `limit`. They are read in the
+    /// order in which they were sent, up to the first that is recent. One that is dated in the future says nothing about
+    /// those behind it: it is kept, and the search goes on.
+    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64>;
 
     /// How many heartbeats of a session are kept. Not validated.
     fn heartbeats_of(&self, session: &str) -> Result<u64>;
@@ -225,6 +231,35 @@ fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     }
 }
 
+/// Finds the heartbeats that retention removes, by the rule of [`Tx::old_heartbeats`]: shown one heartbeat after the
+/// other, it says what becomes of each.
+#[derive(Clone, Copy)]
+struct HeartbeatTrim<T> {
+    before: T,
+    now: T,
+}
+
+/// What becomes of one heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trim {
+    Remove,
+    Keep,
+    /// It is kept, and so is every later one.
+    Stop,
+}
+
+impl<T: PartialOrd> HeartbeatTrim<T> {
+    fn of(&self, sent: &T) -> Trim {
+        if *sent < self.before {
+            Trim::Remove
+        } else if *sent > self.now {
+            Trim::Keep
+        } else {
+            Trim::Stop
+        }
+    }
+}
+
 /// The last of the ids from `lowest` to `highest` that is older, or the one before `lowest`. It is found by halving,
 /// the same way in every engine, so that they agree even where times don't rise with ids.
 fn last_older(
@@ -259,6 +294,15 @@ mod tests {
             last_older(revision(1), revision(0), |_| panic!("nothing is there")).unwrap(),
             revision(0)
         );
+    }
+
+    #[test]
+    fn a_heartbeat_is_removed_if_old_and_skipped_if_dated_in_the_future() {
+        let trim = HeartbeatTrim { before: 100, now: 200 };
+        for (sent, expected) in [(99, Trim::Remove), (100, Trim::Stop), (200, Trim::Stop), (201, Trim::Keep)]
+        {
+            assert_eq!(trim.of(&sent), expected, "sent at {sent}");
+        }
     }
 
     #[test]

@@ -198,9 +198,9 @@ impl Range {
         Range::whole(Index::LiveAgents, "")
     }
 
-    /// Active and idle agents that were last seen before `moment`.
-    pub fn live_agents_seen_before(moment: Timestamp) -> Range {
-        Range { before: Some(moment.to_string()), ..Range::live_agents() }
+    /// Active and idle agents that were last seen at `moment` or before it.
+    pub fn live_agents_seen_until(moment: Timestamp) -> Range {
+        Range { before: Some(after(moment)), ..Range::live_agents() }
     }
 
     /// Agents that ended before `moment`.
@@ -318,9 +318,7 @@ impl Range {
 
     /// Entries that are invisible from `moment` on.
     pub fn entries_expired_at(moment: Timestamp) -> Range {
-        // Expired is what says `moment` or earlier, and bounds exclude their end.
-        let next = moment.plus(std::time::Duration::from_millis(1));
-        Range { before: Some(next.to_string()), ..Range::whole(Index::ExpiringEntries, "") }
+        Range { before: Some(after(moment)), ..Range::whole(Index::ExpiringEntries, "") }
     }
 
     /// What hangs on a session.
@@ -363,6 +361,11 @@ impl Range {
     pub(crate) fn is_backwards(&self) -> bool {
         matches!(self.index, Index::NewestEntries | Index::NewestWork | Index::LastCompleted)
     }
+}
+
+/// The end of a range that includes `moment`: bounds exclude their end.
+fn after(moment: Timestamp) -> String {
+    moment.plus(std::time::Duration::from_millis(1)).to_string()
 }
 
 /// The first text that sorts behind everything with this prefix; `None` if there is none.

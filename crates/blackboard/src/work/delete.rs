@@ -37,11 +37,12 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn delete(&self, id: &str, force: bool, session: Option<&str>) -> Result<Deleted> {
-        let wanted = [
+        let mut wanted = vec![
             Wanted::Row(Key::WorkItem(id.to_owned())),
             Wanted::Range(Range::blockers_of(id)),
             Wanted::Range(Range::dependents_of(id)),
         ];
+        wanted.extend(session.map(|session| Wanted::Row(Key::Agent(session.to_owned()))));
         self.board.commit("work delete", &wanted, |tx| {
             let item = existing(tx, id)?;
             let surroundings = Surroundings {

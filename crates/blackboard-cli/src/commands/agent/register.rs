@@ -92,7 +92,7 @@ impl Register {
             shares_process: false,
             metadata: metadata(self.metadata.as_deref())?,
         })?;
-        context.sweep(&board, Some(&registered.agent.session_id));
+        board.sweep_in_passing(Some(&registered.agent.session_id));
         if registered.agent.pid.is_none() {
             let threshold = time::length(board.settings().stale_threshold);
             context.note(&format!(

@@ -1,7 +1,5 @@
 //! `blackboard wait`
 
-use std::time::{Duration, Instant};
-
 use blackboard::entry::WaitFor;
 use blackboard::{Result, Revision};
 
@@ -11,9 +9,6 @@ use crate::commands::arguments::InScope;
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::entry::{BareValue, RawText, ReadEntry};
-
-/// How often a command that waits looks after the board.
-const SWEEP: Duration = Duration::from_secs(1);
 
 /// Wait until a key is there, and print it
 ///
@@ -56,14 +51,7 @@ impl Run for Wait {
         let timeout = self.timeout.as_deref().map(blackboard::duration::parse).transpose()?;
         let scope = context.scope(&self.scope)?;
         let board = context.following()?;
-        let mut swept = Instant::now();
-        let entry =
-            board.scope(&scope).wait_meanwhile(&self.key, &WaitFor { timeout, after: self.after }, || {
-                if swept.elapsed() >= SWEEP {
-                    context.sweep(&board, None);
-                    swept = Instant::now();
-                }
-            })?;
+        let entry = board.scope(&scope).wait(&self.key, &WaitFor { timeout, after: self.after })?;
         Ok(match entry {
             entry if self.raw => Outcome::new(RawText(entry.value)),
             entry if self.value => Outcome::new(BareValue(entry.value)),

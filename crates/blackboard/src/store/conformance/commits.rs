@@ -20,6 +20,7 @@ on_every_engine![
     event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead,
     a_read_sees_one_time,
     heartbeats_are_trimmed_oldest_first_and_in_batches,
+    a_heartbeat_dated_in_the_future_does_not_keep_older_ones,
 ];
 
 fn rows_and_events_of_a_commit_appear_together(fixture: &Fixture) {
@@ -282,17 +283,40 @@ fn heartbeats_are_trimmed_oldest_first_and_in_batches(fixture: &Fixture) {
         fixture.beat(&session);
         fixture.pass(10);
     }
-    let oldest = || fixture.board.read(&[], |tx| tx.oldest_heartbeat()).unwrap();
+    let left = || fixture.board.read(&[], |tx| tx.heartbeats_of(&session)).unwrap();
     let trim = |before: u64, limit| {
         fixture.board.trim_heartbeats(start.plus(Duration::from_secs(before)), limit).unwrap()
     };
-    assert_eq!(oldest(), Some(start));
+    let old = |before: u64| {
+        let before = start.plus(Duration::from_secs(before));
+        fixture.board.read(&[], |tx| tx.old_heartbeats(before, 100)).unwrap()
+    };
+    assert_eq!((old(0), old(30), left()), (0, 3, 5));
     assert_eq!(trim(0, 100), 0);
-    assert_eq!(trim(30, 2), 2);
-    assert_eq!(oldest(), Some(start.plus(Duration::from_secs(20))));
-    assert_eq!(trim(30, 2), 1);
-    assert_eq!(trim(1000, 100), 2);
-    assert_eq!(oldest(), None);
+    assert_eq!((trim(30, 2), left()), (2, 3));
+    assert_eq!((old(20), old(30)), (0, 1), "the oldest ones went");
+    assert_eq!((trim(30, 2), left()), (1, 2));
+    assert_eq!((trim(1000, 100), left()), (2, 0));
+}
+
+fn a_heartbeat_dated_in_the_future_does_not_keep_older_ones(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let start = fixture.now();
+    let year = Duration::from_hours(24 * 365);
+    for skipped in [false, true, false, true, false] {
+        fixture.clock.set(if skipped { start.plus(year) } else { start });
+        fixture.beat(&session);
+    }
+    fixture.clock.set(start.plus(Duration::from_secs(10)));
+    fixture.beat(&session);
+    let before = start.plus(Duration::from_secs(5));
+    let old = || fixture.board.read(&[], |tx| tx.old_heartbeats(before, 100)).unwrap();
+    assert_eq!(old(), 3);
+    assert_eq!(fixture.board.trim_heartbeats(before, 2).unwrap(), 2);
+    assert_eq!(fixture.board.trim_heartbeats(before, 2).unwrap(), 1);
+    assert_eq!((old(), fixture.board.trim_heartbeats(before, 2).unwrap()), (0, 0));
+    let left = fixture.board.read(&[], |tx| tx.heartbeats_of(&session)).unwrap();
+    assert_eq!(left, 3, "the two of the future and the recent one");
 }
 
 fn dependency(item: &str, blocked_by: &str, seconds: u64) -> Dependency {

@@ -294,7 +294,7 @@ fn a_sweep_leaves_to_the_next_one_what_is_too_much(fixture: &Fixture) {
     fixture.pass(2);
     let mut expired = Vec::new();
     while expired.last() != Some(&0) {
-        expired.push(board.expire_entries(Patience::Wait).unwrap());
+        expired.push(board.expire_entries(Patience::Wait).unwrap().count);
     }
     assert_eq!(expired, [4, 4, 2, 0]);
 }

@@ -18,6 +18,7 @@ mod entry_queries;
 mod expiry;
 mod fences;
 mod files;
+mod gone_holders;
 mod heartbeats;
 mod items;
 mod leases;
@@ -35,6 +36,7 @@ mod sweep_clock;
 mod transactions;
 mod wait;
 mod wait_for_key;
+mod waiting_sweeps;
 mod watched;
 
 use std::sync::Arc;
@@ -215,6 +217,16 @@ impl Fixture {
     /// The value of a key, as its text.
     fn value(&self, key: &str) -> Option<String> {
         self.scope().read(key).unwrap().map(|value| value.as_str().to_owned())
+    }
+
+    /// Waits until `is_so`, for half a minute at most.
+    #[track_caller]
+    fn wait_until(&self, what: &str, mut is_so: impl FnMut(&Fixture) -> bool) {
+        let began = std::time::Instant::now();
+        while !is_so(self) {
+            assert!(began.elapsed() < Duration::from_secs(30), "this never was so: {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn sweep(&self) -> Swept {

@@ -76,7 +76,7 @@ fn what_was_read_and_has_changed_makes_a_commit_run_again() {
 
 #[test]
 fn a_row_that_moves_into_a_bounded_range_makes_a_commit_run_again() {
-    let silent = |tx: &dyn Tx| tx.range(&Range::live_agents_seen_before(at(100))).map(drop);
+    let silent = |tx: &dyn Tx| tx.range(&Range::live_agents_seen_until(at(100))).map(drop);
     let move_in = |fixture: &Fixture| {
         fixture.put(&[Agent { last_seen_at: at(50), ..an_agent("b") }.into()]);
     };

@@ -136,8 +136,8 @@ fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
 fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
     fill(fixture);
     for (range, expected) in [
-        (Range::live_agents_seen_before(at(40)), &[][..]),
-        (Range::live_agents_seen_before(at(41)), &["a2", "a3"]),
+        (Range::live_agents_seen_until(at(39)), &[][..]),
+        (Range::live_agents_seen_until(at(40)), &["a2", "a3"]),
         (Range::agents_ended_before(at(30)), &["b2"]),
         (Range::agents_ended_since(at(30)), &["b1"]),
         (Range::completed_since(at(55)), &["w7", "w5"]),

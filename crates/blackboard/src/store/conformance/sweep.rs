@@ -13,11 +13,14 @@ on_every_engine![
     a_live_process_is_refreshed_by_strangers_and_not_by_itself,
     a_shared_process_proves_nothing_and_has_more_time,
     the_caller_is_never_marked,
-    a_threshold_of_ones_own,
+    a_threshold_includes_its_own_millisecond,
+    a_threshold_of_zero_includes_the_current_millisecond,
     a_dry_run_changes_nothing,
     two_sweeps_mark_once,
     a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred,
     a_sweep_removes_old_heartbeats,
+    a_dry_run_reports_heartbeats_and_entries_that_are_due,
+    an_observer_sees_automatic_sweeps_that_mark_an_agent,
 ];
 
 fn marked(swept: &Swept) -> Vec<&str> {
@@ -40,11 +43,11 @@ fn whoever_is_silent_and_dead_is_marked_and_others_are_not(fixture: &Fixture) {
     elsewhere("other namespace", |mark| mark.namespace = "container".to_owned());
     fixture.processes.end(10);
     fixture.processes.start(12);
-    fixture.pass(300);
+    fixture.clock.advance(Duration::from_millis(299_999));
     let beating = fixture.session_of_process("beating", 13);
     fixture.processes.end(13);
-    assert_eq!(fixture.sweep(), Swept::default(), "nobody has been silent for longer than the threshold");
-    fixture.pass(1);
+    assert_eq!(fixture.sweep(), Swept::default(), "the threshold is not reached");
+    fixture.clock.advance(Duration::from_millis(1));
     let swept = fixture.sweep();
     let mut names = marked(&swept);
     names.sort_unstable();
@@ -181,15 +184,34 @@ fn the_caller_is_never_marked(fixture: &Fixture) {
     assert_eq!(marked(&fixture.board.sweep_in_passing(None)), ["Ivy"]);
 }
 
-fn a_threshold_of_ones_own(fixture: &Fixture) {
+fn a_threshold_includes_its_own_millisecond(fixture: &Fixture) {
     fixture.session("Ivy");
     fixture.pass(11);
-    let sweep = |seconds| {
-        let threshold = Some(Duration::from_secs(seconds));
+    let sweep = |millis| {
+        let threshold = Some(Duration::from_millis(millis));
         fixture.board.sweep(&Sweep { threshold, ..Sweep::default() }).unwrap()
     };
-    assert!(sweep(11).stale_agents.is_empty());
-    assert_eq!(marked(&sweep(10)), ["Ivy"]);
+    assert!(sweep(11_001).stale_agents.is_empty());
+    assert_eq!(marked(&sweep(11_000)), ["Ivy"]);
+}
+
+fn a_threshold_of_zero_includes_the_current_millisecond(fixture: &Fixture) {
+    let dead = fixture.session_of_process("dead", 10);
+    fixture.session_of_process("alive", 11);
+    fixture.item_that_is("x", Status::Claimed, &dead);
+    fixture.processes.end(10);
+    // The heartbeat, the end of the process and the sweep are in one millisecond.
+    fixture.beat(&dead);
+    let sweep = |dry_run| {
+        let threshold = Some(Duration::ZERO);
+        fixture.board.sweep(&Sweep { threshold, dry_run, ..Sweep::default() }).unwrap()
+    };
+    let dry = sweep(true);
+    assert_eq!(marked(&dry), ["dead"]);
+    assert_eq!(dry.pids_verified.len(), 1);
+    assert_eq!(sweep(false), dry);
+    assert_eq!(fixture.work("x").status, Status::Available);
+    assert_eq!(fixture.agent(&dead).status, AgentStatus::Stale);
 }
 
 fn a_dry_run_changes_nothing(fixture: &Fixture) {
@@ -246,5 +268,46 @@ fn a_sweep_removes_old_heartbeats(fixture: &Fixture) {
     let (swept, told) = fixture.told_by(|| fixture.sweep());
     assert_eq!(swept.heartbeats_pruned, 3);
     assert!(told.is_empty());
-    assert_eq!(fixture.board.read(&[], |tx| tx.oldest_heartbeat()).unwrap(), Some(fixture.now()));
+    assert_eq!(fixture.board.read(&[], |tx| tx.heartbeats_of(&session)).unwrap(), 1);
+}
+
+fn a_dry_run_reports_heartbeats_and_entries_that_are_due(fixture: &Fixture) {
+    let session = fixture.session_of_process("Ivy", 10);
+    for _ in 0..3 {
+        fixture.beat(&session);
+    }
+    for key in ["a", "b"] {
+        let ttl = Some(Duration::from_secs(10));
+        fixture.scope().write(&crate::entry::Write { ttl, ..a_write(key, "1") }).unwrap();
+    }
+    fixture.write("c", "1");
+    fixture.pass_days(8);
+    fixture.beat(&session);
+    let (dry, told) =
+        fixture.told_by(|| fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap());
+    assert_eq!((dry.heartbeats_pruned, dry.entries_expired), (3, 2));
+    assert!(told.is_empty());
+    let swept = fixture.sweep();
+    assert_eq!(swept, dry, "what it reported is what happens");
+    let after = fixture.board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(after, Swept::default());
+}
+
+fn an_observer_sees_automatic_sweeps_that_mark_an_agent(fixture: &Fixture) {
+    let (seen, sees) = std::sync::mpsc::channel();
+    let board = fixture.board.clone().with_sweep_observer(move |swept| {
+        let names: Vec<_> = swept.stale_agents.iter().map(|agent| agent.agent_name.clone()).collect();
+        seen.send(names).unwrap();
+    });
+    fixture.session("Ivy");
+    board.sweep_in_passing(None);
+    assert!(sees.try_recv().is_err(), "nothing was marked");
+    fixture.pass(300);
+    board.sweep_in_passing(None);
+    assert_eq!(sees.try_recv().unwrap(), ["Ivy"]);
+    fixture.session("Oak");
+    fixture.pass(300);
+    // What was asked for is in the answer.
+    assert_eq!(board.sweep(&Sweep::default()).unwrap().stale_agents.len(), 1);
+    assert!(sees.try_recv().is_err());
 }

@@ -56,9 +56,10 @@ fn a_dry_run_notes_no_clock(fixture: &Fixture) {
 fn registering_notes_that_the_clock_was_set(fixture: &Fixture) {
     fixture.session("Ivy");
     set_forward(fixture, 3600);
-    fixture.session("Oak");
+    let oak = fixture.session("Oak");
     fixture.pass(299);
     assert_eq!(marks(fixture), 0);
+    fixture.beat(&oak);
     fixture.pass(1);
     assert_eq!(marks(fixture), 1);
 }

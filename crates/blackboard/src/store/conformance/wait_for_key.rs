@@ -1,7 +1,5 @@
 //! Waiting for a key: already there, arrives later, times out.
 
-use std::sync::mpsc::RecvTimeoutError;
-
 use super::*;
 use crate::entry::{Entry, Value, WaitFor, Write};
 
@@ -12,7 +10,6 @@ on_every_engine![
     only_what_was_written_after_a_revision_counts,
     what_has_expired_or_is_elsewhere_is_not_there,
     what_is_written_around_the_beginning_of_a_wait_is_never_missed,
-    who_waits_can_do_something_meanwhile_however_much_others_write,
     a_key_that_can_not_be_is_refused,
     nobody_waits_for_what_comes_after_the_future,
 ];
@@ -94,25 +91,6 @@ fn what_is_written_around_the_beginning_of_a_wait_is_never_missed(fixture: &Fixt
             seen = Some(entry.revision);
         }
         drop(start);
-    });
-}
-
-fn who_waits_can_do_something_meanwhile_however_much_others_write(fixture: &Fixture) {
-    std::thread::scope(|scope| {
-        let (done, wait_for_done) = std::sync::mpsc::channel::<()>();
-        let writer = scope.spawn(move || {
-            // Until the wait is over, however it ended.
-            while wait_for_done.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
-                write(fixture, "b", 1);
-            }
-        });
-        // Nobody else writes it.
-        let entry = fixture.board.scope("team").wait_meanwhile("a", &LONG, || {
-            write(fixture, "a", 1);
-        });
-        drop(done);
-        writer.join().unwrap();
-        assert_eq!(entry.unwrap().key, "a", "nothing could be done as long as somebody wrote");
     });
 }
 

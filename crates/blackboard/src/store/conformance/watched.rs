@@ -100,6 +100,10 @@ impl Tx for WatchedTx<'_> {
         self.tx.any(range)
     }
 
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        self.tx.keys(range, limit)
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         self.tx.count(range)
     }
@@ -120,8 +124,8 @@ impl Tx for WatchedTx<'_> {
         self.tx.floor()
     }
 
-    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
-        self.tx.oldest_heartbeat()
+    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        self.tx.old_heartbeats(before, limit)
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {

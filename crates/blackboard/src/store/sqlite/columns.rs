@@ -583,6 +583,24 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
     })
 }
 
+/// The key of a row of `table`, from its key columns.
+pub(super) fn key_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Key> {
+    let cells = Cells { table: table.name, row };
+    Ok(match table.name {
+        "agents" => Key::Agent(cells.text(0)?),
+        "projects" => Key::Project(cells.text(0)?),
+        "work_items" => Key::WorkItem(cells.text(0)?),
+        "work_dependencies" => Key::Dependency(cells.text(0)?, cells.text(1)?),
+        "cursors" => Key::Cursor(cells.text(0)?, cells.text(1)?),
+        "operations" => Key::Operation(cells.text(0)?),
+        "marks" => Key::Mark(mark_name(&cells.text(0)?)?),
+        "entries" => Key::Entry(cells.text(0)?, cells.text(1)?),
+        "entry_tombstones" => Key::Tombstone(cells.text(0)?, cells.text(1)?),
+        "file_edits" => Key::Edit(cells.text(0)?, cells.text(1)?, cells.text(2)?),
+        other => return Err(Fault::new(Code::Internal, format!("no key type for table {other}")).into()),
+    })
+}
+
 fn mark_name(name: &str) -> Result<&'static str> {
     crate::board::MARKS
         .iter()

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_does_not_exist_is_on_what_its_parent_is_on() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let here = of_directory(directory.path());
         assert_eq!(of_directory(&directory.path().join("not/yet")), here);
         let file = std::fs::File::open(directory.path()).unwrap();

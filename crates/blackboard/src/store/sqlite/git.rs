@@ -302,7 +302,7 @@ mod tests {
     fn tracked_files_are_found_in_every_kind_of_index() {
         for options in [&["--object-format=sha1"], &["--object-format=sha256"]] {
             for version in ["2", "3", "4"] {
-                let scratch = tempfile::tempdir().unwrap();
+                let scratch = testkit::tempdir().unwrap();
                 let root = scratch.path().canonicalize().unwrap();
                 let board = root.join("deep/.blackboard/local.db");
                 fs::create_dir_all(board.parent().unwrap()).unwrap();
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_damaged_index_is_read_to_its_end_and_tracks_nothing() {
-        let scratch = tempfile::tempdir().unwrap();
+        let scratch = testkit::tempdir().unwrap();
         let root = scratch.path().canonicalize().unwrap();
         fs::write(root.join("local.db"), "x").unwrap();
         assert!(git(&root, &["init", "-q"]) && git(&root, &["add", "-A"]));
@@ -372,7 +372,7 @@ mod tests {
             "*\n!/local.db",
             "*.db\r\n",
         ] {
-            let scratch = tempfile::tempdir().unwrap();
+            let scratch = testkit::tempdir().unwrap();
             let root = scratch.path();
             assert!(git(root, &["init", "-q"]));
             fs::create_dir(root.join("b")).unwrap();

@@ -17,7 +17,8 @@ use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{
-    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, check_versions, event_time, last_older,
+    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, event_time,
+    last_older,
 };
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
@@ -280,12 +281,37 @@ impl<'a> Transaction<'a> {
     }
 
     fn trim_heartbeats(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        // Of the first ones, those in front of the first that is not old.
-        const TRIM: &str = "WITH first AS (SELECT id, timestamp FROM heartbeats ORDER BY id LIMIT ?2)
-            DELETE FROM heartbeats WHERE id <= (SELECT max(id) FROM first)
-            AND id < ifnull((SELECT min(id) FROM first WHERE timestamp >= ?1), 9223372036854775807)";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.execute(TRIM, params![before.to_string(), limit])
+        const TRIM: &str = "DELETE FROM heartbeats WHERE id <= ?1 AND timestamp < ?2";
+        match self.find_old_heartbeats(before, limit)? {
+            // No heartbeat before the last one is old and kept, so that these two conditions find the same ones.
+            (_, Some(last)) => self.execute(TRIM, params![last, before.to_string()]),
+            (_, None) => Ok(0),
+        }
+    }
+
+    /// How many heartbeats retention removes, and the id of the last of them. Times are compared as text: one that cannot
+    /// be read is old or in the future, and keeps no other from being removed.
+    fn find_old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<(usize, Option<i64>)> {
+        const IN_ORDER: &str = "SELECT id, timestamp FROM heartbeats ORDER BY id";
+        let (before, now) = (before.to_string(), self.now.to_string());
+        let trim = HeartbeatTrim { before: before.as_str(), now: now.as_str() };
+        let mut statement = self.prepare(IN_ORDER)?;
+        let mut rows = statement.query([]).map_err(|error| self.fault(error))?;
+        let (mut count, mut last) = (0, None);
+        while count < limit
+            && let Some(row) = rows.next().map_err(|error| self.fault(error))?
+        {
+            let sent = row.get_ref(1).map_err(|error| self.fault(error))?;
+            match sent.as_str().map_or(Trim::Keep, |sent| trim.of(&sent)) {
+                Trim::Remove => {
+                    count += 1;
+                    last = Some(row.get(0).map_err(|error| self.fault(error))?);
+                }
+                Trim::Keep => {}
+                Trim::Stop => break,
+            }
+        }
+        Ok((count, last))
     }
 
     /// The id of the last event, and its time.
@@ -392,6 +418,22 @@ pub(super) fn heads_query(range: &Range) -> String {
     )
 }
 
+/// The statement that reads the keys of a range.
+pub(super) fn keys_query(range: &Range) -> String {
+    let plan = columns::plan_of(range);
+    let columns: Vec<_> = plan.table.columns[..plan.table.key_columns]
+        .iter()
+        .map(|column| format!("{}.{column}", plan.table.name))
+        .collect();
+    format!(
+        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
+        columns.join(", "),
+        plan.bare_source,
+        condition(&plan),
+        plan.order
+    )
+}
+
 /// The statement that looks whether a range has a row.
 pub(super) fn any_query(range: &Range) -> String {
     let plan = columns::plan_of(range);
@@ -471,6 +513,18 @@ impl Tx for Transaction<'_> {
         Ok(self.query_one(&any_query(range), bounds(range, 1), |_| Ok(()))?.is_some())
     }
 
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        let table = columns::plan_of(range).table;
+        let mut statement = self.prepare(&keys_query(range))?;
+        let bounds = bounds(range, i64::try_from(limit).unwrap_or(-1));
+        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            found.push(columns::key_from(table, row));
+        }
+        Ok(found)
+    }
+
     fn count(&self, range: &Range) -> Result<u64> {
         let plan = columns::plan_of(range);
         let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan));
@@ -527,10 +581,8 @@ impl Tx for Transaction<'_> {
         Ok(lowest.map_or(Revision::ZERO, Revision::previous))
     }
 
-    fn oldest_heartbeat(&self) -> Result<Option<Timestamp>> {
-        const OLDEST: &str = "SELECT timestamp FROM heartbeats ORDER BY id LIMIT 1";
-        let oldest: Option<String> = self.query_one(OLDEST, [], |row| row.get(0))?;
-        oldest.map(|time| time.parse().map_err(|error: Error| faults::corrupt(self.path, error))).transpose()
+    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        Ok(self.find_old_heartbeats(before, limit)?.0 as u64)
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {

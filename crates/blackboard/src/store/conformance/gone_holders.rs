@@ -1,0 +1,273 @@
+//! "Dead means free": a call refused because of a session whose process is provably gone, and that has sent no heartbeat of
+//! its own for 10 s, sweeps that session and is tried again.
+
+use super::*;
+use crate::entry::{Compare, Operation};
+use crate::file::{Check, Reserve};
+use crate::lock::Acquire;
+
+on_every_engine![
+    every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_heartbeat,
+    files_of_a_gone_session_are_free,
+    what_several_gone_sessions_hold_is_free_too,
+    a_process_number_that_is_used_again_is_gone,
+    a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds,
+    a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not,
+    a_session_is_never_swept_by_its_own_call,
+    a_clock_that_was_set_sweeps_no_holder,
+    of_two_calls_that_find_a_gone_session_one_sweeps_it,
+    a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed,
+    a_wait_that_times_out_names_the_gone_process,
+    the_sweep_is_reported_to_the_observer,
+];
+
+const LONG: Duration = Duration::from_mins(2);
+const WORKTREE: &str = "/home/ivy/project";
+
+/// A session that holds one of everything, and whose process is gone.
+fn gone(fixture: &Fixture) -> String {
+    let ivy = fixture.session_of_process("Ivy", 10);
+    for id in ["x", "y"] {
+        fixture.item(id);
+        fixture.claim(id, &ivy);
+    }
+    fixture.board.locks().acquire(&Acquire::of("deploy", &ivy)).unwrap();
+    fixture.board.files().reserve(&Reserve::of(WORKTREE, &["src/**"], &ivy)).unwrap();
+    fixture.scope_of(&ivy).write(&Write { lease: true, ..a_write("leased", "1") }).unwrap();
+    fixture.processes.end(10);
+    ivy
+}
+
+/// A call that is refused because of what [`gone`] holds.
+type Call = fn(&Fixture, &str) -> Result<()>;
+
+const CALLS: &[(&str, Call)] = &[
+    ("claim", |fixture, oak| fixture.board.work().claim(&Claim::of("x", oak)).map(drop)),
+    ("delete an item", |fixture, oak| fixture.board.work().delete("x", false, Some(oak)).map(drop)),
+    ("acquire", |fixture, oak| fixture.board.locks().acquire(&Acquire::of("deploy", oak)).map(drop)),
+    ("acquire, and wait no time", |fixture, oak| {
+        fixture.board.locks().acquire_waiting(&Acquire::of("deploy", oak), Duration::ZERO).map(drop)
+    }),
+    ("reserve", |fixture, oak| {
+        fixture.board.files().reserve(&Reserve::of(WORKTREE, &["src/lib.rs"], oak)).map(drop)
+    }),
+    ("write", |fixture, oak| fixture.scope_of(oak).write(&a_write("leased", "2")).map(drop)),
+    ("write if absent", |fixture, oak| {
+        fixture.scope_of(oak).write(&Write { if_absent: true, ..a_write("leased", "2") }).map(drop)
+    }),
+    ("append", |fixture, oak| fixture.scope_of(oak).append("leased", &Value::null()).map(drop)),
+    ("clear", |fixture, oak| fixture.scope_of(oak).clear("*").map(drop)),
+    ("txn", |fixture, oak| {
+        let write = Operation::Write { scope: "team".to_owned(), write: a_write("leased", "2") };
+        let compare = Compare { then: vec![write], ..Compare::default() };
+        fixture.board.compare(&compare, &By::session(oak)).map(drop)
+    }),
+    ("transaction", |fixture, oak| {
+        fixture.board.transaction(|tx| {
+            tx.by(By::session(oak))?;
+            tx.scope("team").write(&a_write("leased", "2"))
+        })
+    }),
+];
+
+fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_heartbeat(fixture: &Fixture) {
+    for (name, call) in CALLS {
+        let ivy = gone(fixture);
+        let oak = fixture.session_of_process("Oak", 11);
+        fixture.clock.advance(Duration::from_millis(9_999));
+        let (refused, told) = fixture.told_by(|| call(fixture, &oak).unwrap_err());
+        assert!(told.is_empty(), "{name}: {told:?}");
+        assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{name}");
+        let hint = refused.hint().unwrap();
+        assert!(
+            hint.contains("the process of Ivy (PID 10) is gone") && hint.contains(&ivy),
+            "{name}: {hint}"
+        );
+        let details = refused.details().unwrap();
+        assert_eq!((&details["held_by"], &details["holder_process"]), (&ivy.as_str().into(), &"gone".into()));
+
+        fixture.clock.advance(Duration::from_millis(1));
+        let (done, told) = fixture.told_by(|| call(fixture, &oak));
+        done.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(told[0], EventType::AgentStale, "{name}");
+        assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale, "{name}");
+        // Free for the next round.
+        fixture.board.agents().deregister(&oak).unwrap();
+        fixture.board.agents().deregister(&ivy).unwrap();
+        for id in ["x", "y"] {
+            let _ = fixture.board.work().delete(id, true, None);
+        }
+        fixture.scope().clear("*").unwrap();
+    }
+}
+
+fn files_of_a_gone_session_are_free(fixture: &Fixture) {
+    let ivy = gone(fixture);
+    let oak = fixture.session_of_process("Oak", 11);
+    let check = Check::of(WORKTREE, &["src/lib.rs"], Some(&oak));
+    fixture.pass(9);
+    assert!(!fixture.board.files().check(&check).unwrap().free);
+    assert_eq!(fixture.board.files().who_else(&check).unwrap()[0].session_id, ivy);
+    fixture.pass(1);
+    assert!(fixture.board.files().check(&check).unwrap().free);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+
+    let elm = fixture.session_of_process("Elm", 12);
+    fixture.board.files().reserve(&Reserve::of(WORKTREE, &["src/**"], &elm)).unwrap();
+    fixture.processes.end(12);
+    fixture.pass(10);
+    assert_eq!(fixture.board.files().who_else(&check).unwrap(), []);
+    assert_eq!(fixture.agent(&elm).status, AgentStatus::Stale);
+}
+
+fn what_several_gone_sessions_hold_is_free_too(fixture: &Fixture) {
+    let gone: Vec<_> = (20..25)
+        .map(|pid| {
+            let session = fixture.session_of_process(&format!("agent {pid}"), pid);
+            let pattern = format!("src/{pid}/**");
+            fixture.board.files().reserve(&Reserve::of(WORKTREE, &[&pattern], &session)).unwrap();
+            fixture.processes.end(pid);
+            session
+        })
+        .collect();
+    let oak = fixture.session_of_process("Oak", 11);
+    fixture.pass(10);
+    fixture.board.files().reserve(&Reserve::of(WORKTREE, &["src/**"], &oak)).unwrap();
+    for session in gone {
+        assert_eq!(fixture.agent(&session).status, AgentStatus::Stale);
+    }
+}
+
+fn acquire(fixture: &Fixture, session: &str) -> Result<crate::lock::Acquired> {
+    fixture.board.locks().acquire(&Acquire::of("deploy", session))
+}
+
+/// A session of this process that holds the lock, and another one.
+fn holder_and_other(fixture: &Fixture) -> (String, String) {
+    let ivy = fixture.session_of_process("Ivy", 10);
+    acquire(fixture, &ivy).unwrap();
+    (ivy, fixture.session_of_process("Oak", 11))
+}
+
+fn a_process_number_that_is_used_again_is_gone(fixture: &Fixture) {
+    let (_, oak) = holder_and_other(fixture);
+    fixture.processes.start(10);
+    fixture.pass(10);
+    assert!(acquire(fixture, &oak).unwrap().acquired);
+}
+
+fn a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    let known = fixture.agent(&ivy);
+    let mark = |change: fn(&mut crate::process::ProcessMark)| {
+        let mut mark = known.process.clone().unwrap();
+        change(&mut mark);
+        Some(mark)
+    };
+    fixture.processes.end(10);
+    for (why, pid, process) in [
+        ("no PID", None, None),
+        ("not seen alive at registration", Some(10), None),
+        ("another host", Some(10), mark(|mark| mark.host = "elsewhere".to_owned())),
+        ("another boot", Some(10), mark(|mark| mark.boot = "before".to_owned())),
+        ("another namespace", Some(10), mark(|mark| mark.namespace = "container".to_owned())),
+        ("a live process", Some(11), fixture.agent(&oak).process),
+    ] {
+        fixture.beat(&ivy);
+        let agent = fixture.agent(&ivy);
+        fixture.put(&[Agent { pid, process, ..agent }.into()]);
+        fixture.pass(60);
+        assert_eq!(code(acquire(fixture, &oak)), Code::Held, "{why}");
+        assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{why}");
+    }
+}
+
+fn a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    fixture.processes.end(10);
+    fixture.pass(9);
+    fixture.beat(&ivy);
+    fixture.pass(9);
+    assert_eq!(code(acquire(fixture, &oak)), Code::Held);
+    // Seen by another session, as a sweep does that finds its process alive.
+    let agent = fixture.agent(&ivy);
+    fixture.put(&[Agent { last_seen_at: fixture.now(), ..agent }.into()]);
+    fixture.pass(1);
+    assert!(acquire(fixture, &oak).unwrap().acquired);
+}
+
+fn a_session_is_never_swept_by_its_own_call(fixture: &Fixture) {
+    let ivy = gone(fixture);
+    fixture.pass(60);
+    let own = Acquire { anew: true, ..Acquire::of("deploy", &ivy) };
+    assert_eq!(code(fixture.board.locks().acquire(&own)), Code::Held);
+    let absent = Write { if_absent: true, ..a_write("leased", "2") };
+    assert_eq!(code(fixture.scope_of(&ivy).write(&absent)), Code::AlreadyExists);
+    assert_eq!(code(fixture.board.work().delete("x", false, Some(&ivy))), Code::InUse);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+}
+
+fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    fixture.processes.end(10);
+    // The monotonic clock stands still, as while the machine sleeps.
+    fixture.clock.set(fixture.now().plus(Duration::from_secs(3600)));
+    assert_eq!(code(acquire(fixture, &oak)), Code::Held);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+    fixture.pass(300);
+    assert!(acquire(fixture, &oak).unwrap().acquired);
+}
+
+fn of_two_calls_that_find_a_gone_session_one_sweeps_it(fixture: &Fixture) {
+    let (_, oak) = holder_and_other(fixture);
+    let elm = fixture.session_of_process("Elm", 12);
+    fixture.processes.end(10);
+    fixture.pass(10);
+    let acquired = std::thread::scope(|scope| {
+        let threads = [&oak, &elm].map(|session| scope.spawn(|| acquire(fixture, session).is_ok()));
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|got| *got).count()
+    });
+    assert_eq!(acquired, 1);
+    let stale = fixture.events().into_iter().filter(|event| event.event_type == EventType::AgentStale);
+    assert_eq!(stale.count(), 1);
+}
+
+fn a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    fixture.processes.end(10);
+    std::thread::scope(|scope| {
+        let locks = fixture.board.locks();
+        let waiting = scope.spawn(move || locks.acquire_waiting(&Acquire::of("deploy", &oak), LONG).unwrap());
+        fixture.pass(10);
+        assert!(waiting.join().unwrap().acquired);
+    });
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn a_wait_that_times_out_names_the_gone_process(fixture: &Fixture) {
+    let (_, oak) = holder_and_other(fixture);
+    fixture.processes.end(10);
+    let locks = fixture.board.locks();
+    for timeout in [Duration::ZERO, Duration::from_millis(20)] {
+        let refused = locks.acquire_waiting(&Acquire::of("deploy", &oak), timeout).unwrap_err();
+        assert_eq!(refused.code(), Code::TimedOut);
+        let hint = refused.hint().unwrap();
+        assert!(hint.starts_with("the process of Ivy (PID 10) is gone"), "{hint}");
+    }
+}
+
+fn the_sweep_is_reported_to_the_observer(fixture: &Fixture) {
+    let (_, oak) = holder_and_other(fixture);
+    fixture.item("x");
+    fixture.processes.end(10);
+    fixture.pass(10);
+    let (seen, sees) = std::sync::mpsc::channel();
+    let board = fixture.board.clone().with_sweep_observer(move |swept| seen.send(swept.clone()).unwrap());
+    board.work().claim(&Claim::of("x", &oak)).unwrap();
+    assert!(sees.try_recv().is_err(), "nothing was in the way");
+    board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap();
+    let swept = sees.try_recv().unwrap();
+    assert_eq!(swept.stale_agents[0].agent_name, "Ivy");
+    assert_eq!(swept.stale_agents[0].released_leases[0].key, "deploy");
+    assert!(sees.try_recv().is_err());
+}

@@ -1,0 +1,126 @@
+//! Every call that waits keeps sweeping: an agent whose process ends during the wait is marked stale, although no other
+//! call is made.
+
+use super::*;
+use crate::entry::WaitFor;
+use crate::event::{Start, Subscribe};
+use crate::lock::{Acquire, Release};
+
+on_every_engine![
+    a_wait_for_a_revision_keeps_sweeping,
+    a_wait_for_a_key_keeps_sweeping_however_much_others_write,
+    a_wait_for_a_lock_keeps_sweeping,
+    a_subscription_keeps_sweeping_while_it_waits,
+    a_subscription_keeps_sweeping_while_events_arrive,
+    a_wait_never_marks_its_own_session,
+    a_plain_wait_changes_nothing,
+];
+
+const LONG: Duration = Duration::from_mins(2);
+
+/// Lets `wait` run on a thread, has an agent miss its threshold meanwhile, and waits until that agent is stale. Then `end`
+/// ends the wait.
+fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl FnOnce()) {
+    let dead = fixture.session_of_process("dead", 10);
+    fixture.processes.end(10);
+    // The sweep at the start of a command finds nothing.
+    assert_eq!(fixture.board.sweep_in_passing(None), Swept::default());
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(wait);
+        fixture.pass(300);
+        fixture.wait_until("the agent is stale", |fixture| {
+            assert!(!waiting.is_finished(), "the wait ended early");
+            fixture.agent(&dead).status == AgentStatus::Stale
+        });
+        end();
+        waiting.join().unwrap();
+    });
+}
+
+fn a_wait_for_a_revision_keeps_sweeping(fixture: &Fixture) {
+    let until = |fixture: &Fixture| {
+        // The sweep itself is an event.
+        let mut seen = fixture.revision();
+        while fixture.entry("end").is_none() {
+            seen = fixture.board.wait_and_sweep(seen, LONG, None).unwrap();
+        }
+    };
+    marks_while_waiting(fixture, || until(fixture), || drop(fixture.write("end", "1")));
+}
+
+fn a_wait_for_a_key_keeps_sweeping_however_much_others_write(fixture: &Fixture) {
+    let wait = WaitFor { timeout: Some(LONG), after: None };
+    std::thread::scope(|scope| {
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            let began = std::time::Instant::now();
+            // Ends by itself if the rest of the test failed.
+            while is_done.recv_timeout(Duration::from_millis(1)).is_err() && began.elapsed() < LONG {
+                fixture.write("other", "1");
+            }
+        });
+        marks_while_waiting(
+            fixture,
+            || drop(fixture.scope().wait("end", &wait).unwrap()),
+            || drop(fixture.write("end", "1")),
+        );
+        let _ = done.send(());
+    });
+}
+
+fn a_wait_for_a_lock_keeps_sweeping(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session_of_process("Ivy", 11), fixture.session_of_process("Oak", 12));
+    let locks = fixture.board.locks();
+    locks.acquire(&Acquire::of("deploy", &ivy)).unwrap();
+    marks_while_waiting(
+        fixture,
+        || {
+            assert!(
+                fixture.board.locks().acquire_waiting(&Acquire::of("deploy", &oak), LONG).unwrap().acquired
+            )
+        },
+        || drop(locks.release(&Release::of("deploy", &ivy)).unwrap()),
+    );
+}
+
+fn subscribe(fixture: &Fixture) -> crate::event::Subscription {
+    fixture.board.subscribe(&Subscribe { start: Start::Now, ..Subscribe::default() }).unwrap()
+}
+
+fn a_subscription_keeps_sweeping_while_it_waits(fixture: &Fixture) {
+    let mut subscription = subscribe(fixture);
+    let stop = subscription.stop_handle();
+    marks_while_waiting(fixture, move || while subscription.next().is_some() {}, || stop.stop());
+}
+
+fn a_subscription_keeps_sweeping_while_events_arrive(fixture: &Fixture) {
+    let mut subscription = subscribe(fixture);
+    let stop = subscription.stop_handle();
+    // It never has to sleep: each event that it reads makes the next one.
+    let read = move || {
+        fixture.write("other", "1");
+        while subscription.next().is_some() {
+            fixture.write("other", "1");
+        }
+    };
+    marks_while_waiting(fixture, read, || stop.stop());
+}
+
+fn a_wait_never_marks_its_own_session(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    let oak = fixture.session("Oak");
+    fixture.pass(300);
+    let seen = fixture.revision();
+    fixture.board.wait_and_sweep(seen, LONG, Some(&ivy)).unwrap();
+    assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+}
+
+fn a_plain_wait_changes_nothing(fixture: &Fixture) {
+    fixture.session("Ivy");
+    fixture.pass(300);
+    let seen = fixture.revision();
+    assert_eq!(fixture.board.wait(seen, Duration::from_millis(1)).unwrap(), seen);
+    assert_eq!(fixture.board.wait_and_sweep(seen, Duration::ZERO, None).unwrap(), seen, "there is no wait");
+    assert!(fixture.board.wait_and_sweep(seen, Duration::from_millis(1), None).unwrap() > seen);
+}

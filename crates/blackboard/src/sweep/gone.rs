@@ -1,0 +1,159 @@
+//! "Dead means free": a call refused because of a session whose process is provably gone sweeps that session.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{Sweep, Swept};
+use crate::agent::Agent;
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::process::Liveness;
+use crate::store::{Commit, Key, Patience, Wanted};
+
+/// How long a session whose process is gone must have sent no heartbeat of its own before a refused call sweeps it. A
+/// session that still sends heartbeats has another process than the one that it was registered with.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// The detail of a refusal whose holder's process is gone.
+const HOLDER_PROCESS: &str = "holder_process";
+
+impl Refusal {
+    /// The session that holds what the call needs, if the call is refused for that reason.
+    fn holder(&self) -> Option<&str> {
+        let is_held =
+            matches!(self.code, Code::Held | Code::AlreadyClaimed | Code::AlreadyExists | Code::InUse);
+        self.details.get("held_by").and_then(serde_json::Value::as_str).filter(|_| is_held)
+    }
+
+    /// Whether the process of the holder is gone, so that waiting or asking does not help.
+    pub(crate) fn holder_is_gone(&self) -> bool {
+        self.details.contains_key(HOLDER_PROCESS)
+    }
+}
+
+impl Board {
+    /// What to do about a commit that failed: `Ok` if the session that it was refused for is swept now, so that it can be
+    /// tried again. Otherwise the error, which names the holder's process if that is gone.
+    pub(crate) fn sweep_gone_holder(&self, error: Error, commit: &Commit<'_>) -> Result<()> {
+        let Error::Refusal(refusal) = error else { return Err(error) };
+        let Some(holder) = refusal.holder().map(str::to_owned) else { return Err(Error::Refusal(refusal)) };
+        // A commit names the row of the session that it acts for. That session is alive, even if what it holds itself is in
+        // its way.
+        let caller = Wanted::Row(Key::Agent(holder.clone()));
+        if commit.wanted.contains(&caller) {
+            return Err(Error::Refusal(refusal));
+        }
+        // Whatever goes wrong here is no reason for another answer than the refusal.
+        match self.sweep_if_gone(&holder, commit.patience) {
+            Ok(true) => Ok(()),
+            _ => Err(self.add_gone_holder_hint(*refusal, &holder).into()),
+        }
+    }
+
+    /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
+    /// whether the session holds nothing any more, because of this sweep or another one.
+    pub(crate) fn sweep_if_gone(&self, session: &str, patience: Patience) -> Result<bool> {
+        let Some(agent) = self.agent_row(session)?.filter(|agent| agent.status.is_live()) else {
+            return Ok(false);
+        };
+        if !self.is_gone_and_quiet(&agent) || !self.clock_can_be_trusted(&Sweep::default(), patience)? {
+            return Ok(false);
+        }
+        let stale = self.mark_stale(&agent, Liveness::Dead, false, patience)?;
+        let swept = Swept { stale_agents: stale.into_iter().collect(), ..Swept::default() };
+        self.report_sweep(&swept);
+        if !swept.stale_agents.is_empty() {
+            return Ok(true);
+        }
+        // Another sweep may have been faster.
+        Ok(self.agent_row(session)?.is_none_or(|agent| !agent.status.is_live()))
+    }
+
+    /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting, and
+    /// without failing. Returns whether one of them holds nothing any more.
+    pub(crate) fn sweep_gone<'a>(&self, sessions: impl Iterator<Item = &'a str>) -> bool {
+        let sessions: BTreeSet<_> = sessions.collect();
+        let mut is_any_swept = false;
+        for session in sessions {
+            is_any_swept |= self.sweep_if_gone(session, Patience::Never).unwrap_or(false);
+        }
+        is_any_swept
+    }
+
+    /// Whether a refused call may sweep this session.
+    pub(crate) fn is_gone_and_quiet(&self, agent: &Agent) -> bool {
+        is_quiet(agent, self.clock().now()) && self.is_provably_gone(agent)
+    }
+
+    /// Whether the process was seen alive at registration, on this host, boot and namespace, and exists no more.
+    fn is_provably_gone(&self, agent: &Agent) -> bool {
+        let (Some(pid), Some(mark)) = (agent.pid, &agent.process) else { return false };
+        mark.boot == self.processes().boot() && self.processes().liveness(pid, Some(mark)) == Liveness::Dead
+    }
+
+    /// If the holder's process is gone, says so, and how to release what it holds without waiting.
+    fn add_gone_holder_hint(&self, refusal: Refusal, holder: &str) -> Refusal {
+        let agent = self.agent_row(holder).ok().flatten();
+        match agent.and_then(|agent| agent.pid.map(|pid| (agent, pid))) {
+            Some((agent, pid))
+                if self.processes().liveness(pid, agent.process.as_ref()) == Liveness::Dead =>
+            {
+                let hint = format!(
+                    "the process of {} (PID {pid}) is gone; to free what it holds at once: \
+                     blackboard agent deregister --session {}",
+                    agent.agent_name, agent.session_id
+                );
+                refusal.hint(hint).detail(HOLDER_PROCESS, "gone")
+            }
+            _ => refusal,
+        }
+    }
+
+    fn agent_row(&self, session: &str) -> Result<Option<Agent>> {
+        let key = Key::Agent(session.to_owned());
+        self.read(&[Wanted::Row(key.clone())], |tx| tx.row::<Agent>(&key))
+    }
+}
+
+/// Whether a session has sent no heartbeat of its own for a while. Other sessions refresh `last_seen_at` too.
+fn is_quiet(agent: &Agent, now: Timestamp) -> bool {
+    now.since(agent.last_beat_at) >= QUIET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::an_agent;
+
+    #[test]
+    fn a_session_is_quiet_ten_seconds_after_its_own_last_heartbeat() {
+        let at = |seconds| Timestamp::EPOCH.plus(Duration::from_secs(seconds));
+        for (beat, now, expected) in
+            [(100, 100, false), (100, 109, false), (100, 110, true), (100, 500, true), (200, 100, false)]
+        {
+            // Another session saw it alive just now, which does not count.
+            let agent = Agent { last_beat_at: at(beat), last_seen_at: at(now), ..an_agent("a") };
+            assert_eq!(is_quiet(&agent, at(now)), expected, "beat at {beat}, now {now}");
+        }
+    }
+
+    #[test]
+    fn only_a_refusal_because_of_a_holder_names_one() {
+        for (code, expected) in [
+            (Code::Held, Some("ivy")),
+            (Code::AlreadyClaimed, Some("ivy")),
+            (Code::AlreadyExists, Some("ivy")),
+            (Code::InUse, Some("ivy")),
+            (Code::NotHolder, None),
+            (Code::AlreadyCompleted, None),
+            (Code::StaleFence, None),
+        ] {
+            let refusal = Refusal::new(code, "no").held_by("ivy", "Ivy", None);
+            assert_eq!(refusal.holder(), expected, "{code}");
+        }
+        let no_session =
+            Refusal::new(Code::AlreadyExists, "no").held_by(serde_json::Value::Null, "cli", None);
+        assert_eq!(no_session.holder(), None);
+    }
+}
