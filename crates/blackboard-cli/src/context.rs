@@ -515,10 +515,6 @@ fn skipped(count: usize) -> String {
     format!("{count} stale {agents} could not be swept: their rows cannot be read; see: blackboard sweep")
 }
 
-fn note(text: &str) {
-    say(Tone::Plain, "note:", text);
-}
-
 /// Whether a session that a call names may have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {

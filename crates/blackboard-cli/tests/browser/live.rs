@@ -12,7 +12,7 @@ use crate::site::Site;
 fn what_a_command_does_shows_without_a_reload() {
     let site = Site::new();
     let team = furnish(&site);
-    let mut browser = Browser::start();
+    let browser = Browser::start();
     browser.only_what_is_told();
     browser.open(site.address());
     // A reload would forget this.
