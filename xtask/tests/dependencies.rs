@@ -13,7 +13,7 @@ const STAND_IN: &str = r#"#!/bin/sh
 case "$FAILS: $*" in
     "bans: deny check bans licenses sources") exit 2 ;;
     "database: deny fetch db") echo "no network" >&2; exit 1 ;;
-    "advisories: deny check --disable-fetch advisories") exit 1 ;;
+    "advisories: deny check advisories") exit 1 ;;
 esac
 "#;
 
