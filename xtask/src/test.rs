@@ -217,7 +217,7 @@ fn advisories(report: &mut Report) -> Result {
         report.skip("advisories", &why);
         return Ok(());
     }
-    let check = cargo(&["deny", "check", "--disable-fetch", "advisories"]);
+    let check = cargo(&["deny", "check", "advisories"]);
     report.step("advisories", check, packages::TO_INSTALL)
 }
 

@@ -26,6 +26,10 @@ fn whoever_waits_first_gets_what_is_written_later_on_a_board_that_did_not_exist(
     let scratch = Scratch::new();
     let mut wait = scratch.command(["wait", "signal:ready", "--scope", "team", "--value"]);
     let waiting = wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It creates the board, and then the file that it sleeps on, where there is one.
+    let ending = if cfg!(target_os = "linux") { "local.db-wake" } else { "local.db" };
+    let file = scratch.database().with_file_name(ending);
+    testkit::wait_until("the command waits", || file.exists().then_some(()));
     // Other keys and other scopes are of no interest.
     scratch.json(["write", "signal:ready", "0"]);
     scratch.json(["write", "other", "0", "--scope", "team"]);
