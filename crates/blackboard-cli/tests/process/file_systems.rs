@@ -22,8 +22,8 @@ const REMOTE: &[(&str, u64)] = &[
 
 /// Lets every `statfs` of a command answer that the file system is this one.
 fn injection(number: u64) -> String {
-    let bytes: String = number.to_ne_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("inject=statfs,fstatfs:poke_exit=@arg2={bytes}")
+    // The bytes as they are in memory.
+    format!("inject=statfs,fstatfs:poke_exit=@arg2={:016x}", number.to_be())
 }
 
 #[track_caller]

@@ -46,17 +46,19 @@ pub fn keep_out_of_git(path: &Path) -> Result<()> {
     let before = read_ignore_file(&file)?;
     let Some(text) = completed(before.as_deref(), &name.to_string_lossy()) else { return Ok(()) };
     let unfinished = directory.join(format!("{IGNORE_FILE}-new-{}", uuid::Uuid::new_v4().simple()));
-    let written = write_private(&unfinished, &text).and_then(|()| match &before {
-        // Another process may do the same at this time, with the same text.
-        None => match open::rename_to_nothing(&unfinished, &file, |from, to| fs::rename(from, to)) {
+    let place = || {
+        write_private(&unfinished, &text)?;
+        if before.is_some() {
+            fs::set_permissions(&unfinished, fs::metadata(&file)?.permissions())?;
+            return fs::rename(&unfinished, &file);
+        }
+        match open::rename_to_nothing(&unfinished, &file, |from, to| fs::rename(from, to)) {
+            // Another process has done the same meanwhile, with the same text.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::remove_file(&unfinished),
             placed => placed,
-        },
-        Some(_) => {
-            fs::set_permissions(&unfinished, fs::metadata(&file)?.permissions())?;
-            fs::rename(&unfinished, &file)
         }
-    });
+    };
+    let written = place();
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
@@ -171,10 +173,9 @@ fn names_read(mut index: impl BufRead, wanted: &[u8], hash: usize) -> io::Result
             Some(ending) if ENDINGS.iter().any(|known| known.as_bytes() == ending) => {
                 found.push(name.clone());
             }
-            Some(_) => {}
             // Names are sorted by their bytes.
             None if name.as_slice() > wanted => break,
-            None => {}
+            _ => {}
         }
     }
     found.dedup();
@@ -236,12 +237,12 @@ fn ignores(lines: &[u8], name: &str) -> bool {
     let mut ignored = false;
     for line in String::from_utf8_lossy(lines).lines() {
         let line = line.trim_end();
-        let (pattern, ignores) = line.strip_prefix('!').map_or((line, true), |pattern| (pattern, false));
+        let (pattern, is_negated) = line.strip_prefix('!').map_or((line, false), |pattern| (pattern, true));
         let pattern = pattern.strip_prefix("**/").or_else(|| pattern.strip_prefix('/')).unwrap_or(pattern);
         // Comments, names that need escapes, and what is about directories or what is in them.
         let is_about_names = !pattern.is_empty() && !line.starts_with('#') && !pattern.contains(['\\', '/']);
         if is_about_names && Glob::new(pattern).matches(name) {
-            ignored = ignores;
+            ignored = !is_negated;
         }
     }
     ignored

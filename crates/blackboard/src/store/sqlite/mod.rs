@@ -87,6 +87,7 @@ pub enum Durability {
 
 /// How a board in a file is opened.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct SqliteOptions {
     /// What survives.
     pub durability: Durability,

@@ -100,10 +100,15 @@ pub fn foreign_owner(_metadata: &Metadata) -> Option<u32> {
 #[cfg(unix)]
 pub fn writable_by_others(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
-    let (mode, owner, group) = (metadata.mode() & 0o7777, metadata.uid(), metadata.gid());
+    let mode = metadata.mode() & 0o7777;
+    is_writable_by_others(mode, metadata.uid(), metadata.gid()).then_some(mode)
+}
+
+#[cfg(unix)]
+fn is_writable_by_others(mode: u32, owner: u32, group: u32) -> bool {
     let is_private_group = owner != 0 && owner == group;
     let forbidden = if is_private_group { 0o002 } else { 0o022 };
-    (mode & forbidden != 0).then_some(mode)
+    mode & forbidden != 0
 }
 
 /// The mode of a file or directory, if others than its owner may write to it.
@@ -315,4 +320,28 @@ fn wrong_owner(_metadata: &Metadata) -> Option<(&'static str, &'static str)> {
 #[cfg(not(unix))]
 fn mode_for_others(_metadata: &Metadata) -> Option<u32> {
     None
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_can_write_unless_the_bit_is_that_of_the_owners_private_group() {
+        for (mode, owner, group, expected) in [
+            (0o700, 1000, 100, false),
+            (0o755, 1000, 100, false),
+            (0o775, 1000, 100, true),
+            (0o720, 1000, 100, true),
+            (0o775, 1000, 1000, false),
+            (0o777, 1000, 1000, true),
+            (0o702, 1000, 1000, true),
+            // Others are often in the group of root.
+            (0o775, 0, 0, true),
+            (0o755, 0, 0, false),
+        ] {
+            assert_eq!(is_writable_by_others(mode, owner, group), expected, "{mode:o} {owner} {group}");
+        }
+    }
 }
