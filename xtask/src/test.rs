@@ -38,6 +38,11 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
     provide_chromium(report)?;
     provide_axe(thorough, report);
     report.step("tests", cargo(&["test", "--workspace", "--all-features"]))?;
+    if thorough {
+        report.step("plain SQLite", with_plain_sqlite())?;
+    } else {
+        report.skip("plain SQLite", "only in CI or with --all");
+    }
     dependencies(thorough, report)?;
     if !thorough {
         report.skip("instructions", "only in CI or with --all");
@@ -47,6 +52,15 @@ fn steps(thorough: bool, report: &mut Report) -> Result {
         report.timed("instructions", || instructions::run(&["--check".to_owned()]))?;
     }
     Ok(())
+}
+
+/// The tests of the stores with SQLite as programs build it that depend on the library: without our flags.
+fn with_plain_sqlite() -> Command {
+    let mut command = cargo(&["test", "--package", "blackboard", "--lib", "store::"]);
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/plain-sqlite");
+    // A variable that is set, even to nothing, is stronger than the one in `.cargo/config.toml`.
+    command.env("LIBSQLITE3_FLAGS", "").env("CARGO_TARGET_DIR", target);
+    command
 }
 
 /// Some tests make system calls fail. Without the tool for that they say that they are skipped.

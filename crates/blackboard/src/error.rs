@@ -145,7 +145,7 @@ codes! {
     Conflict, "conflict", 4;
     /// The cursor or revision lies ahead of the board.
     CursorAhead, "cursor_ahead", 4;
-    /// Retention has removed what was asked for.
+    /// Retention or a purge has removed what was asked for.
     Compacted, "compacted", 4;
     /// Others may read or write the database, or it is not a plain file of one's own.
     UnsafePermissions, "unsafe_permissions", 5;
