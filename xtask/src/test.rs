@@ -70,6 +70,11 @@ fn steps(options: Options, report: &mut Report) -> Result {
     provide_chromium(report)?;
     provide_axe(thorough, report);
     tests(options.under_load, report)?;
+    if thorough {
+        report.step("plain SQLite", with_plain_sqlite(), TO_TEST)?;
+    } else {
+        report.skip("plain SQLite", "only in CI or with --all");
+    }
     dependencies(thorough, report)?;
     if !thorough {
         report.skip("instructions", "only in CI or with --all");
@@ -97,6 +102,15 @@ fn tests(under_load: bool, report: &mut Report) -> Result {
     let outcome = report.step("tests under load", tests, TO_TEST_UNDER_LOAD);
     drop(load);
     outcome
+}
+
+/// The tests of the stores with SQLite as programs build it that depend on the library: without our flags.
+fn with_plain_sqlite() -> Command {
+    let mut command = cargo(&["test", "--package", "blackboard", "--lib", "store::"]);
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/plain-sqlite");
+    // A variable that is set, even to nothing, is stronger than the one in `.cargo/config.toml`.
+    command.env("LIBSQLITE3_FLAGS", "").env("CARGO_TARGET_DIR", target);
+    command
 }
 
 /// Some tests make system calls fail. Without the tool for that they say that they are skipped.

@@ -145,7 +145,7 @@ codes! {
     Conflict, "conflict", 4;
     /// The cursor or revision lies ahead of the board.
     CursorAhead, "cursor_ahead", 4;
-    /// Retention has removed what was asked for.
+    /// Retention or a purge has removed what was asked for.
     Compacted, "compacted", 4;
     /// Other users can read or write the board or its configuration, git tracks the database, or it is not a plain file of
     /// this user.

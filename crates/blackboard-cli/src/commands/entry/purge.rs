@@ -11,10 +11,9 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 
 /// Erase a key with its history
 ///
-/// Erases the entry, its previous values, and what events and the files of the board hold of them, for a secret that was
-/// written by mistake. A deleted key can be purged too. One event reports the purge, without the value. Exits with 4 if
-/// another session holds the entry, and with 3 if the key has neither a value nor a history. If another process still
-/// reads an older state of the board, the output says so: run the command again.
+/// Erases the entry, its previous values, and what events and the files of the board hold of them. A deleted key can be
+/// purged too; one event reports the purge, without the value. Exits with 4 if another session holds the entry, and with
+/// 3 if the key has neither a value nor a history.
 ///
 /// Examples:
 ///   blackboard purge config:token --dry-run
