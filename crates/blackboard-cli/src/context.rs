@@ -427,9 +427,13 @@ impl Context {
     ) -> Result<Option<String>> {
         match found {
             Err(error) if given.is_none() && reasons.contains(&error.code()) => {
-                let hint = error.hint().unwrap_or_default();
-                warn(&format!("{error}; continuing without a session ({hint})"));
-                self.circumstances.borrow_mut().ignored_session = self.named_by_environment();
+                let mut circumstances = self.circumstances.borrow_mut();
+                // A board that does not exist has no sessions, and is reported by itself.
+                if circumstances.board.is_none() {
+                    let hint = error.hint().unwrap_or_default();
+                    warn(&format!("{error}; continuing without a session ({hint})"));
+                    circumstances.ignored_session = self.named_by_environment();
+                }
                 Ok(None)
             }
             found => found,

@@ -117,10 +117,8 @@ fn status(listed: &ListedItem) -> Cell {
 
 /// The blockers of an item, each marked that does not exist.
 pub fn blocked_by(open: &[String], missing: &[String]) -> String {
-    let marked = open.iter().map(|id| match missing.contains(id) {
-        true => format!("{id} (not created)"),
-        false => id.clone(),
-    });
+    let marked =
+        open.iter().map(|id| if missing.contains(id) { format!("{id} (not created)") } else { id.clone() });
     marked.collect::<Vec<_>>().join(", ")
 }
 

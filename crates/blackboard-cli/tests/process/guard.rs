@@ -252,7 +252,7 @@ fn whatever_is_broken_stops_no_commit() {
         }
     };
     let missing = board.path().join("missing.db");
-    went_through(&commit(&with("BLACKBOARD_DB", missing)), "");
+    one_line(&commit(&with("BLACKBOARD_DB", missing)), "note: no board at ");
     let foreign = repository.root.join("README.md");
     let on_foreign = commit(&with("BLACKBOARD_DB", foreign));
     one_line(&on_foreign, "warning: staged files were not checked: ");

@@ -63,13 +63,12 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
             None => Vec::new(),
         };
         for Dependency { blocked_by, .. } in dependencies {
-            let status = match statuses.get(&blocked_by) {
-                Some(known) => *known,
-                None => {
-                    let status = status_of(tx, &blocked_by)?;
-                    statuses.insert(blocked_by.clone(), status);
-                    status
-                }
+            let status = if let Some(known) = statuses.get(&blocked_by) {
+                *known
+            } else {
+                let status = status_of(tx, &blocked_by)?;
+                statuses.insert(blocked_by.clone(), status);
+                status
             };
             if status.is_none() {
                 missing_blockers.push(blocked_by.clone());

@@ -137,7 +137,7 @@ fn item() -> std::ops::Range<u8> {
     0..5
 }
 
-fn pid() -> std::ops::Range<u32> {
+pub fn pid() -> std::ops::Range<u32> {
     10..13
 }
 

@@ -53,6 +53,10 @@ impl World {
         testkit::limit_test();
         let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
         let processes = Arc::new(FakeProcesses::default());
+        // A session cannot register with a process that does not run.
+        for pid in crate::step::pid() {
+            processes.start(pid);
+        }
         let (store, directory) = engine(clock.clone());
         let board = Board::on(store.clone(), clock.clone())
             .with_processes(processes.clone())
