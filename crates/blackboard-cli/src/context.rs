@@ -16,7 +16,7 @@ use blackboard::process::{Found, find_agent};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
 use blackboard::sweep::Swept;
-use blackboard::text::TextRules;
+use blackboard::text::{TextChanges, TextRules};
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::args::Globals;
@@ -389,6 +389,13 @@ impl Context {
     pub fn note(&self, note: &str) {
         if !self.globals.json {
             say(Tone::Plain, "note:", note);
+        }
+    }
+
+    /// Reports text that is not stored as it was given; JSON answers have it in their fields.
+    pub fn note_text(&self, changes: &TextChanges) {
+        if let Some(sentence) = changes.sentence() {
+            self.note(&sentence);
         }
     }
 }

@@ -68,7 +68,7 @@ impl RunCommand for Run {
         let board = context.operating()?;
         let session = self.register(context, &board)?;
         context.sweep(&board, Some(&session));
-        let outcome = self.run_as(&board, &session, &signals);
+        let outcome = self.run_as(context, &board, &session, &signals);
         child::end(&board, &session);
         outcome
     }
@@ -90,7 +90,11 @@ impl Run {
                 Err(error) if matches!(error.code(), Code::SessionStale | Code::SessionEnded) => {
                     warn(&format!("{error}; the new session is nobody's delegate"));
                 }
-                registered => return Ok(registered?.agent.session_id),
+                registered => {
+                    let registered = registered?;
+                    context.note_text(&registered.text);
+                    return Ok(registered.agent.session_id);
+                }
             }
         }
         let name = self.name.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
@@ -100,24 +104,27 @@ impl Run {
         };
         let registered =
             board.agents().register(&Register { name: name.or(request.name), project, ..request })?;
+        context.note_text(&registered.text);
         Ok(registered.agent.session_id)
     }
 
-    fn run_as(&self, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
-        let fence = self.work_item.as_ref().map(|item| self.claim(board, session, item)).transpose()?;
+    fn run_as(&self, context: &Context, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
+        let claim = |item: &String| self.claim(context, board, session, item);
+        let fence = self.work_item.as_ref().map(claim).transpose()?;
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
         let ended = child::run(&self.command, &variables, board, session, signals);
         Ok(ended.outcome(&self.command, "its session has ended"))
     }
 
     /// Claims the item, and returns its fence as `--fence` takes it.
-    fn claim(&self, board: &Board, session: &str, item: &str) -> Result<String> {
+    fn claim(&self, context: &Context, board: &Board, session: &str, item: &str) -> Result<String> {
         let create = self.title.as_ref().map(|title| Create {
             project: self.project.clone(),
             session: Some(session.to_owned()),
             ..Create::new(item, title)
         });
         let claimed = board.work().claim(&Claim { create, ..Claim::of(item, session) })?;
+        context.note_text(&claimed.text);
         if self.work.is_some() {
             // A claim says that its session works on that; whoever said something else knows better.
             board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;

@@ -71,7 +71,7 @@ impl Render for SweptBoard {
 fn verified(sessions: &[String], screen: &mut Screen<'_>) -> Result {
     match sessions.len() {
         0 => Ok(()),
-        count => screen.line(format_args!("  Silent but alive: {count} ({})", sessions.join(", "))),
+        count => screen.line(format_args!("  Silent but alive: {count} ({})", escape(&sessions.join(", ")))),
     }
 }
 

@@ -41,7 +41,9 @@ mod aliases;
 mod configuration;
 mod exit_codes;
 mod foreign_files;
+mod hostile_board;
 mod hostile_entries;
+mod hostile_reads;
 mod hostile_text;
 mod location;
 #[expect(dead_code, reason = "the tests of many processes use more of it")]

@@ -11,6 +11,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Range, Tx, Wanted};
+use crate::text::TextChanges;
 
 /// How many items at the head of the queue are looked at together.
 const NEXT_BATCH: usize = 64;
@@ -58,6 +59,9 @@ pub struct Claimed {
     pub created: bool,
     /// Since when the session holds it.
     pub since: Timestamp,
+    /// What happened to the text of an item that this call created.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Claimed {
@@ -85,7 +89,10 @@ impl Work<'_> {
     pub fn claim(&self, claim: &Claim) -> Result<Claimed> {
         let rules = &self.board.settings().text;
         let create = claim.create.as_ref().map(|create| Create { id: claim.id.clone(), ..create.clone() });
-        let create = create.map(|create| create.cleaned(rules)).transpose()?;
+        let (create, text) = match create.map(|create| create.cleaned(rules)).transpose()? {
+            Some((create, text)) => (Some(create), text),
+            None => (None, TextChanges::default()),
+        };
         crate::text::check_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
@@ -101,7 +108,10 @@ impl Work<'_> {
                 }
                 (None, None) => return Err(not_found(&claim.id)),
             };
-            let (mut changes, claimed) = decide(&agent, candidate, tx.now())?;
+            let (mut changes, mut claimed) = decide(&agent, candidate, tx.now())?;
+            if claimed.created {
+                claimed.text.clone_from(&text);
+            }
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
@@ -166,7 +176,8 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
     let mut changes = creation.unwrap_or_default();
     if item.is_held_by(&agent.session_id) {
         let since = item.claimed_at.unwrap_or(now);
-        return Ok((changes, Claimed { item, claimed: false, already_held: true, created, since }));
+        let text = TextChanges::default();
+        return Ok((changes, Claimed { item, claimed: false, already_held: true, created, since, text }));
     }
     match item.status {
         Status::Available => {}
@@ -188,7 +199,8 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
     let current_work = Some(item.title.clone());
     changes.put(Agent { current_work, revision: item.revision, ..agent.clone() });
     changes.put(item.clone());
-    Ok((changes, Claimed { item, claimed: true, already_held: false, created, since: now }))
+    let text = TextChanges::default();
+    Ok((changes, Claimed { item, claimed: true, already_held: false, created, since: now, text }))
 }
 
 fn is_claimed(item: &WorkItem) -> Error {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::dependencies::{Dependent, blockers_of, dependents_of, open_among, update_dependents};
-use super::{Status, Work, WorkItem, existing};
+use super::{Holder, Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -50,7 +50,8 @@ impl Work<'_> {
             let item = existing(tx, id)?;
             let open_blockers = open_among(&blockers_of(tx, id)?);
             let dependents = dependents_of(tx, id, true)?;
-            let (mut changes, reset) = decide(item, &open_blockers, dependents, session);
+            let holder = Holder::of(tx, &item)?;
+            let (mut changes, reset) = decide(item, holder.as_ref(), &open_blockers, dependents, session);
             self.board.agents().note_activity_of(tx, session, &mut changes)?;
             Ok((changes, reset))
         })
@@ -59,6 +60,7 @@ impl Work<'_> {
 
 fn decide(
     before: WorkItem,
+    holder: Option<&Holder>,
     open_blockers: &[String],
     dependents: Vec<Dependent>,
     session: Option<&str>,
@@ -67,6 +69,7 @@ fn decide(
     let mut item = before.clone();
     item.set_free();
     item.completed_at = None;
+    item.summary = None;
     item.blocked_by = open_blockers.first().cloned();
     item.status = if open_blockers.is_empty() { Status::Available } else { Status::Blocked };
     if item != before {
@@ -75,6 +78,9 @@ fn decide(
             NewEvent::new(EventType::WorkReset, TargetType::WorkItem, &item.item_id, summary).by(session),
         );
         changes.put(item.clone());
+        if let Some(agent) = holder.and_then(|holder| holder.without(&item)) {
+            changes.put(agent);
+        }
     }
     update_dependents(dependents, session, &mut changes);
     (changes, Reset { item, previous_status: before.status, previously_held_by: before.claimed_by_name })
@@ -107,7 +113,7 @@ mod tests {
                 item: WorkItem { status, ..an_item("y") },
                 open_blockers: vec!["x".to_owned()],
             });
-            let (changes, reset) = decide(before, &open, dependents.into_iter().collect(), None);
+            let (changes, reset) = decide(before, None, &open, dependents.into_iter().collect(), None);
             assert_eq!((reset.previous_status, reset.item.status), (item, after));
             let events: Vec<_> = changes.events.into_iter().map(|event| event.event_type).collect();
             assert_eq!(events, told, "{item} item that waits for {open:?}, before {dependent:?} one");

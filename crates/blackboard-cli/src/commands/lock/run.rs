@@ -54,11 +54,11 @@ impl RunCommand for Run {
         let (board, session) = context.writing(self.session.session.as_deref())?;
         let Some(session) = session else {
             let session = self.register(context, &board)?;
-            let outcome = self.run_as(&board, &session, &signals);
+            let outcome = self.run_as(context, &board, &session, &signals);
             child::end(&board, &session);
             return outcome;
         };
-        self.run_as(&board, &session, &signals)
+        self.run_as(context, &board, &session, &signals)
     }
 }
 
@@ -75,7 +75,7 @@ impl Run {
         Ok(registered.agent.session_id)
     }
 
-    fn run_as(&self, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
+    fn run_as(&self, context: &Context, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
         let Wish { name, wait, ttl, note } = &self.wish;
         let wish = Acquire {
             name: name.clone(),
@@ -89,6 +89,9 @@ impl Run {
             Some(timeout) => board.locks().acquire_waiting_while(&wish, *timeout, go_on)?,
             None => Some(board.locks().acquire(&wish)?),
         };
+        if let Some(acquired) = &lock {
+            context.note_text(&acquired.text);
+        }
         let Some(lock) = lock.map(|acquired| acquired.lock) else {
             let ended = Ended::Before(signals.asked_to_end().unwrap_or_default());
             return Ok(ended.outcome(&self.command, ""));

@@ -69,6 +69,8 @@ impl Run for Claim {
         let new =
             |title| self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()));
         let create = self.title.map(new).transpose()?;
-        Ok(Outcome::new(ClaimedItem(board.work().claim(&Claiming { id, session, create })?)))
+        let claimed = board.work().claim(&Claiming { id, session, create })?;
+        context.note_text(&claimed.text);
+        Ok(Outcome::new(ClaimedItem(claimed)))
     }
 }
