@@ -17,7 +17,7 @@ use blackboard::process::{Found, Processes, SystemProcesses, find_agent, find_te
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Durability, Sqlite, SqliteOptions};
 use blackboard::sweep::StaleAgent;
-use blackboard::text::TextRules;
+use blackboard::text::{TextChanges, TextRules};
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::args::Globals;
@@ -499,6 +499,13 @@ impl Context {
     pub fn note(&self, text: &str) {
         if !self.globals.json {
             note(text);
+        }
+    }
+
+    /// Reports text that is not stored as it was given; JSON answers have it in their fields.
+    pub fn note_text(&self, changes: &TextChanges) {
+        if let Some(sentence) = changes.sentence() {
+            self.note(&sentence);
         }
     }
 }

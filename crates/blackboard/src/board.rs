@@ -23,6 +23,7 @@ use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
 use crate::sweep::{SweepSchedule, Swept};
+use crate::text::Cleaner;
 use crate::work::Work;
 
 /// The names of the facts that the board keeps about itself.
@@ -291,7 +292,11 @@ impl Board {
 
     /// Whoever acts, with a clean name.
     pub(crate) fn checked_by(&self, by: &By) -> Result<By> {
-        let author = by.author.as_ref().map(|author| self.settings.text.field(author)).transpose()?;
+        let mut cleaner = Cleaner::new(&self.settings.text);
+        let author = by.author.as_ref().map(|author| cleaner.agent_name(author)).transpose()?;
+        if !cleaner.changes().is_empty() {
+            return Err(crate::Error::invalid("the name of the author contains markup or is too long"));
+        }
         if author.as_ref().is_some_and(String::is_empty) {
             return Err(crate::Error::invalid("the name of the author is empty"));
         }
@@ -310,6 +315,7 @@ impl Board {
     ) -> Result<T> {
         let Some(operation) = operation else { return self.commit(name, wanted, f) };
         crate::text::check_id("operation", operation)?;
+        self.settings.text.check_unaltered([operation])?;
         let key = Key::Operation(operation.to_owned());
         let asked = asked();
         let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();

@@ -13,9 +13,11 @@ const DAY: u64 = 24 * HOUR;
 /// Ten years: whoever means more than that means something else.
 const LONGEST: Duration = Duration::from_secs(3_652 * DAY);
 
-const EXAMPLES: &str = "write 500ms, 90s, 15m, 1h30m, 2d or 1w; a bare number is seconds";
+const EXAMPLES: &str =
+    "write 500ms, 90s, 15m, 1h30m, 1.5h, 2d or 1w; a bare number, such as 90 or 0.5, is seconds";
 
-/// Reads a duration: numbers with the units `ms`, `s`, `m`, `h`, `d` and `w`, or one bare number of seconds.
+/// Reads a duration: numbers with the units `ms`, `s`, `m`, `h`, `d` and `w`, or one bare number of seconds. A number may
+/// have decimals; what is below a millisecond is cut off.
 ///
 /// ```
 /// use blackboard::duration::parse;
@@ -23,6 +25,7 @@ const EXAMPLES: &str = "write 500ms, 90s, 15m, 1h30m, 2d or 1w; a bare number is
 ///
 /// assert_eq!(parse("1h30m")?, Duration::from_secs(5400));
 /// assert_eq!(parse("90")?, parse("90s")?);
+/// assert_eq!(parse("0.5")?, Duration::from_millis(500));
 /// assert!(parse("-5m").is_err());
 /// # Ok::<(), blackboard::Error>(())
 /// ```
@@ -30,6 +33,7 @@ pub fn parse(text: &str) -> Result<Duration> {
     match read(text) {
         Ok(duration) => Ok(duration),
         Err(Unreadable::TooLong) => Err(refuse(text, "is longer than ten years", EXAMPLES)),
+        Err(Unreadable::Negative) => Err(refuse(text, "is negative", EXAMPLES)),
         Err(Unreadable::NotADuration) => Err(refuse(text, "is not a duration", EXAMPLES)),
     }
 }
@@ -48,6 +52,7 @@ pub fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp> {
     match read(text) {
         Ok(duration) => Ok(now.minus(duration)),
         Err(Unreadable::TooLong) => Err(refuse(text, "is longer than ten years", EXAMPLES)),
+        Err(Unreadable::Negative) => Err(refuse(text, "is negative", EXAMPLES)),
         Err(Unreadable::NotADuration) => text.trim().parse().map_err(|_| {
             refuse(
                 text,
@@ -93,6 +98,7 @@ pub fn ago(duration: Duration) -> String {
 }
 
 enum Unreadable {
+    Negative,
     NotADuration,
     TooLong,
 }
@@ -102,17 +108,26 @@ fn read(text: &str) -> Result<Duration, Unreadable> {
     if rest.is_empty() {
         return Err(Unreadable::NotADuration);
     }
-    if rest.bytes().all(|byte| byte.is_ascii_digit()) {
+    if let Some(positive) = rest.strip_prefix(['-', '\u{2212}']) {
+        let is_one = positive.starts_with(|first: char| first.is_ascii_digit()) && read(positive).is_ok();
+        return Err(if is_one { Unreadable::Negative } else { Unreadable::NotADuration });
+    }
+    if rest.bytes().all(is_of_number) {
         return add(Duration::ZERO, rest, 1000);
     }
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let (number, after) = split_at_end_of(rest, |character| character.is_ascii_digit());
+        let (number, after) =
+            split_at_end_of(rest, |character| u8::try_from(character).is_ok_and(is_of_number));
         let (unit, after) = split_at_end_of(after, |character| character.is_ascii_alphabetic());
         total = add(total, number, millis_in(unit)?)?;
         rest = after;
     }
     Ok(total)
+}
+
+fn is_of_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || byte == b'.'
 }
 
 fn millis_in(unit: &str) -> Result<u64, Unreadable> {
@@ -131,10 +146,20 @@ fn add(total: Duration, number: &str, millis_each: u64) -> Result<Duration, Unre
     if number.is_empty() {
         return Err(Unreadable::NotADuration);
     }
-    // The number is nothing but digits: what can't be read is too large.
-    let count: u64 = number.parse().map_err(|_| Unreadable::TooLong)?;
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(decimals) {
+        return Err(Unreadable::NotADuration);
+    }
+    // The number is nothing but digits: what cannot be read is too large.
+    let count: u64 = whole.parse().map_err(|_| Unreadable::TooLong)?;
+    // Nine decimals of a week are less than a millisecond.
+    let decimals = &decimals[..decimals.len().min(9)];
+    let parts = decimals.parse::<u128>().map_err(|_| Unreadable::NotADuration)? * u128::from(millis_each);
+    let part_millis = parts / 10_u128.pow(u32::try_from(decimals.len()).unwrap_or(0));
     count
         .checked_mul(millis_each)
+        .and_then(|millis| millis.checked_add(u64::try_from(part_millis).ok()?))
         .and_then(|millis| total.checked_add(Duration::from_millis(millis)))
         .filter(|total| *total <= LONGEST)
         .ok_or(Unreadable::TooLong)
@@ -182,6 +207,13 @@ mod tests {
             ("0", 0),
             (" 5m ", 300_000),
             ("3652d", 315_532_800_000),
+            ("0.5", 500),
+            ("1.25s", 1_250),
+            ("1.5h", 5_400_000),
+            ("0.5d0.5h", 45_000_000),
+            ("0.0019", 1),
+            ("0.0004", 0),
+            ("0.123456789123456789", 123),
         ] {
             assert_eq!(parse(text).unwrap(), Duration::from_millis(millis), "{text}");
         }
@@ -198,7 +230,13 @@ mod tests {
             "5x",
             "5 m",
             "1h30",
-            "1.5h",
+            ".5",
+            "5.",
+            "1.5.5",
+            ".",
+            "1.s",
+            "-",
+            "--5s",
             "5M",
             "5mm",
             "٣s",
@@ -217,6 +255,10 @@ mod tests {
             assert!(!error.to_string().contains('\u{1b}'));
         }
         assert!(parse("11000w").unwrap_err().to_string().contains("longer than ten years"));
+        for text in ["-5s", "-0.5", "-1h30m"] {
+            assert_eq!(parse(text).unwrap_err().to_string(), format!("\"{text}\" is negative"));
+        }
+        assert!(parse("-soon").unwrap_err().to_string().contains("is not a duration"));
     }
 
     #[test]

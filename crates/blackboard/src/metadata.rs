@@ -1,9 +1,11 @@
 //! [`Metadata`]: a JSON object that belongs to the caller.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -116,6 +118,28 @@ impl From<Map<String, Value>> for Metadata {
         let text = Value::Object(map).to_string();
         #[expect(clippy::expect_used, reason = "the text of a JSON value is JSON")]
         Metadata(RawValue::from_string(text).expect("a JSON value"))
+    }
+}
+
+/// Serializes metadata, and an empty object where none was given: a reader finds an object in every case.
+///
+/// ```
+/// #[derive(serde::Serialize)]
+/// struct Answer {
+///     #[serde(serialize_with = "blackboard::metadata::or_empty")]
+///     metadata: Option<blackboard::Metadata>,
+/// }
+/// assert_eq!(serde_json::to_string(&Answer { metadata: None })?, r#"{"metadata":{}}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[expect(clippy::ref_option, reason = "the form in which serde calls it")]
+pub fn or_empty<S: Serializer, M: Borrow<Metadata>>(
+    metadata: &Option<M>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match metadata {
+        Some(metadata) => metadata.borrow().serialize(serializer),
+        None => serializer.serialize_map(Some(0))?.end(),
     }
 }
 

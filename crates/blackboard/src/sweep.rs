@@ -425,7 +425,7 @@ fn decide(
         pid: agent.pid,
     };
     agent.status = AgentStatus::Stale;
-    agent.current_work = agent.current_work.filter(|work| !titles.contains(work));
+    agent.stop_working_on(&titles);
     agent.ended_at = Some(now);
     agent.revision = revision;
     changes.put(agent);

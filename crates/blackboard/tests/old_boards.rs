@@ -120,7 +120,8 @@ fn fill(board: &Board, clock: &FixedClock) {
     board.work().claim(&Claim::of("dropped", lost)).unwrap();
     let block = Block { id: "dropped".to_owned(), blocked_by: vec!["free".to_owned()], ..Block::default() };
     board.work().block(&block).unwrap();
-    board.work().complete(&Complete::of("finished", done)).unwrap();
+    let summary = Some("Done".to_owned());
+    board.work().complete(&Complete { summary, ..Complete::of("finished", done) }).unwrap();
     board.agents().deregister(done).unwrap();
     board.events().advance(ivy_id, "observe", Revision::new(7)).unwrap();
     pass(301);
@@ -266,6 +267,13 @@ fn shows_what_was_in_it(version: u32) {
     let completed =
         board.work().complete(&Complete { fence, ..Complete::of("gh:owner/pai#78", ivy) }).unwrap();
     assert_eq!(completed.item.revision, until.next());
+    assert_eq!(completed.item.summary, None);
+    let works_on = if version >= 4 { "Design the schema" } else { "nothing that was kept" };
+    let shown = board.agents().show(ivy).unwrap().agent;
+    assert_eq!(shown.current_work.as_deref().unwrap_or("nothing that was kept"), works_on);
+    if version >= 4 {
+        assert_eq!(board.work().status("finished").unwrap().item.summary.as_deref(), Some("Done"));
+    }
     if version >= 2 {
         shows_the_entries_that_were_in_it(&board);
     }

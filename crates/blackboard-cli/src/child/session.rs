@@ -29,7 +29,7 @@ pub enum Ended {
 pub fn name_of(program: &[OsString]) -> String {
     // clap has made sure that there is a first word.
     let word = program.first().map(OsString::as_os_str).unwrap_or_default();
-    Path::new(word).file_name().unwrap_or(word).to_string_lossy().into_owned()
+    blackboard::text::visible(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
 }
 
 /// Runs a program for a session, which it finds in its environment beside `variables`. Meanwhile the session shows that it

@@ -46,7 +46,7 @@ pub struct Observe {
     session: Session,
 
     /// From then on: 90s, 15m, 1h, 2d ago, or an ISO 8601 time
-    #[arg(long, value_name = "WHEN", conflicts_with = "after")]
+    #[arg(long, value_name = "WHEN", conflicts_with = "after", allow_hyphen_values = true)]
     since: Option<String>,
 
     /// What came after this revision
@@ -73,7 +73,7 @@ pub struct Observe {
     cursor: Option<String>,
 
     /// Follow for this long, such as 30s or 10m
-    #[arg(long, value_name = "DURATION", requires = "follow")]
+    #[arg(long, value_name = "DURATION", requires = "follow", allow_hyphen_values = true)]
     timeout: Option<String>,
 }
 

@@ -91,7 +91,11 @@ impl Run {
                 Err(error) if matches!(error.code(), Code::SessionStale | Code::SessionEnded) => {
                     warn(&format!("{error}; continuing without a parent"));
                 }
-                registered => return Ok(registered?.agent.session_id),
+                registered => {
+                    let registered = registered?;
+                    context.note_text(&registered.text);
+                    return Ok(registered.agent.session_id);
+                }
             }
         }
         let name = self.name.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
@@ -101,12 +105,13 @@ impl Run {
         };
         let registered =
             board.agents().register(&Register { name: name.or(request.name), project, ..request })?;
+        context.note_text(&registered.text);
         Ok(registered.agent.session_id)
     }
 
     fn run_as(&self, context: &Context, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
-        let fence =
-            self.work_item.as_ref().map(|item| self.claim(context, board, session, item)).transpose()?;
+        let claim = |item: &String| self.claim(context, board, session, item);
+        let fence = self.work_item.as_ref().map(claim).transpose()?;
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
         let ended = child::run(&self.command, &variables, board, session, signals);
         Ok(ended.outcome(&self.command, "its session has ended"))
@@ -121,6 +126,7 @@ impl Run {
         });
         let claimed = board.work().claim(&Claim { create, ..Claim::of(item, session) })?;
         note_ignored(context, &claimed);
+        context.note_text(&claimed.text);
         if self.work.is_some() {
             // A claim says that its session works on that; whoever said something else knows better.
             board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;

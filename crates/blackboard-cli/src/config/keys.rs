@@ -229,10 +229,11 @@ pub(super) const KEYS: &[Key] = &[
     home_only(
         "agent.name",
         Kind::Text {
-            allowed: "1 to 100 characters, none of them a control character",
+            allowed: "1 to 100 characters, none of them a control character or invisible",
             default: "none",
             store: |config, text| {
-                let usable = (1..=100).contains(&text.chars().count()) && !text.contains(char::is_control);
+                let usable =
+                    (1..=100).contains(&text.chars().count()) && blackboard::text::check_name(text).is_ok();
                 config.agent_name = Some(usable.then(|| text.to_owned())?);
                 Some(())
             },

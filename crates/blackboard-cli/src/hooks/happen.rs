@@ -9,6 +9,7 @@ use std::time::Duration;
 use blackboard::agent::{Agent, AgentStatus, Attendance, Register, Registered};
 use blackboard::file::{Edited, Other};
 use blackboard::id::session_of_hint;
+use blackboard::text::visible;
 use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::call::{Call, Happening, Use};
@@ -160,10 +161,12 @@ impl Hook<'_> {
         // A delegate is called after its parent.
         let own_name = || {
             let given = identity::name(context.environment(), &self.place.config);
+            // A hook refuses no name: what could not be seen of it is left out.
+            let given = given.map(|name| visible(&name)).filter(|name| !name.trim().is_empty());
             parent.is_none().then(|| given.unwrap_or_else(|| self.platform.name.to_owned()))
         };
         agents.register(&Register {
-            name: known.map(|agent| agent.agent_name).or_else(own_name),
+            name: known.map(|agent| visible(&agent.agent_name)).or_else(own_name),
             project: identity::project(self.board(), &request)?,
             session_hint: Some(hint),
             pid: context.agent_pid(None)?,

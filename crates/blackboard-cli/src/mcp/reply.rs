@@ -109,7 +109,8 @@ fn written(write: impl FnOnce(&mut Answer<'_>) -> output::Result) -> Result<Stri
         Err(output::Failure::Output(error)) => return Err(not_json(error)),
     }
     let text = String::from_utf8(bytes).map_err(not_json)?;
-    Ok(text.trim_end().to_owned())
+    // A model reads this text: what it could not see as text is escaped.
+    Ok(output::harmless_json(text.trim_end()).into_owned())
 }
 
 fn not_json(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {

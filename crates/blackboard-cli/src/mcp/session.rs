@@ -20,6 +20,7 @@ use blackboard::agent::{Agent, AgentStatus, Beat, Register};
 use blackboard::process::{
     Found, Liveness, ProcessInfo, ProcessMark, Processes, SystemProcesses, find_agent, find_client,
 };
+use blackboard::text::visible;
 use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
@@ -142,9 +143,7 @@ impl Sessions {
             Some(agent) => Ok(agent.session_id),
             None => {
                 let registered = board.agents().register(&Register {
-                    name: Some(
-                        self.name.clone().or(caller.name.clone()).unwrap_or_else(|| UNNAMED.to_owned()),
-                    ),
+                    name: Some(self.own_name(caller)),
                     project: identity::project(board, &self.request)?,
                     pid: self.client,
                     ..Register::default()
@@ -152,6 +151,12 @@ impl Sessions {
                 Ok(known.own.insert(registered.agent.session_id).clone())
             }
         }
+    }
+
+    /// What a session is called that registers here. No name is refused: what could not be seen of it is left out.
+    fn own_name(&self, caller: &Caller) -> String {
+        let given = self.name.as_ref().or(caller.name.as_ref()).map(|name| visible(name));
+        given.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| UNNAMED.to_owned())
     }
 
     fn find_knowing(&self, known: &mut Known, board: &Board, caller: &Caller) -> Result<Option<Agent>> {

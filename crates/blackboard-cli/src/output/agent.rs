@@ -45,10 +45,10 @@ impl Render for RegisteredAgent {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Registered { agent, parent_name, resumed } = &self.registered;
+        let Registered { agent, parent_name, resumed, .. } = &self.registered;
         let kind = if agent.parent_id.is_some() { "delegate" } else { "agent" };
         let verb = if *resumed { "Resumed" } else { "Registered" };
-        screen.line(format_args!("{verb} {kind} session {}", agent.session_id))?;
+        screen.line(format_args!("{verb} {kind} session {}", escape(&agent.session_id)))?;
         let parent = agent.parent_id.as_ref().map(|parent| match parent_name {
             Some(name) => format!("{parent} ({name})"),
             None => parent.clone(),
@@ -120,7 +120,7 @@ impl Render for RecordedHeartbeat {
         let beat = &self.0;
         screen.line(format_args!(
             "Heartbeat recorded for {} ({})",
-            beat.session_id,
+            escape(&beat.session_id),
             escape(&beat.agent_name)
         ))?;
         screen.line(format_args!("Last seen: {}", beat.last_seen_at))?;
@@ -266,7 +266,7 @@ impl Render for AgentDetails {
                 screen.line(format_args!(
                     "  {} ({}) -- {}",
                     escape(&delegate.agent_name),
-                    delegate.session_id,
+                    escape(&delegate.session_id),
                     delegate.status
                 ))?;
             }
@@ -285,7 +285,7 @@ impl Render for DeregisteredAgent {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let ended = &self.0;
-        let (session, name) = (&ended.agent.session_id, escape(&ended.agent.agent_name));
+        let (session, name) = (escape(&ended.agent.session_id), escape(&ended.agent.agent_name));
         if ended.already_ended {
             return screen.line(format_args!("{session} ({name}) had ended before"));
         }

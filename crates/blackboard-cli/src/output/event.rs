@@ -54,7 +54,9 @@ struct Shown {
 /// What happened, in one harmless line: its type, its summary, and the work item that it is about. Summaries have only
 /// the title, which no command takes.
 pub fn described(event: &Event) -> String {
-    let text = format!("{:<20} {}", event.event_type, escape(&event.summary));
+    // A crafted board may have any text as the type.
+    let event_type = escape(event.event_type.as_str());
+    let text = format!("{event_type:<20} {}", escape(&event.summary));
     match (event.target_type, &event.target_id) {
         (Some(TargetType::WorkItem), Some(item)) => format!("{text} [{}]", escape(item)),
         _ => text,

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::escape::is_harmful;
+use blackboard::text::characters;
 
-/// The same JSON on one line, with its harmful characters escaped as JSON escapes them. They can only stand in strings,
+/// The same JSON on one line, with its hidden characters escaped as JSON escapes them. They can only be in strings,
 /// where an escape means the same; line breaks can only be white space.
 pub fn harmless_json(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_harmful) {
+    if !characters(text).any(|(_, hidden)| hidden) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
+    for (character, hidden) in characters(text) {
         match character {
             '\n' | '\r' | '\t' => escaped.push(' '),
-            _ if is_harmful(character) => {
+            _ if hidden => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
                     // Writing to a `String` can't fail.
                     let _ = write!(escaped, "\\u{unit:04x}");
@@ -54,6 +54,7 @@ mod tests {
             ("{\n\t\"a\":\r\n1}", r#"{  "a":  1}"#),
             ("\"\u{9b}31m\u{7f}\"", r#""\u009b31m\u007f""#),
             ("\"\u{202e}\u{e0041}\"", r#""\u202e\udb40\udc41""#),
+            ("\"a\u{ad}\u{fe0f} ❤\u{fe0f}\"", "\"a\\u00ad\\ufe0f ❤\u{fe0f}\""),
         ] {
             let harmless = harmless_json(text);
             assert_eq!(harmless, expected);

@@ -8,7 +8,6 @@ pub mod agent;
 pub mod child;
 pub mod demo;
 pub mod entry;
-mod escape;
 pub mod event;
 pub mod file;
 pub mod follow;
@@ -29,7 +28,7 @@ pub mod work;
 
 use std::io;
 
-pub use escape::escape;
+pub use blackboard::text::escape_for_terminal as escape;
 pub use json_text::{harmless_json, shortened};
 pub use reader::has_left;
 pub use screen::Screen;

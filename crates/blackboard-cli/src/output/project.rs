@@ -90,7 +90,7 @@ impl Render for ProjectDetails {
             screen.line(format_args!(
                 "  {} ({}) -- {}",
                 escape(&agent.agent_name),
-                agent.session_id,
+                escape(&agent.session_id),
                 escape(agent.current_work.as_deref().unwrap_or("--"))
             ))?;
         }

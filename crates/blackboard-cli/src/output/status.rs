@@ -70,7 +70,7 @@ impl Render for BoardOverview {
             screen.line(format_args!(
                 "  {} ({}) -- {} -- {} {}{}",
                 escape(&agent.agent_name),
-                agent.session_id,
+                escape(&agent.session_id),
                 escape(agent.project.as_deref().unwrap_or("no project")),
                 time::age(screen.now().since(agent.started_at)),
                 agent.status,

@@ -90,7 +90,7 @@ impl SweptBoard {
 fn verified(sessions: &[String], screen: &mut Screen<'_>) -> Result {
     match sessions.len() {
         0 => Ok(()),
-        count => screen.line(format_args!("  Silent but alive: {count} ({})", sessions.join(", "))),
+        count => screen.line(format_args!("  Silent but alive: {count} ({})", escape(&sessions.join(", ")))),
     }
 }
 

@@ -273,6 +273,7 @@ fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {
         ("Blocks", list(&details.dependents)),
         ("Created", Some(item.created_at.to_string())),
         ("Completed", item.completed_at.map(|completed| completed.to_string())),
+        ("Summary", item.summary.clone()),
         ("Metadata", item.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
     ])?;
     if let Some(description) = &item.description {

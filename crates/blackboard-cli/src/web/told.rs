@@ -18,6 +18,7 @@ pub struct Told<'a> {
     target_id: Option<&'a str>,
     target_type: Option<TargetType>,
     summary: &'a str,
+    #[serde(serialize_with = "blackboard::metadata::or_empty")]
     metadata: Option<&'a Metadata>,
     actor_name: Option<String>,
     revision: Revision,

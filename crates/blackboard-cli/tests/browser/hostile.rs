@@ -6,7 +6,7 @@ use crate::browser::{Browser, VIEWS};
 use crate::site::Site;
 
 /// What would run, break out, turn around or push aside.
-const HOSTILE: [&str; 8] = [
+const HOSTILE: [&str; 9] = [
     "<img src=x onerror=\"window.hacked=1\">",
     "<script>window.hacked=1</script>",
     "\"><svg onload=window.hacked=1>'\"`",
@@ -15,6 +15,7 @@ const HOSTILE: [&str; 8] = [
     "{nonce} {style} {script} ${window.hacked=1} {{7-7}}",
     "\u{202e}gnirts desrever\u{202c} \u{2066}isolated \u{200f}right to left",
     "a\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301} \u{0}\u{7}\u{1b}[31m\u{85}\u{2028}lines\nand\ttabs",
+    "in\u{ad}vi\u{fe0f}si\u{34f}ble\u{3164}\u{2800}\u{e0041}\u{e0100} runs\u{200d}\u{200d}\u{200c}of joiners",
 ];
 
 fn long_word() -> String {
@@ -68,6 +69,8 @@ fn furnish(site: &Site) {
             "UPDATE events SET summary = ?1 WHERE target_id IN (?2, ?3, ?4)",
             [&stored, &session, &id, &key],
         );
+        site.tamper("UPDATE events SET event_type = ?1 WHERE target_id = ?2", [&stored, &key]);
+        site.tamper("UPDATE work_items SET summary = ?1 WHERE item_id = ?2", [&stored, &id]);
         if index == 0 {
             parent = Some(session);
         }
@@ -138,6 +141,7 @@ fn hostile_text_runs_nothing_and_breaks_nothing() {
     browser.view("agents");
     browser.until_says(".node-name", HOSTILE[0]);
     browser.until_says(".node-name", "\\u{202e}gnirts");
+    browser.until_says(".node-name", "in\\u{ad}vi\\u{fe0f}si\\u{34f}ble\\u{3164}\\u{2800}");
     browser.view("locks");
     browser.until_says("#locks-table td", HOSTILE[2]);
 }

@@ -30,9 +30,9 @@ fn a_hostile_value_is_only_a_value() {
         let metadata = json!({ "text": text }).to_string();
         std::fs::write(scratch.path().join("read.json"), r#"{"then":[{"read":{"key":"key"}}]}"#).unwrap();
         for call in [
-            &["write", "key", text, "--agent", text, "--metadata", &metadata][..],
+            &["write", "key", text, "--agent", "analyst", "--metadata", &metadata][..],
             &["append", "list", text],
-            &["write", "key", text, "--string", "--agent", text],
+            &["write", "key", text, "--string", "--agent", "analyst"],
         ] {
             let output = scratch.run(call).success();
             is_harmless(&output.stdout, &format!("{call:?}"));

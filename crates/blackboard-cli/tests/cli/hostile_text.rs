@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use blackboard::Code;
+use serde_json::json;
 
 use crate::refusals::CALLS;
 use crate::scratch::{Output, Scratch, with_options};
@@ -18,6 +19,7 @@ pub const HOSTILE: &[&str] = &[
     "\u{202e}desrever\u{202c} \u{2066}isolated\u{2069} \u{200f}",
     "\u{9b}31mred\u{9d}0;title\u{9c}",
     "zero\u{200b}width\u{feff}\u{e0041}",
+    "so\u{ad}ft\u{34f} va\u{fe0f}ri\u{e0100}ation \u{3164}\u{2800}\u{115f} jo\u{200d}\u{200d}in",
     "'; DROP TABLE agents; --",
     "\" OR 1=1; ATTACH DATABASE '/tmp/x' AS x; --",
     "{\"ok\": true}\"},\\",
@@ -31,21 +33,23 @@ pub fn is_harmless(shown: &str, context: &str) {
         (character.is_control() && character != '\n')
             || matches!(character,
                 '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-                | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+                | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
+                | '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{2800}' | '\u{3164}' | '\u{fe0f}')
     };
     assert_eq!(shown.find(harmful), None, "{context}: {shown:?}");
     assert!(!shown.lines().any(|line| line.trim_start().starts_with("FORGED")), "{context}: {shown}");
 }
 
-/// A board where every text is this one.
+/// A board where every text is this one; the name of the agent as far as it can be seen.
 fn board_of(text: &str) -> Scratch {
     let scratch = Scratch::new();
+    let name = &blackboard::text::visible(text);
     let metadata = serde_json::json!({ "text": text }).to_string();
     let id = "item";
     scratch.json(["sweep"]);
     for call in [
-        &["agent", "register", "--session-hint", "ivy", "--name", text, "--project", text, "--work", text][..],
-        &["agent", "register", "--session-hint", "ivy", "--name", text, "--metadata", &metadata],
+        &["agent", "register", "--session-hint", "ivy", "--name", name, "--project", text, "--work", text][..],
+        &["agent", "register", "--session-hint", "ivy", "--name", name, "--metadata", &metadata],
         &[
             "project",
             "register",
@@ -79,7 +83,9 @@ fn board_of(text: &str) -> Scratch {
     ] {
         let output = scratch.run(call).success();
         is_harmless(&output.stdout, &format!("{call:?}"));
-        assert_eq!(output.stderr, "");
+        is_harmless(&output.stderr, &format!("{call:?}"));
+        let is_note = |line: &str| line.starts_with("note: ") && line.contains(" removed from the ");
+        assert!(output.stderr.lines().all(is_note), "{call:?}: {}", output.stderr);
     }
     scratch
 }
@@ -184,7 +190,10 @@ fn the_largest_argument_there_can_be_is_cut_and_not_choked_on() {
 #[test]
 fn an_id_that_could_be_mistaken_for_another_is_refused() {
     let scratch = Scratch::new();
-    for id in ["a\nb", "a\u{1b}[0m", "a\u{202e}b", "a\u{200b}", " a", "a ", "\t", "a\u{2028}b"] {
+    for id in ["a\nb", "a\u{1b}[0m", "a\u{202e}b", "a\u{200b}", " a", "a ", "\t", "a\u{2028}b"]
+        .into_iter()
+        .chain(INVISIBLE_IN_IDS)
+    {
         for call in [
             &["work", "create", id, "--title", "x"][..],
             &["project", "register", id, "--name", "x"],
@@ -201,6 +210,62 @@ fn an_id_that_could_be_mistaken_for_another_is_refused() {
             is_harmless(&output.stderr, &format!("{call:?}"));
         }
     }
+}
+
+/// Ids that look like another one.
+const INVISIBLE_IN_IDS: [&str; 6] =
+    ["t1\u{34f}", "deploy\u{fe0f}", "a\u{ad}b", "a\u{200d}b", "\u{3164}", "1\u{fe0f}"];
+
+#[test]
+fn a_name_that_looks_like_another_has_no_second_holder() {
+    let scratch = Scratch::new();
+    for name in ["ivy", "oak"] {
+        scratch.run(["agent", "register", "--name", name, "--session-hint", name]).success();
+    }
+    scratch.run(["lock", "acquire", "deploy", "--session", "ivy"]).success();
+    for name in INVISIBLE_IN_IDS {
+        for call in [
+            &["lock", "acquire", name, "--session", "oak"][..],
+            &["write", name, "1"],
+            &["write", "key", "1", "--scope", name],
+            &["write", "key", "1", "--tag", name],
+            &["write", "key", "1", "--agent", name],
+            &["write", "key", "1", "--op", name],
+            &["agent", "register", "--name", name],
+            &["observe", "--follow", "--cursor", name, "--timeout", "1s"],
+        ] {
+            let output = scratch.run(call);
+            assert_eq!(output.code, 2, "{call:?}: {output:?}");
+            is_harmless(&output.stderr, &format!("{call:?}"));
+        }
+    }
+    assert_eq!(scratch.json(["lock", "list"])["count"], 1);
+}
+
+#[test]
+fn text_that_is_not_stored_as_given_is_reported() {
+    let scratch = Scratch::new();
+    scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
+    let (title, summary) = ("t".repeat(600), "s".repeat(1_400));
+    let created = scratch.json(["work", "create", "a", "--title", &title, "--description", "a\u{200b}b"]);
+    assert_eq!((&created["shortened"], &created["filtered"]), (&json!(["title"]), &json!(["description"])));
+    let human = scratch.run(["work", "claim", "b", "--title", &title, "--session", "ivy"]).success();
+    assert_eq!(human.stderr, "note: the title is longer than the limit and was shortened\n");
+    // What is within its limit is kept, and nothing is said of it.
+    let completed =
+        scratch.run(["work", "complete", "b", "--summary", &summary, "--session", "ivy"]).success();
+    assert_eq!(completed.stderr, "");
+    let status = scratch.json(["work", "status", "b"]);
+    assert_eq!((&status["summary"], status.get("shortened")), (&json!(summary), None));
+    assert!(
+        scratch.run(["work", "status", "b"]).success().stdout.contains(&format!("Summary:    {summary}"))
+    );
+    let progress = ["agent", "heartbeat", "--session", "ivy", "--progress", "see ```rust\nlet x;\n```"];
+    assert_eq!(scratch.json(progress)["filtered"], json!(["progress"]));
+    assert_eq!(
+        scratch.run(progress).success().stderr,
+        "note: markup, template markers or invisible characters were removed from the progress\n"
+    );
 }
 
 #[test]
@@ -290,6 +355,7 @@ fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
 fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let metadata = format!("{{\"token\": \"{token}\"}}");
+    let escaped = metadata.replacen("ghp_", "gh\\u0070_", 1);
     let address = format!("https://{token}@github.com/owner/repo");
     let scratch = Scratch::new();
     scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
@@ -319,6 +385,12 @@ fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
         &["lock", "acquire", "deploy", "--note", &token, "--session", "ivy"],
         &["file", "reserve", &token, "--session", "ivy"],
         &["file", "reserve", "src/", "--note", &token, "--session", "ivy"],
+        &["write", "key", "1", "--scope", &token],
+        &["write", "key", "1", "--op", &token],
+        &["write", "key", &escaped],
+        &["write", "key", "1", "--metadata", &escaped],
+        &["write", &token, "1"],
+        &["observe", "--follow", "--cursor", &token, "--timeout", "1s"],
     ] {
         let refusal = scratch.run(call.iter().chain(&["--json"])).refused(Code::SecretLooking);
         assert!(refusal["hint"].as_str().unwrap().contains("--allow-secret-looking"), "{refusal}");

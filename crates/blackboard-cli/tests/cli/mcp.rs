@@ -1,6 +1,6 @@
 //! The MCP server, as a client sees it: raw JSON-RPC over the pipes of the real program.
 
-mod client;
+pub mod client;
 mod inspector;
 mod protocol;
 mod replaced;

@@ -194,3 +194,47 @@ fn whatever_stands_behind_two_dashes_is_a_value_and_comes_back_raw() {
     scratch.run(["write", "key", r#"{"a": "b"}"#]).success();
     assert_eq!(scratch.run(["read", "key", "--raw"]).success().stdout, "{\"a\": \"b\"}\n");
 }
+
+#[test]
+fn a_time_to_live_may_be_a_part_of_a_second_and_a_negative_one_is_refused() {
+    let scratch = Scratch::new();
+    let written = scratch.json(["write", "key", "1", "--ttl", "86400.5"]);
+    assert_eq!(written["ok"], true, "{written}");
+    assert_eq!(scratch.json(["read", "key"])["ttl"], 86400.5);
+    scratch.run(["write", "short", "1", "--ttl", "0.5"]).success();
+    scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
+    for call in [
+        &["write", "key", "1", "--ttl", "-5s"][..],
+        &["lock", "acquire", "deploy", "--ttl", "-5s", "--session", "ivy"],
+        &["file", "reserve", "src/", "--ttl", "-5s", "--session", "ivy"],
+        &["wait", "missing", "--timeout", "-5s"],
+        &["observe", "--since", "-5s"],
+    ] {
+        let output = scratch.run(call);
+        assert_eq!(output.code, 2, "{call:?}: {output:?}");
+        assert!(output.stderr.contains("\"-5s\" is negative"), "{call:?}: {}", output.stderr);
+        assert!(output.stderr.contains("1h30m"), "it has examples: {}", output.stderr);
+    }
+    let nonsense = scratch.run(["write", "key", "1", "--ttl", "soon"]);
+    assert!(nonsense.stderr.contains("\"soon\" is not a duration"), "{nonsense:?}");
+}
+
+#[test]
+fn metadata_is_an_object_where_none_was_given() {
+    let scratch = Scratch::new();
+    scratch.run(["write", "key", "1"]).success();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    scratch.run(["project", "register", "p", "--name", "P"]).success();
+    scratch.run(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]).success();
+    let empty = serde_json::json!({});
+    assert_eq!(scratch.json(["read", "key"])["metadata"], empty);
+    assert_eq!(scratch.json(["snapshot"])["key"]["metadata"], empty);
+    for call in [&["work", "list"][..], &["project", "list"], &["agent", "list"], &["query"]] {
+        assert_eq!(scratch.json(call)["items"][0]["metadata"], empty, "{call:?}");
+    }
+    let observed = scratch.json(["observe", "--since", "1d"]);
+    assert!(
+        observed["items"].as_array().unwrap().iter().all(|event| event["metadata"].is_object()),
+        "{observed}"
+    );
+}

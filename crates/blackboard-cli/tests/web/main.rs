@@ -10,6 +10,10 @@ mod background;
 mod client;
 mod conditions;
 mod crowd;
+mod hostile;
+#[path = "../cli/hostile_board.rs"]
+#[expect(dead_code, reason = "the tests of single commands use more of it")]
+mod hostile_board;
 mod limits;
 mod pages;
 mod routes;

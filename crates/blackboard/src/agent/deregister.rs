@@ -138,11 +138,13 @@ fn decide((first, delegates): (Ending, Vec<Ending>), now: Timestamp) -> (Changes
 /// Ends one session, which gives back what it holds.
 fn end(ending: Ending, now: Timestamp, changes: &mut Changes, given_back: &mut GivenBack) -> Agent {
     let Ending { mut agent, held, leased } = ending;
+    let mut titles = Vec::new();
     for mut item in held {
         crate::work::give_back(&mut item, &agent, changes);
-        agent = agent.done_with(&item).unwrap_or(agent);
+        titles.push(item.title);
         given_back.items.push(item.item_id);
     }
+    agent.stop_working_on(&titles);
     given_back.leases.extend(release_leases(&agent, AgentStatus::Completed, leased, now, changes));
     let lasted = now.since(agent.started_at);
     agent.status = AgentStatus::Completed;

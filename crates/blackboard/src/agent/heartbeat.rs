@@ -11,6 +11,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Page, Tx, Wanted};
+use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 use crate::work::WorkItem;
 
 /// What a heartbeat says.
@@ -76,6 +77,9 @@ pub struct HeartbeatRecorded {
     pub lost_leases: Vec<Lease>,
     /// The last revision of the board that concerns it.
     pub revision: Revision,
+    /// What happened to its text.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for HeartbeatRecorded {
@@ -99,26 +103,29 @@ impl Agents<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn heartbeat(&self, beat: &Beat) -> Result<HeartbeatRecorded> {
-        let beat = self.cleaned_beat(beat)?;
+        let (beat, text) = self.cleaned_beat(beat)?;
         let mut wanted = vec![Wanted::Row(Key::Agent(beat.session.clone()))];
         wanted.extend(beat.work_item.iter().map(|item| Wanted::Row(Key::WorkItem(item.clone()))));
         let asked = || beat.asked();
         self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", asked, &wanted, |tx| {
             let agent = existing(tx, &beat.session)?;
-            beat_of(tx, &beat, &agent)
+            let (changes, recorded) = beat_of(tx, &beat, &agent)?;
+            Ok((changes, HeartbeatRecorded { text: text.clone(), ..recorded }))
         })
     }
 
-    fn cleaned_beat(self, beat: &Beat) -> Result<Beat> {
+    fn cleaned_beat(self, beat: &Beat) -> Result<(Beat, TextChanges)> {
         let rules = &self.board.settings().text;
-        let field = |text: &String| rules.field(text);
-        rules.check_unaltered(beat.metadata.iter().map(Metadata::as_str))?;
-        let progress = beat.progress.as_ref().map(field).transpose()?.filter(|text| !text.is_empty());
-        let work = beat.work.as_ref().map(field).transpose()?;
+        let mut cleaner = Cleaner::new(rules);
+        rules.check_json(beat.metadata.iter().map(Metadata::as_str))?;
+        let progress = cleaner.maybe("progress", Kind::Summary, beat.progress.as_ref())?;
+        let progress = progress.filter(|text| !text.is_empty());
+        let work = cleaner.maybe("work", Kind::Field, beat.work.as_ref())?;
         // A text of nothing but markup says nothing; only an empty one says that the work is over.
         let says_something =
             |work: &String| !work.is_empty() || beat.work.as_ref().is_some_and(String::is_empty);
-        Ok(Beat { progress, work: work.filter(says_something), ..beat.clone() })
+        let beat = Beat { progress, work: work.filter(says_something), ..beat.clone() };
+        Ok((beat, cleaner.changes()))
     }
 }
 
@@ -149,6 +156,7 @@ fn decide(
     agent.last_beat_at = now;
     agent.ended_at = None;
     agent.current_work = beat.work.clone().or(agent.current_work).filter(|work| !work.is_empty());
+    agent.own_work = beat.work.clone().or(agent.own_work).filter(|work| !work.is_empty());
     agent.progress = beat.progress.clone().or(agent.progress);
     agent.metadata = beat.metadata.clone().or(agent.metadata);
 
@@ -174,7 +182,8 @@ fn decide(
             changes.event(event(EventType::AgentUpdated, summary).with("status", agent.status.as_str()));
     }
     if let Some(progress) = &beat.progress {
-        let mut told = event(EventType::HeartbeatReceived, format!("Agent \"{name}\": {progress}"));
+        let summary = format!("Agent \"{name}\": {}", excerpt(progress, IN_A_SENTENCE));
+        let mut told = event(EventType::HeartbeatReceived, summary).with("progress", progress.as_str());
         if beat.milestone {
             told = told.with("milestone", true);
         }
@@ -201,6 +210,7 @@ fn decide(
         lost: lost.items,
         lost_leases: lost.leases,
         revision,
+        text: TextChanges::default(),
     };
     changes.put(agent);
     Ok((changes, answer))

@@ -48,8 +48,11 @@ pub struct Agent {
     pub parent_id: Option<String>,
     /// Where it works.
     pub project: Option<String>,
-    /// What it works on.
+    /// What it works on: the item that it claimed last, or what it said itself.
     pub current_work: Option<String>,
+    /// What it said itself that it works on.
+    #[serde(skip)]
+    pub own_work: Option<String>,
     /// Whether it is at work.
     pub status: AgentStatus,
     /// When it registered.
@@ -63,6 +66,7 @@ pub struct Agent {
     /// The last progress that it reported.
     pub progress: Option<String>,
     /// What its user stored with it.
+    #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
     pub revision: Revision,
@@ -158,10 +162,32 @@ impl Agent {
         if self.status == AgentStatus::Stale { self.must_be_live() } else { Ok(()) }
     }
 
-    /// The session once it works on an item no more, if that is what it said it works on.
-    pub(crate) fn done_with(&self, item: &WorkItem) -> Option<Agent> {
-        let works_on_it = self.current_work.as_ref() == Some(&item.title);
-        works_on_it.then(|| Agent { current_work: None, revision: item.revision, ..self.clone() })
+    /// Whether an item is what it works on.
+    pub(crate) fn works_on(&self, item: &WorkItem) -> bool {
+        self.current_work.as_ref() == Some(&item.title)
+    }
+
+    /// The session after it stopped working on an item, if that is what it worked on. It then works on the item that it
+    /// claimed last of those that it still holds, or on what it said itself.
+    pub(crate) fn done_with(&self, item: &WorkItem, held: &[WorkItem]) -> Option<Agent> {
+        if !self.works_on(item) {
+            return None;
+        }
+        let mut agent = Agent { revision: item.revision, ..self.clone() };
+        agent.stop_working_on(std::slice::from_ref(&item.title));
+        let others =
+            held.iter().filter(|other| other.item_id != item.item_id && other.is_held_by(&self.session_id));
+        let last = others.max_by_key(|other| other.fence).map(|other| other.title.clone());
+        agent.current_work = last.or(agent.current_work);
+        Some(agent)
+    }
+
+    /// Falls back to what it said itself, if it worked on one of the items with these titles.
+    pub(crate) fn stop_working_on(&mut self, titles: &[String]) {
+        if self.current_work.as_ref().is_some_and(|work| titles.contains(work)) {
+            self.own_work = self.own_work.take().filter(|work| !titles.contains(work));
+            self.current_work.clone_from(&self.own_work);
+        }
     }
 
     /// Whether one of two sessions works for the other.

@@ -15,6 +15,7 @@ use crate::process::{Liveness, ProcessMark};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Tx, Wanted};
 use crate::sweep::ClockMark;
+use crate::text::{Cleaner, Kind, TextChanges};
 
 /// Who registers.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +55,9 @@ pub struct Registered {
     pub parent_name: Option<String>,
     /// Whether it was known before.
     pub resumed: bool,
+    /// What happened to its text.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Registered {
@@ -82,7 +86,7 @@ impl Agents<'_> {
 
     /// A registration that has not been committed, for a verb that registers a session in its own commit.
     pub(crate) fn registration(self, request: &Register) -> Result<Registration> {
-        let request = self.cleaned(request)?;
+        let (request, text) = self.cleaned(request)?;
         let session = match &request.session_hint {
             Some(hint) => session_of_hint(hint),
             None => self.board.ids().session(),
@@ -94,24 +98,26 @@ impl Agents<'_> {
         {
             return Err(no_process(pid));
         }
-        Ok(Registration { request, session, process })
+        Ok(Registration { request, text, session, process })
     }
 
-    fn cleaned(self, request: &Register) -> Result<Register> {
+    fn cleaned(self, request: &Register) -> Result<(Register, TextChanges)> {
         let rules = &self.board.settings().text;
-        let field = |text: &Option<String>| text.as_deref().map(|text| rules.field(text)).transpose();
-        rules.check_unaltered(request.metadata.iter().map(Metadata::as_str))?;
+        let mut cleaner = Cleaner::new(rules);
+        rules.check_json(request.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = request.clone();
-        cleaned.name = field(&request.name)?;
-        cleaned.project = field(&request.project)?.filter(|project| !project.is_empty());
-        cleaned.work = field(&request.work)?.filter(|work| !work.is_empty());
+        cleaned.name = request.name.as_ref().map(|name| cleaner.agent_name(name)).transpose()?;
+        let project = cleaner.maybe("project", Kind::Field, request.project.as_ref())?;
+        cleaned.project = project.filter(|project| !project.is_empty());
+        let work = cleaner.maybe("work", Kind::Field, request.work.as_ref())?;
+        cleaned.work = work.filter(|work| !work.is_empty());
         if let Some(hint) = &request.session_hint {
             crate::text::check_id("session hint", hint)?;
         }
         match (&cleaned.name, &cleaned.parent) {
             (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
             (None, None) => Err(Error::invalid("an agent needs a name: --name NAME")),
-            _ => Ok(cleaned),
+            _ => Ok((cleaned, cleaner.changes())),
         }
     }
 }
@@ -119,6 +125,7 @@ impl Agents<'_> {
 /// A session that is about to register.
 pub(crate) struct Registration {
     request: Register,
+    text: TextChanges,
     session: String,
     process: Option<ProcessMark>,
 }
@@ -133,14 +140,15 @@ impl Registration {
 
     /// What registering changes.
     pub(crate) fn changes(&self, board: &Board, tx: &dyn Tx) -> Result<(Changes, Registered)> {
-        let Registration { request, session, process } = self;
+        let Registration { request, text, session, process } = self;
         let known = tx.row::<Agent>(&Key::Agent(session.clone()))?;
         let parent = request.parent.as_deref().map(|parent| existing(tx, parent)).transpose()?;
         if let (Some(_), Some(parent)) = (&known, &parent) {
             refuse_circle(tx, session, parent)?;
         }
-        let (mut changes, registered) =
+        let (mut changes, mut registered) =
             decide(request, session, process.as_ref(), known, parent.as_ref(), tx.now())?;
+        registered.text.clone_from(text);
         ClockMark::note(board, tx, &mut changes)?;
         Ok((changes, registered))
     }
@@ -194,6 +202,7 @@ fn decide(
     }
     agent.project = request.project.clone().or(agent.project);
     agent.current_work = request.work.clone().or(agent.current_work);
+    agent.own_work = request.work.clone().or(agent.own_work);
     agent.metadata = request.metadata.clone().or(agent.metadata);
     if request.pid.is_some() {
         agent.pid = request.pid;
@@ -223,6 +232,7 @@ fn decide(
         agent,
         parent_name: parent.map(|parent| parent.agent_name.clone()),
         resumed: before.is_some(),
+        text: TextChanges::default(),
     };
     Ok((changes, registered))
 }
@@ -264,6 +274,7 @@ fn newcomer(session: &str, now: Timestamp) -> Agent {
         parent_id: None,
         project: None,
         current_work: None,
+        own_work: None,
         status: AgentStatus::Active,
         started_at: now,
         last_seen_at: now,

@@ -36,7 +36,8 @@ impl Scope<'_> {
         refuse_reserved(&self.name)?;
         check_key(&self.name, key)?;
         let settings = self.board.settings();
-        settings.text.check_unaltered([key, told.as_str()])?;
+        settings.text.check_unaltered([self.name.as_str(), key])?;
+        settings.text.check_json([told.as_str()])?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
         self.commit(
             name,

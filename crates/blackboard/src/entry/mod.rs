@@ -217,6 +217,7 @@ impl Serialize for Entry {
             updated_by: &'a str,
             expires_at: Option<Timestamp>,
             tags: &'a [String],
+            #[serde(serialize_with = "crate::metadata::or_empty")]
             metadata: Option<&'a Metadata>,
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a str>,
@@ -279,7 +280,7 @@ impl<'de> Deserialize<'de> for Entry {
             updated_by: fields.updated_by,
             expires_at: fields.expires_at,
             tags: fields.tags,
-            metadata: fields.metadata,
+            metadata: fields.metadata.filter(|metadata| metadata.as_str() != "{}"),
             session_id: fields.session_id,
             fence: fields.fence,
         })

@@ -138,6 +138,12 @@ impl Query {
     /// The same with sorted tags, if everything about it is allowed.
     pub(super) fn checked(&self, scope: &str) -> Result<CheckedQuery> {
         check_scope(scope)?;
+        self.checked_in_stored_scope(scope)
+    }
+
+    /// The same in a scope that is stored, whatever its name: a crafted board, or one of an older version, may have names
+    /// that are refused today.
+    pub(super) fn checked_in_stored_scope(&self, scope: &str) -> Result<CheckedQuery> {
         if let Some(pattern) = &self.pattern {
             check_pattern(scope, pattern)?;
         }

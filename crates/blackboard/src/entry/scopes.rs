@@ -87,7 +87,7 @@ impl Board {
                 most_bytes: Some(most_bytes),
                 ..Query::default()
             };
-            query.checked(scope)
+            query.checked_in_stored_scope(scope)
         };
         let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
         // Whatever is wrong with the prefix comes up here, also if there is no scope at all.

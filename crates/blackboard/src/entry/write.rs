@@ -212,8 +212,11 @@ impl Write {
         check_key(scope, &self.key)?;
         self.value.check_size(settings.max_value_bytes)?;
         let tags = tag_set(self.tags.clone())?;
-        let stored = tags.iter().map(String::as_str).chain([self.key.as_str(), self.value.as_str()]);
-        settings.text.check_unaltered(stored.chain(self.metadata.iter().map(Metadata::as_str)))?;
+        let rules = &settings.text;
+        rules.check_unaltered(tags.iter().map(String::as_str).chain([scope, &self.key]))?;
+        rules.check_json(
+            [self.value.as_str()].into_iter().chain(self.metadata.as_ref().map(Metadata::as_str)),
+        )?;
         Ok(Write { tags, ..self.clone() })
     }
 

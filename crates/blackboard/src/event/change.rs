@@ -35,6 +35,7 @@ pub struct EntryChange {
     /// Its tags, sorted.
     pub tags: Vec<String>,
     /// What its author stored with it.
+    #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// From when on it is, or was, invisible.
     pub expires_at: Option<Timestamp>,

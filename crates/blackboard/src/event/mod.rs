@@ -185,6 +185,7 @@ pub struct Event {
     /// One line for people.
     pub summary: String,
     /// More, for programs.
+    #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The first event of the same commit.
     pub commit_id: Revision,

@@ -227,6 +227,7 @@ impl Board {
         if let Some(known) = known {
             return self.not_ahead(known.revision);
         }
+        self.settings().text.check_unaltered([name])?;
         let start = self.not_ahead(new_after.unwrap_or(current))?;
         self.events().advance_patiently(Patience::Wait, Cursor::OWNERLESS, name, start)
     }

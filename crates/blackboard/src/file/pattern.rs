@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use crate::error::{Code, Refusal, Result};
-use crate::text::{forges, shown};
+use crate::text::{hides, shown};
 use crate::wildcard;
 
 /// The most bytes of a pattern.
@@ -329,7 +329,7 @@ fn check_characters(text: &str) -> Result<()> {
             ),
         );
     }
-    if text.contains(forges) {
+    if hides(text) {
         return refuse(
             format!("the pattern contains control or invisible characters: \"{}\"", shown(text)),
             "write \"?\" in the place of each of them",

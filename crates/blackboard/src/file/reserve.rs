@@ -13,6 +13,7 @@ use crate::entry::{By, Draft, FILES, Told, Value, Write, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
+use crate::text::{Cleaner, Kind, TextChanges};
 
 /// How many patterns one call may reserve or give back.
 pub const MAX_PATTERNS: usize = 256;
@@ -67,6 +68,9 @@ pub struct Reserved {
     pub reservations: Vec<ReservedPattern>,
     /// Who works on the same files in other worktrees of the repository.
     pub elsewhere: Vec<Reservation>,
+    /// What happened to the note.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 /// One pattern that the session has reserved now.
@@ -118,7 +122,9 @@ impl Files<'_> {
         settings.text.check_unaltered([&*reserve.repository, &reserve.worktree])?;
         let patterns = parsed(&reserve.patterns, PathPattern::parse)?;
         settings.text.check_unaltered(patterns.iter().map(PathPattern::as_str))?;
-        let note = reserve.note.as_ref().map(|note| settings.text.field(note)).transpose()?;
+        let mut cleaner = Cleaner::new(&settings.text);
+        let note = cleaner.maybe("note", Kind::Field, reserve.note.as_ref())?;
+        let text = cleaner.changes();
         let reserve = Reserve { note: note.filter(|note| !note.is_empty()), ..reserve.clone() };
         check_ttl(reserve.ttl)?;
         let by = By::session(&reserve.session);
@@ -139,7 +145,7 @@ impl Files<'_> {
                 .map(|pattern| put(&mut draft, &agent, &reserve, pattern, &standing))
                 .collect::<Result<_>>()?;
             let elsewhere = elsewhere(&reserve, &patterns, &standing, &steps)?;
-            Ok((draft.finish()?, Reserved { reservations, elsewhere }))
+            Ok((draft.finish()?, Reserved { reservations, elsewhere, text: text.clone() }))
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, check_ttl, held}
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
-use crate::text::shell_word;
+use crate::text::{Cleaner, Kind, TextChanges, shell_word};
 
 /// How often a call that waits checks whether the holder's process is gone, which no event reports.
 const TICK: Duration = Duration::from_secs(1);
@@ -61,6 +61,9 @@ pub struct Acquired {
     pub acquired: bool,
     /// Whether the session held it already.
     pub already_held: bool,
+    /// What happened to the note.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Acquired {
@@ -90,8 +93,10 @@ impl Locks<'_> {
         let key = key_of(&acquire.name)?;
         let rules = &self.board.settings().text;
         rules.check_unaltered([&*acquire.name])?;
-        let note = acquire.note.as_ref().map(|note| rules.field(note)).transpose()?;
+        let mut cleaner = Cleaner::new(rules);
+        let note = cleaner.maybe("note", Kind::Field, acquire.note.as_ref())?;
         let note = note.filter(|note| !note.is_empty());
+        let text = cleaner.changes();
         check_ttl(acquire.ttl)?;
         let registration =
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
@@ -120,7 +125,10 @@ impl Locks<'_> {
                             format!("Agent \"{}\" renewed lock \"{}\"", agent.agent_name, acquire.name);
                         lock.expires_at = draft.write(LOCKS, &write, Told::InWords(told))?.expires_at;
                     }
-                    Ok((draft.finish()?, Acquired { lock, acquired: false, already_held: true }))
+                    Ok((
+                        draft.finish()?,
+                        Acquired { lock, acquired: false, already_held: true, text: TextChanges::default() },
+                    ))
                 }
                 Verdict::Refused(entry) => Err(held(tx, &entry)?),
                 Verdict::RefusedByItself(entry) => Err(held_by_itself(&agent, &Lock::of(tx, &entry)?)),
@@ -138,7 +146,10 @@ impl Locks<'_> {
                         note: note.clone(),
                         expires_at: written.expires_at,
                     };
-                    Ok((draft.finish()?, Acquired { lock, acquired: true, already_held: false }))
+                    Ok((
+                        draft.finish()?,
+                        Acquired { lock, acquired: true, already_held: false, text: text.clone() },
+                    ))
                 }
             }
         })

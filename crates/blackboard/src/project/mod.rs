@@ -38,6 +38,7 @@ pub struct Project {
     /// When it was registered.
     pub registered_at: Timestamp,
     /// What its user stored with it.
+    #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
     pub revision: Revision,

@@ -9,6 +9,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
+use crate::text::{Cleaner, Kind, TextChanges};
 
 /// A project to register.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,9 @@ pub struct RegisteredProject {
     pub created: bool,
     /// Whether this call changed it.
     pub updated: bool,
+    /// What happened to its name.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for RegisteredProject {
@@ -64,7 +68,9 @@ impl Projects<'_> {
     pub fn register(&self, request: &RegisterProject) -> Result<RegisteredProject> {
         let rules = &self.board.settings().text;
         rules.check_listed_id("project", &request.id)?;
-        let name = request.name.as_deref().map(|name| rules.field(name)).transpose()?;
+        let mut cleaner = Cleaner::new(rules);
+        let name = cleaner.maybe("name", Kind::Field, request.name.as_ref())?;
+        let text = cleaner.changes();
         if name.as_deref() == Some("") {
             return Err(Error::invalid("the name of a project can't be empty"));
         }
@@ -74,11 +80,13 @@ impl Projects<'_> {
             }
         }
         let addresses = request.path.iter().chain(&request.repo).map(String::as_str);
-        rules.check_unaltered(addresses.chain(request.metadata.iter().map(Metadata::as_str)))?;
+        rules.check_unaltered(addresses)?;
+        rules.check_json(request.metadata.iter().map(Metadata::as_str))?;
         let request = RegisterProject { name, ..request.clone() };
         let key = Key::Project(request.id.clone());
         self.board.commit("project register", &[Wanted::Row(key.clone())], |tx| {
-            let (mut changes, registered) = decide(&request, tx.row(&key)?, tx.now())?;
+            let (mut changes, mut registered) = decide(&request, tx.row(&key)?, tx.now())?;
+            registered.text.clone_from(&text);
             self.board.agents().note_activity_of(tx, request.session.as_deref(), &mut changes)?;
             Ok((changes, registered))
         })
@@ -124,7 +132,7 @@ fn decide(
         );
         changes.put(project.clone());
     }
-    Ok((changes, RegisteredProject { project, created, updated }))
+    Ok((changes, RegisteredProject { project, created, updated, text: TextChanges::default() }))
 }
 
 #[cfg(test)]

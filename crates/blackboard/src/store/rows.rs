@@ -126,6 +126,8 @@ pub enum Index {
     NewestWork,
     /// Work items of every status that a session claimed.
     ClaimedBy,
+    /// Work items that a session holds.
+    HeldBy,
     /// Work items of a project.
     WorkOfProject,
     /// Completed work items, by when they were.
@@ -246,6 +248,11 @@ impl Range {
         Range::whole(Index::ClaimedBy, session)
     }
 
+    /// Work items that a session holds.
+    pub fn held_by(session: &str) -> Range {
+        Range::whole(Index::HeldBy, session)
+    }
+
     /// Work items of a project.
     pub fn work_of_project(project: &str) -> Range {
         Range::whole(Index::WorkOfProject, project)
@@ -357,6 +364,15 @@ impl Range {
         Range { from: Some(prefix.to_owned()), before: end_of_prefix(prefix), ..self }
     }
 
+    /// The parts of the partition. Only some indexes have two; an id of a crafted board may contain what separates them.
+    pub(crate) fn parts(&self) -> (&str, Option<&str>) {
+        let parts = match self.index {
+            Index::NewestWork | Index::TaggedEntries | Index::EditsOfFile => self.partition.split_once('\n'),
+            _ => None,
+        };
+        parts.map_or((self.partition.as_str(), None), |(first, second)| (first, Some(second)))
+    }
+
     /// Whether the index is read from its end.
     pub(crate) fn is_backwards(&self) -> bool {
         matches!(self.index, Index::NewestEntries | Index::NewestWork | Index::LastCompleted)
@@ -457,6 +473,9 @@ impl Row {
                 ));
                 if let Some(session) = &item.claimed_by {
                     places.push(place(Index::ClaimedBy, session, id));
+                    if item.status != Status::Completed {
+                        places.push(place(Index::HeldBy, session, id));
+                    }
                 }
                 if let Some(project) = &item.project_id {
                     places.push(place(Index::WorkOfProject, project, id));

@@ -1,5 +1,7 @@
 //! Characters that make a reader see something else than what is stored.
 
+use super::unicode;
+
 /// What happens to line breaks and tabs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
@@ -9,36 +11,133 @@ pub(super) enum Lines {
     Join,
 }
 
-/// Whether a character moves the cursor, turns the direction of the text, breaks the line or hides.
+/// Joins letters or emoji that would otherwise stand apart.
+const ZERO_WIDTH_JOINER: char = '\u{200d}';
+/// Keeps letters apart that would otherwise join.
+const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
+
+/// Whether a character moves the cursor, changes the direction of the text, breaks the line or is not displayed.
 ///
-/// The joiners U+200C and U+200D are not among them: emoji and several scripts can't be written without.
+/// Ids and keys have none of them. Text keeps those that belong to its letters and emoji: see [`is_hidden`].
 pub(crate) fn forges(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}' // direction
-            | '\u{2028}' | '\u{2029}' // line and paragraph separators
-            | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' // invisible
-            | '\u{e0000}'..='\u{e007f}' // tags: a second, invisible alphabet
-        )
+    if character < '\u{a0}' {
+        return character.is_control();
+    }
+    matches!(character, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
+        || unicode::contains(unicode::DEFAULT_IGNORABLE, character)
+        || unicode::contains(unicode::BLANK, character)
 }
 
-/// Removes what [`forges`], and the sequences for terminals as a whole, so that no `[31m` remains of them.
+/// Whether a character [`forges`] and does not belong to what it stands between.
+///
+/// One variation selector belongs to the emoji before it; one joiner belongs between two letters or two emoji.
+fn is_hidden(before: Option<char>, character: char, after: Option<char>) -> bool {
+    forges(character) && !belongs(before, character, after)
+}
+
+fn belongs(before: Option<char>, character: char, after: Option<char>) -> bool {
+    let (Some(before), after) = (before, after.unwrap_or_default()) else { return false };
+    let between_letters = || can_precede_joiner(before) && after.is_alphabetic();
+    match character {
+        // In `1️⃣` the selector stands between a digit and the key around it.
+        '\u{fe0e}' | '\u{fe0f}' => {
+            is_pictographic(before) || (matches!(before, '#' | '*' | '0'..='9') && after == '\u{20e3}')
+        }
+        ZERO_WIDTH_NON_JOINER => between_letters(),
+        ZERO_WIDTH_JOINER => between_letters() || (ends_emoji(before) && is_pictographic(after)),
+        _ => false,
+    }
+}
+
+fn is_pictographic(character: char) -> bool {
+    unicode::contains(unicode::PICTOGRAPHIC, character)
+}
+
+/// An emoji, its color of skin, or its variation selector.
+fn ends_emoji(character: char) -> bool {
+    is_pictographic(character) || matches!(character, '\u{1f3fb}'..='\u{1f3ff}' | '\u{fe0e}' | '\u{fe0f}')
+}
+
+/// A letter, or a mark of a script in which marks precede joiners.
+fn can_precede_joiner(character: char) -> bool {
+    character.is_alphabetic()
+        || matches!(character, '\u{300}'..='\u{1dff}' | '\u{a800}'..='\u{abff}' | '\u{11000}'..='\u{11fff}')
+}
+
+/// Each character of a text, with whether it has to be made visible where the text is shown.
+///
+/// ```
+/// use blackboard::text::characters;
+///
+/// let hidden = |text: &str| characters(text).filter(|(_, hidden)| *hidden).count();
+/// assert_eq!(hidden("❤️ 👩‍💻"), 0);
+/// assert_eq!(hidden("deploy\u{fe0f}"), 1);
+/// ```
+pub fn characters(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut rest = text.chars();
+    let mut before = None;
+    std::iter::from_fn(move || {
+        let character = rest.next()?;
+        let hidden = is_hidden(before, character, rest.clone().next());
+        before = (!hidden).then_some(character);
+        Some((character, hidden))
+    })
+}
+
+/// Whether a text has a character that has to be made visible where it is shown.
+pub(crate) fn hides(text: &str) -> bool {
+    !is_plain(text) && characters(text).any(|(_, hidden)| hidden)
+}
+
+/// Whether a text is nothing but printable ASCII, which most text is.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// Removes what [`is_hidden`], and the sequences for terminals completely, so that no `[31m` remains of them.
 pub(super) fn remove(text: &str, lines: Lines) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     let mut clean = String::with_capacity(text.len());
+    let mut before = None;
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
         let rest = characters.as_str();
-        match character {
-            '\u{1b}' => characters = after_escape(rest).chars(),
-            '\u{9b}' => characters = after_control_sequence(rest).chars(),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => characters = after_control_string(rest).chars(),
-            '\n' | '\t' if lines == Lines::Keep => clean.push(character),
-            '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}' if lines == Lines::Join => clean.push(' '),
-            _ if forges(character) => {}
-            _ => clean.push(character),
-        }
+        let kept = match character {
+            '\u{1b}' => {
+                characters = after_escape(rest).chars();
+                continue;
+            }
+            '\u{9b}' => {
+                characters = after_control_sequence(rest).chars();
+                continue;
+            }
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => {
+                characters = after_control_string(rest).chars();
+                continue;
+            }
+            '\n' | '\t' if lines == Lines::Keep => character,
+            '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}' if lines == Lines::Join => ' ',
+            _ if is_hidden(before, character, rest.chars().next()) => continue,
+            _ => character,
+        };
+        clean.push(kept);
+        before = Some(kept);
     }
     clean
+}
+
+/// Removes what a cut has left at the end without what it belonged to: half a pair of joined letters, half a keycap.
+pub(super) fn trim_after_cut(text: &mut String) {
+    loop {
+        let mut backwards = text.chars().rev();
+        let last = backwards.next().filter(|&last| !last.is_control());
+        match last {
+            Some(last) if is_hidden(backwards.next(), last, None) => text.pop(),
+            _ => return,
+        };
+    }
 }
 
 /// What follows an ECMA-48 sequence whose escape character was just read.

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::control::forges;
+use super::control::{characters, is_plain};
 
-/// Makes every character visible that would move the cursor, change colours, turn the direction or hide.
+/// Makes every character visible that would move the cursor, change colors, change the direction or hide.
 ///
-/// Line breaks are escaped as well, for a row of a table is one line. This is for people to read; the result is not
-/// meant to be turned back.
+/// Line breaks are escaped as well, because a row of a table is one line. The joiners and variation selectors of ordinary
+/// words and emoji stay. The result is for reading and cannot be parsed back.
 ///
 /// ```
 /// use blackboard::text::escape_for_terminal;
@@ -16,11 +16,12 @@ use super::control::forges;
 /// assert_eq!(escape_for_terminal("käse 🧀"), "käse 🧀");
 /// ```
 pub fn escape_for_terminal(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(forges) else { return Cow::Borrowed(text) };
+    let first = if is_plain(text) { None } else { characters(text).position(|(_, hidden)| hidden) };
+    let Some(first) = first else { return Cow::Borrowed(text) };
     let mut escaped = String::with_capacity(text.len() + 16);
-    escaped.push_str(&text[..first]);
-    for character in text[first..].chars() {
-        if forges(character) {
+    escaped.extend(text.chars().take(first));
+    for (character, hidden) in characters(text).skip(first) {
+        if hidden {
             escaped.extend(character.escape_default());
         } else {
             escaped.push(character);

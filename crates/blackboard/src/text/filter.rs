@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{TextRules, first_characters};
+use super::{TextRules, cut_to};
 
 const CODE_BLOCK: &str = "[code block removed]";
 
@@ -15,18 +15,32 @@ const ROUNDS: usize = 8;
 /// Without these characters none of the passes finds anything.
 const MARKERS: [char; 5] = ['<', '{', '}', '$', '`'];
 
+/// Text without markup, and what happened to it on the way.
+pub(super) struct Cleaned {
+    pub(super) text: String,
+    /// Whether markup was removed.
+    pub(super) filtered: bool,
+    /// Whether text was cut off.
+    pub(super) shortened: bool,
+}
+
 /// Removes markup from text without control characters, joins its spaces and cuts it.
-pub(super) fn clean(text: &str, rules: &TextRules) -> String {
-    let mut text = text.to_owned();
+pub(super) fn clean(text: &str, rules: &TextRules, limit: usize) -> Cleaned {
+    let mut cleaned = Cleaned { text: text.to_owned(), filtered: false, shortened: false };
     for _ in 0..ROUNDS {
-        let cleaner = one_line(&remove_markup(&text, rules), rules.max_field_length);
-        if cleaner == text {
-            return text;
+        let before = cleaned.text;
+        let without = remove_markup(&before, rules);
+        cleaned.filtered |= *without != *before;
+        let (line, cut) = one_line(&without, limit);
+        cleaned.text = line;
+        cleaned.shortened |= cut;
+        if cleaned.text == before {
+            return cleaned;
         }
-        text = cleaner;
     }
-    text.retain(|character| !MARKERS.contains(&character));
-    one_line(&text, rules.max_field_length)
+    cleaned.text.retain(|character| !MARKERS.contains(&character));
+    cleaned.text = one_line(&cleaned.text, limit).0;
+    Cleaned { filtered: true, ..cleaned }
 }
 
 fn remove_markup<'text>(text: &'text str, rules: &TextRules) -> Cow<'text, str> {
@@ -45,14 +59,17 @@ fn remove_markup<'text>(text: &'text str, rules: &TextRules) -> Cow<'text, str> 
     Cow::Owned(replace_enclosed(&text, "{{", "}}", ""))
 }
 
-fn one_line(text: &str, limit: usize) -> String {
+/// The text with single spaces, at most `limit` characters of it, and whether there were more.
+fn one_line(text: &str, limit: usize) -> (String, bool) {
     let mut line = String::with_capacity(text.len().min(limit));
     for character in text.trim().chars() {
         if character != ' ' || !line.ends_with(' ') {
             line.push(character);
         }
     }
-    first_characters(&line, limit).trim_end().to_owned()
+    let cut = cut_to(&mut line, limit);
+    line.truncate(line.trim_end().len());
+    (line, cut)
 }
 
 /// Replaces everything from `open` to the next `close`. An `open` without `close` stays.

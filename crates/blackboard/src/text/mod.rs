@@ -5,27 +5,41 @@
 //! Ordinary text stays as it is, `a < b` and `Vec<String>` included. The filter is a second line of defence: whoever
 //! shows text still escapes it for the place where it is shown.
 //!
-//! Ids and keys are never altered: [`check_id`] refuses what can't be shown, [`escape_for_terminal`] shows the rest.
+//! Ids and keys are never altered: [`check_id`] refuses what cannot be shown, [`escape_for_terminal`] shows the rest.
+//! What was done to a text is reported in [`TextChanges`]: nothing is shortened or removed in silence.
 
+mod changes;
 mod control;
 mod display;
 mod filter;
 mod secret;
+mod unicode;
 
-pub(crate) use control::forges;
+pub use changes::TextChanges;
+pub(crate) use changes::{Cleaner, Kind};
+pub use control::characters;
+pub(crate) use control::{forges, hides};
 pub use display::escape_for_terminal;
 pub(crate) use display::shell_word;
 
 use crate::error::{Code, Error, Refusal, Result};
+use control::Lines;
+use filter::Cleaned;
 
 /// How many characters an id may have.
 const MAX_ID_LENGTH: usize = 200;
+
+/// How many characters of a longer text stand in the sentence of an event; the event's metadata has all of it.
+pub(crate) const IN_A_SENTENCE: usize = 500;
 
 /// How much longer than its limit a text may be before the rest is not even looked at: what will be removed may take
 /// room in front of what stays, but a megabyte must not cost more than a page.
 const READ_AHEAD: usize = 16;
 
-/// What is taken out of text before it is stored.
+/// How often JSON in strings of JSON is unescaped to look for credentials.
+const UNESCAPING_ROUNDS: usize = 4;
+
+/// What is removed from text before it is stored.
 ///
 /// ```
 /// use blackboard::text::TextRules;
@@ -37,8 +51,10 @@ const READ_AHEAD: usize = 16;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextRules {
-    /// How many characters a field keeps.
+    /// How many characters a field keeps: a name, a title, a note.
     pub max_field_length: usize,
+    /// How many characters a summary, a progress note or a reason keeps.
+    pub max_summary_length: usize,
     /// How many characters a description keeps.
     pub max_description_length: usize,
     /// Whether fenced code blocks become `[code block removed]` in fields.
@@ -53,6 +69,7 @@ impl Default for TextRules {
     fn default() -> TextRules {
         TextRules {
             max_field_length: 500,
+            max_summary_length: 4_000,
             max_description_length: 64_000,
             strip_code_blocks: true,
             strip_html_tags: true,
@@ -62,32 +79,76 @@ impl Default for TextRules {
 }
 
 impl TextRules {
-    /// One line of clean text: a name, a title, progress, a summary, a reason, a note.
+    /// One line of clean text: a name, a title, a note.
     ///
     /// Filtering what was filtered before changes nothing. A text of nothing but markup becomes empty.
     pub fn field(&self, text: &str) -> Result<String> {
-        let text = control::remove(beginning(text, self.max_field_length), control::Lines::Join);
-        self.refuse_secret(&text)?;
-        let clean = filter::clean(&text, self);
-        if clean != text {
-            // Removing what stood between two halves may have joined a credential.
-            self.refuse_secret(&clean)?;
-        }
-        Ok(clean)
+        self.cleaned(Kind::Field, text).map(|cleaned| cleaned.text)
+    }
+
+    /// One line of clean text of more than a sentence: progress, a summary, a reason.
+    pub fn summary(&self, text: &str) -> Result<String> {
+        self.cleaned(Kind::Summary, text).map(|cleaned| cleaned.text)
     }
 
     /// A text of many lines, which loses only the characters that forge what a reader sees.
     pub fn description(&self, text: &str) -> Result<String> {
-        let mut clean = control::remove(beginning(text, self.max_description_length), control::Lines::Keep);
-        // Before the cut, which could leave the better half of a credential.
-        self.refuse_secret(&clean)?;
-        clean.truncate(first_characters(&clean, self.max_description_length).len());
-        Ok(clean)
+        self.cleaned(Kind::Description, text).map(|cleaned| cleaned.text)
     }
 
-    /// Looks through what is stored as it came (metadata, paths, addresses) for a credential.
+    fn limit(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Field => self.max_field_length,
+            Kind::Summary => self.max_summary_length.max(self.max_field_length),
+            Kind::Description => self.max_description_length,
+        }
+    }
+
+    fn cleaned(&self, kind: Kind, text: &str) -> Result<Cleaned> {
+        let limit = self.limit(kind);
+        let read = beginning(text, limit);
+        let lines = if kind == Kind::Description { Lines::Keep } else { Lines::Join };
+        let visible = control::remove(read, lines);
+        // Before the cut, which could leave the better half of a credential.
+        self.refuse_secret(&visible)?;
+        let mut cleaned = match kind {
+            Kind::Description => {
+                let mut text = visible.clone();
+                let shortened = cut_to(&mut text, limit);
+                Cleaned { text, filtered: false, shortened }
+            }
+            Kind::Field | Kind::Summary => filter::clean(&visible, self, limit),
+        };
+        if cleaned.text != visible {
+            // Removing what stood between two halves may have joined a credential.
+            self.refuse_secret(&cleaned.text)?;
+        }
+        cleaned.filtered |= visible.len() < read.len() && without_spaces(&visible) < without_spaces(read);
+        cleaned.shortened |= read.len() < text.len();
+        Ok(cleaned)
+    }
+
+    /// Refuses a credential in what is stored unchanged: ids, keys, paths, addresses.
     pub(crate) fn check_unaltered<'text>(&self, texts: impl IntoIterator<Item = &'text str>) -> Result<()> {
         texts.into_iter().try_for_each(|text| self.refuse_secret(text))
+    }
+
+    /// Refuses a credential in JSON that is stored unchanged, also one whose letters are escaped.
+    pub(crate) fn check_json<'text>(&self, texts: impl IntoIterator<Item = &'text str>) -> Result<()> {
+        if self.allow_secret_looking {
+            return Ok(());
+        }
+        texts.into_iter().try_for_each(|text| {
+            self.refuse_secret(text)?;
+            let mut unescaped = secret::unescape(text);
+            // JSON may be in a string of other JSON.
+            for _ in 0..UNESCAPING_ROUNDS {
+                let Some(text) = unescaped else { break };
+                self.refuse_secret(&text)?;
+                unescaped = secret::unescape(&text);
+            }
+            Ok(())
+        })
     }
 
     /// Checks an id that may stand in a list of ids: no comma, and no credential.
@@ -107,7 +168,7 @@ impl TextRules {
             return Ok(());
         }
         let Some(kind) = secret::find(text) else { return Ok(()) };
-        let message = format!("the text carries what looks like {kind}, and every agent reads the board");
+        let message = format!("the text contains what looks like {kind}, and every agent reads the board");
         Err(Refusal::new(Code::SecretLooking, message)
             .hint("take it out, or repeat the command with --allow-secret-looking if it is no secret")
             .detail("kind", kind)
@@ -135,8 +196,34 @@ pub fn check_id(what: &str, id: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    let shown = escape_for_terminal(first_characters(id, MAX_ID_LENGTH));
+    let shown = reveal(first_characters(id, MAX_ID_LENGTH));
     Err(Error::invalid(format!("the id of the {what} {problem}: \"{shown}\"")))
+}
+
+/// Refuses the name of an agent that has invisible characters: it could not be told from another name.
+///
+/// ```
+/// use blackboard::text::check_name;
+///
+/// assert!(check_name("Ivy (delegate)").is_ok());
+/// assert!(check_name("I\u{200b}vy").is_err());
+/// ```
+pub fn check_name(name: &str) -> Result<()> {
+    if !name.contains(control::forges) {
+        return Ok(());
+    }
+    let shown = shown(name);
+    let message = format!("the name of the agent contains control or invisible characters: \"{shown}\"");
+    Err(Refusal::new(Code::InvalidValue, message).hint("write it without them").into())
+}
+
+/// The text without characters that would not be displayed, for names that are made from the text of other programs.
+///
+/// ```
+/// assert_eq!(blackboard::text::visible("I\u{200b}vy\n"), "Ivy");
+/// ```
+pub fn visible(text: &str) -> String {
+    text.chars().filter(|&character| !control::forges(character)).collect()
 }
 
 /// A text of any length and kind inside a message: its beginning, with everything visible.
@@ -144,12 +231,53 @@ pub(crate) fn shown(text: &str) -> String {
     const CHARACTERS: usize = 120;
     let beginning = first_characters(text, CHARACTERS);
     let more = if beginning.len() < text.len() { "…" } else { "" };
-    escape_for_terminal(beginning).into_owned() + more
+    reveal(beginning) + more
+}
+
+/// Makes every invisible character visible, also those that belong to letters and emoji: a refusal is about them.
+fn reveal(text: &str) -> String {
+    let mut revealed = String::with_capacity(text.len());
+    for character in text.chars() {
+        if control::forges(character) {
+            revealed.extend(character.escape_default());
+        } else {
+            revealed.push(character);
+        }
+    }
+    revealed
 }
 
 /// As much of a text as is looked at.
 fn beginning(text: &str, limit: usize) -> &str {
     first_characters(text, limit.saturating_mul(READ_AHEAD))
+}
+
+/// How many characters of a text are not white space.
+fn without_spaces(text: &str) -> usize {
+    text.chars().filter(|character| !character.is_whitespace()).count()
+}
+
+/// Cuts a text after `limit` characters, and says whether there were more.
+fn cut_to(text: &mut String, limit: usize) -> bool {
+    let length = first_characters(text, limit).len();
+    if length == text.len() {
+        return false;
+    }
+    text.truncate(length);
+    control::trim_after_cut(text);
+    true
+}
+
+/// At most `count` characters of a text inside a sentence, with a sign if that is not all of it.
+pub(crate) fn excerpt(text: &str, count: usize) -> std::borrow::Cow<'_, str> {
+    let beginning = first_characters(text, count.saturating_sub(1));
+    if first_characters(text, count).len() == text.len() {
+        return text.into();
+    }
+    let mut excerpt = beginning.to_owned();
+    control::trim_after_cut(&mut excerpt);
+    excerpt.push('…');
+    excerpt.into()
 }
 
 /// The first `count` characters, never half of one.

@@ -38,6 +38,8 @@ fn ordinary_text_survives() {
         "'; DROP TABLE agents; --",
         "käse 🧀 👩‍👩‍👧 日本語",
         "50 % of 10\u{a0}MB",
+        "Zoë ❤️ ☎︎ 1️⃣ 👩🏽‍💻 🏳️‍🌈 👁️‍🗨️",
+        "می‌خواهم क्‍ष श्री‌राम",
     ] {
         assert_eq!(field(text), text);
     }
@@ -104,6 +106,95 @@ fn terminal_sequences_go_as_a_whole() {
     ] {
         assert_eq!(field(text), expected, "{text:?}");
     }
+}
+
+#[test]
+fn invisible_characters_are_removed_unless_they_belong_to_letters_or_emoji() {
+    for (text, expected) in [
+        ("de\u{ad}ploy\u{fe0f}", "deploy"),
+        ("a\u{34f}b\u{115f}c\u{3164}d\u{ffa0}e\u{2800}f\u{17b4}g\u{180b}h\u{2065}i", "abcdefghi"),
+        ("x\u{e0100}\u{e01ef}y\u{1bca0}z\u{1d173}\u{1d159}", "xyz"),
+        ("❤\u{fe0f}\u{fe0f}\u{fe0e}", "❤\u{fe0f}"),
+        ("1\u{fe0f}2", "12"),
+        ("a\u{200d}\u{200d}\u{200c}b", "a\u{200c}b"),
+        ("\u{200d}a \u{200c} b\u{200d}", "a b"),
+        ("👩\u{200d}", "👩"),
+        ("👩\u{200c}💻", "👩💻"),
+        ("a\u{200d}💻", "a💻"),
+        ("🏴\u{e0067}\u{e0062}\u{e007f}", "🏴"),
+    ] {
+        assert_eq!(field(text), expected, "{text:?}");
+        assert_eq!(
+            TextRules::default().description(text).unwrap(),
+            expected.replace("a b", "a  b"),
+            "{text:?}"
+        );
+        assert!(hides(text), "{text:?}");
+    }
+    for ignorable in
+        (char::MIN..=char::MAX).filter(|&each| unicode::contains(unicode::DEFAULT_IGNORABLE, each))
+    {
+        assert_eq!(field(&format!("a {ignorable} b")), "a b", "{ignorable:?}");
+        assert!(check_id("work item", &format!("t1{ignorable}")).is_err(), "{ignorable:?}");
+        assert!(check_name(&format!("Ivy{ignorable}")).is_err(), "{ignorable:?}");
+        let shown = escape_for_terminal(&format!("a {ignorable} b")).into_owned();
+        assert_eq!(shown, format!("a {} b", ignorable.escape_default()));
+    }
+}
+
+#[test]
+fn what_happened_to_a_text_is_reported() {
+    let rules = TextRules {
+        max_field_length: 10,
+        max_summary_length: 20,
+        max_description_length: 30,
+        ..TextRules::default()
+    };
+    for (kind, text, shortened, filtered) in [
+        (Kind::Field, "short", false, false),
+        (Kind::Field, " a\nb\t\u{2028} c  ", false, false),
+        (Kind::Field, "0123456789", false, false),
+        (Kind::Field, "0123456789 ", false, false),
+        (Kind::Field, "0123456789a", true, false),
+        (Kind::Field, "<b>a</b>", false, true),
+        (Kind::Field, "a\u{200b}", false, true),
+        (Kind::Field, "a\u{1b}[31m", false, true),
+        (Kind::Field, "```x```", true, true),
+        (Kind::Field, &"x".repeat(200), true, false),
+        (Kind::Summary, "0123456789a", false, false),
+        (Kind::Summary, "0123456789 0123456789", true, false),
+        (Kind::Description, "a\r\nb", false, false),
+        (Kind::Description, "<b>\u{0}", false, true),
+        (Kind::Description, &"x".repeat(31), true, false),
+    ] {
+        let mut cleaner = Cleaner::new(&rules);
+        cleaner.clean("title", kind, text).unwrap();
+        let named = |changed: bool| if changed { vec!["title".to_owned()] } else { Vec::new() };
+        let expected = TextChanges { shortened: named(shortened), filtered: named(filtered) };
+        assert_eq!(cleaner.changes(), expected, "{kind:?} {text:?}");
+    }
+    let many = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let changes = TextChanges { shortened: many(&["a", "b", "c"]), filtered: many(&["d"]) };
+    assert_eq!(
+        changes.sentence().unwrap(),
+        "the a, the b and the c are longer than the limit and were shortened; markup, template markers or invisible \
+         characters were removed from the d"
+    );
+    assert_eq!(TextChanges::default().sentence(), None);
+}
+
+#[test]
+fn a_credential_in_escaped_json_is_refused() {
+    let secret = format!("p_{}", "a1B2c3D4e5F6".repeat(3));
+    let rules = TextRules::default();
+    for json in [
+        format!(r#"{{"a": "gh\u0070{}"}}"#, &secret[1..]),
+        format!(r#""g\u0068{secret}""#),
+        format!(r#""{{\"a\": \"gh\\u0070{}\"}}""#, &secret[1..]),
+    ] {
+        assert_eq!(rules.check_json([json.as_str()]).unwrap_err().code(), Code::SecretLooking, "{json}");
+    }
+    rules.check_json([r#"{"a": "gh\u0070_ is a prefix", "b": "C:\\users"}"#]).unwrap();
 }
 
 #[test]
@@ -215,6 +306,13 @@ fn hostile_text() -> impl Strategy<Value = String> {
         "\u{202e}",
         "\u{feff}",
         "\u{e0041}",
+        "\u{fe0f}",
+        "\u{200d}",
+        "\u{200c}",
+        "\u{20e3}",
+        "\u{ad}",
+        "1",
+        "❤",
         "\u{9b}",
         "script",
         "scr",
@@ -239,7 +337,7 @@ proptest! {
         let clean = rules.field(&text).unwrap();
         prop_assert_eq!(&rules.field(&clean).unwrap(), &clean);
         prop_assert!(clean.chars().count() <= limit);
-        prop_assert!(!clean.contains(control::forges));
+        prop_assert!(!hides(&clean), "{:?}", clean);
         prop_assert_eq!(clean.trim(), &clean);
         prop_assert!(!clean.contains("  ") && !clean.contains("```") && !clean.contains("<!--"));
         for (open, close) in [("{{", "}}"), ("${", "}")] {
@@ -257,13 +355,13 @@ proptest! {
     fn a_filtered_description_forges_nothing(text in hostile_text()) {
         let clean = TextRules::default().description(&text).unwrap();
         prop_assert_eq!(&TextRules::default().description(&clean).unwrap(), &clean);
-        prop_assert!(!clean.contains(|character| control::forges(character) && character != '\n' && character != '\t'));
+        prop_assert!(!hides(&clean.replace(['\n', '\t'], " ")), "{:?}", clean);
     }
 
     #[test]
     fn escaped_text_is_one_line_and_loses_nothing_visible(text in hostile_text()) {
         let escaped = escape_for_terminal(&text);
-        prop_assert!(!escaped.contains(control::forges));
+        prop_assert!(!hides(&escaped), "{:?}", escaped);
         prop_assert!(escaped.chars().count() >= text.chars().count());
     }
 

@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Range, Wanted};
+use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
 /// Which item has to wait, and for what.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,9 @@ pub struct Blocked {
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet, also those that were named earlier.
     pub missing_blockers: Vec<String>,
+    /// What happened to the reason.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Blocked {
@@ -61,8 +65,10 @@ impl Work<'_> {
     /// ```
     pub fn block(&self, block: &Block) -> Result<Blocked> {
         let rules = &self.board.settings().text;
-        let reason = block.reason.as_deref().map(|text| rules.field(text)).transpose()?;
-        let block = Block { reason, ..block.clone() };
+        let mut cleaner = Cleaner::new(rules);
+        let reason = cleaner.maybe("reason", Kind::Summary, block.reason.as_ref())?;
+        let block = Block { reason: reason.filter(|reason| !reason.is_empty()), ..block.clone() };
+        let text = cleaner.changes();
         for blocker in &block.blocked_by {
             rules.check_listed_id("blocking work item", blocker)?;
         }
@@ -73,7 +79,8 @@ impl Work<'_> {
             let item = existing(tx, &block.id)?;
             let stored = blockers_of(tx, &block.id)?;
             let named = named_blockers(tx, &block.id, &block.blocked_by)?;
-            let (mut changes, blocked) = decide(&block, item, stored, named, tx.now())?;
+            let (mut changes, mut blocked) = decide(&block, item, stored, named, tx.now())?;
+            blocked.text.clone_from(&text);
             self.board.agents().note_activity_of(tx, block.session.as_deref(), &mut changes)?;
             Ok((changes, blocked))
         })
@@ -114,12 +121,18 @@ fn decide(
     } else {
         item.status = Status::Blocked;
         item.blocked_by = open.first().cloned();
-        let why = block.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let shown = block.reason.as_ref().map(|reason| format!(" ({})", excerpt(reason, IN_A_SENTENCE)));
+        let why = shown.unwrap_or_default();
         let summary = format!("\"{}\" is blocked by {}{why}", item.title, added.join(", "));
-        item.revision = changes.event(blocked_event(&item, &added, summary, session));
+        let mut event = blocked_event(&item, &added, summary, session);
+        if let Some(reason) = &block.reason {
+            event = event.with("reason", reason.as_str());
+        }
+        item.revision = changes.event(event);
         changes.put(item.clone());
     }
-    Ok((changes, Blocked { item, open_blockers: open, missing_blockers }))
+    let text = TextChanges::default();
+    Ok((changes, Blocked { item, open_blockers: open, missing_blockers, text }))
 }
 
 fn nothing_to_wait_for(blocker: &str) -> Error {

@@ -11,6 +11,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Range, Tx, Wanted};
+use crate::text::TextChanges;
 
 /// How many items at the head of the queue are looked at together.
 const NEXT_BATCH: usize = 64;
@@ -64,6 +65,9 @@ pub struct Claimed {
     pub missing_blockers: Vec<String>,
     /// The fields of the request that differ from an item that existed already. They changed nothing.
     pub ignored: Vec<&'static str>,
+    /// What happened to the text of an item that this call created.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Claimed {
@@ -92,7 +96,10 @@ impl Work<'_> {
     pub fn claim(&self, claim: &Claim) -> Result<Claimed> {
         let rules = &self.board.settings().text;
         let create = claim.create.as_ref().map(|create| Create { id: claim.id.clone(), ..create.clone() });
-        let create = create.map(|create| create.cleaned(rules)).transpose()?;
+        let (create, text) = match create.map(|create| create.cleaned(rules)).transpose()? {
+            Some((create, text)) => (Some(create), text),
+            None => (None, TextChanges::default()),
+        };
         crate::text::check_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
@@ -108,7 +115,10 @@ impl Work<'_> {
                 }
                 (None, None) => return Err(not_found(&claim.id)),
             };
-            let (mut changes, claimed) = decide(&agent, candidate, tx.now())?;
+            let (mut changes, mut claimed) = decide(&agent, candidate, tx.now())?;
+            if claimed.created {
+                claimed.text.clone_from(&text);
+            }
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
@@ -197,6 +207,7 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
             open_blockers,
             missing_blockers,
             ignored,
+            text: TextChanges::default(),
         };
         return Ok((changes, held));
     }
@@ -229,6 +240,7 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
         open_blockers,
         missing_blockers,
         ignored,
+        text: TextChanges::default(),
     };
     Ok((changes, claimed))
 }

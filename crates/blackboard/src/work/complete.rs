@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::dependencies::{Dependent, dependents_of, update_dependents};
-use super::{Status, Work, WorkItem, existing};
+use super::{Status, Work, WorkItem, existing, held_beside};
 use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Range, Wanted};
+use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
 /// Which item is done.
 #[derive(Clone, Debug)]
@@ -45,6 +46,9 @@ pub struct Completed {
     pub held_seconds: u64,
     /// The items that waited for it last, and wait for nothing now.
     pub unblocked: Vec<String>,
+    /// What happened to the summary.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Completed {
@@ -67,19 +71,26 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn complete(&self, complete: &Complete) -> Result<Completed> {
-        let rules = &self.board.settings().text;
-        let summary = complete.summary.as_deref().map(|text| rules.field(text)).transpose()?;
+        let mut cleaner = Cleaner::new(&self.board.settings().text);
+        let summary = cleaner.maybe("summary", Kind::Summary, complete.summary.as_ref())?;
+        let summary = summary.filter(|summary| !summary.is_empty());
         let complete = Complete { summary, ..complete.clone() };
+        let text = cleaner.changes();
         let wanted = [
             Wanted::Row(Key::Agent(complete.session.clone())),
             Wanted::Row(Key::WorkItem(complete.id.clone())),
             Wanted::Range(Range::dependents_of(&complete.id)),
+            Wanted::Range(Range::held_by(&complete.session)),
         ];
         self.board.commit("work complete", &wanted, |tx| {
             let agent = existing_agent(tx, &complete.session)?;
             let item = existing(tx, &complete.id)?;
             let dependents = dependents_of(tx, &complete.id, false)?;
-            let (mut changes, completed) = decide(&complete, &agent, item, dependents, tx.now())?;
+            let held = held_beside(tx, &agent, &item)?;
+            let (mut changes, mut completed) = decide(&complete, &agent, item, &held, dependents, tx.now())?;
+            if !completed.already_completed {
+                completed.text.clone_from(&text);
+            }
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, completed))
         })
@@ -90,6 +101,7 @@ fn decide(
     complete: &Complete,
     agent: &Agent,
     mut item: WorkItem,
+    held: &[WorkItem],
     dependents: Vec<Dependent>,
     now: Timestamp,
 ) -> Result<(Changes, Completed)> {
@@ -100,8 +112,8 @@ fn decide(
         && item.claimed_by.as_deref() == Some(&agent.session_id)
         && complete.fence.is_none_or(|fence| item.fence == Some(fence));
     if is_repeated {
-        let unblocked = Vec::new();
-        return Ok((changes, Completed { item, already_completed: true, held_seconds, unblocked }));
+        let (unblocked, text) = (Vec::new(), TextChanges::default());
+        return Ok((changes, Completed { item, already_completed: true, held_seconds, unblocked, text }));
     }
     item.must_be_held_by(agent, complete.fence)?;
     if item.status == Status::Blocked {
@@ -109,13 +121,15 @@ fn decide(
     }
     item.status = Status::Completed;
     item.completed_at = Some(now);
+    item.summary.clone_from(&complete.summary);
     item.revision = changes.event(completion(&item, agent, complete.summary.as_deref()));
     changes.put(item.clone());
-    if let Some(agent) = agent.done_with(&item) {
+    if let Some(agent) = agent.done_with(&item, held) {
         changes.put(agent);
     }
     let unblocked = update_dependents(dependents, Some(&agent.session_id), &mut changes);
-    Ok((changes, Completed { item, already_completed: false, held_seconds, unblocked }))
+    let text = TextChanges::default();
+    Ok((changes, Completed { item, already_completed: false, held_seconds, unblocked, text }))
 }
 
 fn completion(item: &WorkItem, agent: &Agent, outcome: Option<&str>) -> NewEvent {
@@ -124,8 +138,10 @@ fn completion(item: &WorkItem, agent: &Agent, outcome: Option<&str>) -> NewEvent
         NewEvent::new(EventType::WorkCompleted, TargetType::WorkItem, &item.item_id, summary)
             .by(Some(&agent.session_id))
     };
-    match outcome.filter(|outcome| !outcome.is_empty()) {
-        Some(outcome) => event(format!("{summary}: {outcome}")).with("summary", outcome),
+    match outcome {
+        Some(outcome) => {
+            event(format!("{summary}: {}", excerpt(outcome, IN_A_SENTENCE))).with("summary", outcome)
+        }
         None => event(summary),
     }
 }
@@ -171,7 +187,7 @@ mod tests {
                 fence: holder.map(|_| Revision::new(7)),
                 ..an_item("x")
             };
-            let outcome = decide(&complete, &me, held, Vec::new(), Timestamp::EPOCH)
+            let outcome = decide(&complete, &me, held, &[], Vec::new(), Timestamp::EPOCH)
                 .map(|(changes, completed)| (completed.already_completed, changes.events.len()))
                 .map_err(|error| error.code());
             assert_eq!(outcome, expected, "{agent} agent, {item} item of {holder:?}, fence {fence:?}");

@@ -12,7 +12,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Range, Tx, Wanted};
-use crate::text::{TextRules, check_id};
+use crate::text::{Cleaner, Kind, TextChanges, TextRules, check_id};
 
 /// A new work item.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +62,9 @@ pub struct Created {
     pub open_blockers: Vec<String>,
     /// What it waits for that does not exist yet.
     pub missing_blockers: Vec<String>,
+    /// What happened to its text.
+    #[serde(flatten)]
+    pub text: TextChanges,
 }
 
 impl Pending for Created {
@@ -81,14 +84,15 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn create(&self, create: &Create) -> Result<Created> {
-        let create = create.cleaned(&self.board.settings().text)?;
+        let (create, text) = create.cleaned(&self.board.settings().text)?;
         self.board.commit("work create", &create.wanted(), |tx| {
             let known = Known::read(tx, &create)?;
             if known.is_none() {
                 create.its_project_must_exist(tx)?;
             }
             let named = named_blockers(tx, &create.id, &create.blocked_by)?;
-            let (mut changes, created) = decide(&create, known, named, tx.now())?;
+            let (mut changes, mut created) = decide(&create, known, named, tx.now())?;
+            created.text.clone_from(&text);
             self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
             Ok((changes, created))
         })
@@ -105,26 +109,27 @@ impl Create {
         wanted
     }
 
-    /// The same with its text filtered and its ids checked.
-    pub(super) fn cleaned(&self, rules: &TextRules) -> Result<Create> {
+    /// The same with its text filtered and its ids checked, and what happened to the text.
+    pub(super) fn cleaned(&self, rules: &TextRules) -> Result<(Create, TextChanges)> {
         rules.check_listed_id("work item", &self.id)?;
         for blocker in &self.blocked_by {
             rules.check_listed_id("blocking work item", blocker)?;
         }
-        let source = self.source.as_deref();
-        rules.check_unaltered(source.into_iter().chain(self.metadata.as_ref().map(Metadata::as_str)))?;
+        rules.check_unaltered(self.source.as_deref())?;
+        rules.check_json(self.metadata.as_ref().map(Metadata::as_str))?;
+        let mut cleaner = Cleaner::new(rules);
         let mut cleaned = self.clone();
-        cleaned.title = rules.field(&self.title)?;
+        cleaned.title = cleaner.clean("title", Kind::Field, &self.title)?;
         if cleaned.title.is_empty() {
             return Err(Error::invalid("the title of a work item can't be empty"));
         }
-        cleaned.description = self.description.as_deref().map(|text| rules.description(text)).transpose()?;
-        cleaned.source_ref = self.source_ref.as_deref().map(|text| rules.field(text)).transpose()?;
+        cleaned.description = cleaner.maybe("description", Kind::Description, self.description.as_ref())?;
+        cleaned.source_ref = cleaner.maybe("source_ref", Kind::Field, self.source_ref.as_ref())?;
         if let Some(source) = &self.source {
             check_id("source", source)?;
             check_source(source)?;
         }
-        Ok(cleaned)
+        Ok((cleaned, cleaner.changes()))
     }
 
     /// The fields that the request gives and that an existing item has otherwise.
@@ -191,7 +196,10 @@ fn decide(
     }
     let NewItem { item, open_blockers, missing_blockers, mut changes } = new_item(create, named, now)?;
     changes.put(item.clone());
-    Ok((changes, Created { item, created: true, open_blockers, missing_blockers }))
+    Ok((
+        changes,
+        Created { item, created: true, open_blockers, missing_blockers, text: TextChanges::default() },
+    ))
 }
 
 /// An item that is about to be created, with the events and dependencies that come with it. The caller puts it.
@@ -253,6 +261,7 @@ fn blank(create: &Create, now: Timestamp) -> WorkItem {
         claimed_at: None,
         fence: None,
         completed_at: None,
+        summary: None,
         blocked_by: None,
         created_at: now,
         metadata: create.metadata.clone(),
@@ -283,7 +292,8 @@ fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Resul
         what_differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
     if differing.is_empty() {
         let missing_blockers = missing_among(&blockers);
-        return Ok(Created { item, created: false, open_blockers, missing_blockers });
+        let text = TextChanges::default();
+        return Ok(Created { item, created: false, open_blockers, missing_blockers, text });
     }
     Err(Refusal::new(
         Code::AlreadyExists,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::dependencies::{Dependent, dependents_of, update_dependents};
-use super::{Dependency, Status, Work, WorkItem, existing};
+use super::{Dependency, Holder, Status, Work, WorkItem, existing};
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -46,6 +46,7 @@ impl Work<'_> {
         self.board.commit("work delete", &wanted, |tx| {
             let item = existing(tx, id)?;
             let surroundings = Surroundings {
+                holder: Holder::of(tx, &item)?,
                 blockers: tx.rows(&Range::blockers_of(id))?,
                 waiting: tx.rows(&Range::dependents_of(id))?,
                 dependents: dependents_of(tx, id, false)?,
@@ -60,6 +61,7 @@ impl Work<'_> {
 /// What an item waits for and what waits for it.
 #[derive(Default)]
 struct Surroundings {
+    holder: Option<Holder>,
     blockers: Vec<Dependency>,
     waiting: Vec<Dependency>,
     dependents: Vec<Dependent>,
@@ -71,7 +73,7 @@ fn decide(
     force: bool,
     session: Option<&str>,
 ) -> Result<(Changes, Deleted)> {
-    let Surroundings { blockers, waiting, dependents } = surroundings;
+    let Surroundings { holder, blockers, waiting, dependents } = surroundings;
     if !force {
         refuse_if_needed(&item, &waiting)?;
     }
@@ -80,11 +82,15 @@ fn decide(
     for dependency in blockers.into_iter().chain(waiting) {
         changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
     }
+    let summary = format!("\"{}\" was deleted (was {})", item.title, item.status);
+    let deleted = NewEvent::new(EventType::WorkDeleted, TargetType::WorkItem, &item.item_id, summary);
+    let item = WorkItem { revision: changes.event(deleted.by(session)), ..item };
+    if let Some(agent) = holder.and_then(|holder| holder.without(&item)) {
+        changes.put(agent);
+    }
     let WorkItem { item_id, title, status: previous_status, .. } = item;
     changes.detach_heartbeats_from.push(item_id.clone());
     changes.remove(Key::WorkItem(item_id.clone()));
-    let summary = format!("\"{title}\" was deleted (was {previous_status})");
-    changes.event(NewEvent::new(EventType::WorkDeleted, TargetType::WorkItem, &item_id, summary).by(session));
     Ok((changes, Deleted { item_id, title, previous_status, unblocked }))
 }
 
@@ -134,6 +140,7 @@ mod tests {
                     created_at: Timestamp::EPOCH,
                 };
                 let surroundings = Surroundings {
+                    holder: None,
                     blockers: vec![dependency("x", "a")],
                     waiting: is_waited_for.then(|| dependency("y", "x")).into_iter().collect(),
                     dependents: Vec::new(),

@@ -41,7 +41,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Tx};
+use crate::store::{Key, Range, Tx};
 
 /// The work of a board: `board.work()`.
 #[derive(Clone, Copy)]
@@ -78,11 +78,14 @@ pub struct WorkItem {
     pub fence: Option<Revision>,
     /// When it was completed.
     pub completed_at: Option<Timestamp>,
+    /// What came of it, if the session that completed it said so.
+    pub summary: Option<String>,
     /// The first open item that it waits for.
     pub blocked_by: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
     /// What its user stored with it.
+    #[serde(serialize_with = "crate::metadata::or_empty")]
     pub metadata: Option<Metadata>,
     /// The event that changed it last.
     pub revision: Revision,
@@ -245,6 +248,34 @@ impl Pending for WorkItem {
     fn resolve(&mut self, first: Revision) {
         self.fence.resolve(first);
         self.revision.resolve(first);
+    }
+}
+
+/// The items that a session holds, if it works on this one and will need another.
+fn held_beside(tx: &dyn Tx, agent: &Agent, item: &WorkItem) -> Result<Vec<WorkItem>> {
+    if agent.works_on(item) { tx.rows(&Range::held_by(&agent.session_id)) } else { Ok(Vec::new()) }
+}
+
+/// The session that holds an item, and what else it holds.
+struct Holder {
+    agent: Agent,
+    held: Vec<WorkItem>,
+}
+
+impl Holder {
+    /// The holder of an item that another session may change.
+    fn of(tx: &dyn Tx, item: &WorkItem) -> Result<Option<Holder>> {
+        let session = item.claimed_by.as_ref().filter(|session| item.is_held_by(session));
+        let agent = match session {
+            Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
+            None => None,
+        };
+        agent.map(|agent| Ok(Holder { held: held_beside(tx, &agent, item)?, agent })).transpose()
+    }
+
+    /// The session after it lost the item, if that is what it worked on.
+    fn without(&self, item: &WorkItem) -> Option<Agent> {
+        self.agent.done_with(item, &self.held)
     }
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Status, Work, WorkItem, existing};
+use super::{Status, Work, WorkItem, existing, held_beside};
 use crate::agent::{Agent, AgentStatus, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Wanted};
+use crate::store::{Changes, Key, Range, Wanted};
 
 /// Which item to give back.
 #[derive(Clone, Debug)]
@@ -66,11 +66,13 @@ impl Work<'_> {
         let wanted = [
             Wanted::Row(Key::Agent(release.session.clone())),
             Wanted::Row(Key::WorkItem(release.id.clone())),
+            Wanted::Range(Range::held_by(&release.session)),
         ];
         self.board.commit("work release", &wanted, |tx| {
             let agent = existing_agent(tx, &release.session)?;
             let item = existing(tx, &release.id)?;
-            let (mut changes, released) = decide(&agent, item, release.fence, tx.now())?;
+            let held = held_beside(tx, &agent, &item)?;
+            let (mut changes, released) = decide(&agent, item, &held, release.fence, tx.now())?;
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, released))
         })
@@ -80,6 +82,7 @@ impl Work<'_> {
 fn decide(
     agent: &Agent,
     mut item: WorkItem,
+    held: &[WorkItem],
     fence: Option<Revision>,
     now: Timestamp,
 ) -> Result<(Changes, Released)> {
@@ -90,12 +93,12 @@ fn decide(
         return Ok((changes, Released { item, released: false, held_seconds: 0, released_by }));
     }
     item.must_be_held_by(agent, fence)?;
-    let held = item.claimed_at.map_or(Duration::ZERO, |since| now.since(since));
+    let lasted = item.claimed_at.map_or(Duration::ZERO, |since| now.since(since));
     give_back(&mut item, agent, &mut changes);
-    if let Some(agent) = agent.done_with(&item) {
+    if let Some(agent) = agent.done_with(&item, held) {
         changes.put(agent);
     }
-    Ok((changes, Released { item, released: true, held_seconds: held.as_secs(), released_by }))
+    Ok((changes, Released { item, released: true, held_seconds: lasted.as_secs(), released_by }))
 }
 
 /// Sets an item free on behalf of the session that holds it.
@@ -138,7 +141,7 @@ mod tests {
                 fence: holder.map(|_| Revision::new(7)),
                 ..an_item("x")
             };
-            let outcome = decide(&me, held, fence.map(Revision::new), Timestamp::EPOCH)
+            let outcome = decide(&me, held, &[], fence.map(Revision::new), Timestamp::EPOCH)
                 .map(|(_, released)| released.released)
                 .map_err(|error| error.code());
             assert_eq!(outcome, expected, "{agent} agent, {item} item of {holder:?}, fence {fence:?}");
@@ -146,11 +149,27 @@ mod tests {
     }
 
     #[test]
-    fn a_session_stops_working_on_what_it_gives_back() {
-        for (current_work, expected) in [("Something to do", None), ("Lunch", Some("Lunch"))] {
-            let me = Agent { current_work: Some(current_work.to_owned()), ..an_agent("me") };
-            let held = WorkItem { claimed_by: Some("me".to_owned()), ..an_item("x") };
-            let (changes, _) = decide(&me, held, None, Timestamp::EPOCH).unwrap();
+    fn a_released_item_is_no_longer_what_its_session_works_on() {
+        let held = |id: &str, session: &str, fence| WorkItem {
+            claimed_by: Some(session.to_owned()),
+            title: format!("Title of {id}"),
+            fence: Some(Revision::new(fence)),
+            ..an_item(id)
+        };
+        let items = [held("x", "me", 9), held("a", "me", 3), held("b", "me", 5), held("c", "other", 7)];
+        for (current_work, own_work, others, expected) in [
+            ("Title of x", None, 1, None),
+            ("Lunch", None, 1, Some("Lunch")),
+            ("Lunch", Some("Lunch"), 4, Some("Lunch")),
+            ("Title of x", Some("Lunch"), 1, Some("Lunch")),
+            ("Title of x", Some("Title of x"), 1, None),
+            ("Title of x", None, 2, Some("Title of a")),
+            ("Title of x", Some("Lunch"), 4, Some("Title of b")),
+        ] {
+            let own_work = own_work.map(str::to_owned);
+            let me = Agent { current_work: Some(current_work.to_owned()), own_work, ..an_agent("me") };
+            let (changes, _) =
+                decide(&me, items[0].clone(), &items[..others], None, Timestamp::EPOCH).unwrap();
             let put = changes.put.iter().find_map(|row| match row {
                 crate::store::Row::Agent(agent) => Some(agent),
                 _ => None,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::dependencies::{
     Dependent, blockers_of, dependents_of, missing_among, open_among, update_dependents,
 };
-use super::{Status, Work, WorkItem, existing};
+use super::{Holder, Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -57,7 +57,9 @@ impl Work<'_> {
             let blockers = blockers_of(tx, id)?;
             let (open_blockers, missing_blockers) = (open_among(&blockers), missing_among(&blockers));
             let dependents = dependents_of(tx, id, true)?;
-            let (mut changes, reset) = decide(item, open_blockers, missing_blockers, dependents, session);
+            let holder = Holder::of(tx, &item)?;
+            let (mut changes, reset) =
+                decide(item, holder.as_ref(), open_blockers, missing_blockers, dependents, session);
             self.board.agents().note_activity_of(tx, session, &mut changes)?;
             Ok((changes, reset))
         })
@@ -66,6 +68,7 @@ impl Work<'_> {
 
 fn decide(
     before: WorkItem,
+    holder: Option<&Holder>,
     open_blockers: Vec<String>,
     missing_blockers: Vec<String>,
     dependents: Vec<Dependent>,
@@ -75,6 +78,7 @@ fn decide(
     let mut item = before.clone();
     item.set_free();
     item.completed_at = None;
+    item.summary = None;
     item.blocked_by = open_blockers.first().cloned();
     item.status = if open_blockers.is_empty() { Status::Available } else { Status::Blocked };
     if item != before {
@@ -83,6 +87,9 @@ fn decide(
             NewEvent::new(EventType::WorkReset, TargetType::WorkItem, &item.item_id, summary).by(session),
         );
         changes.put(item.clone());
+        if let Some(agent) = holder.and_then(|holder| holder.without(&item)) {
+            changes.put(agent);
+        }
     }
     update_dependents(dependents, session, &mut changes);
     let reset = Reset {
@@ -123,7 +130,7 @@ mod tests {
                 open_blockers: vec!["x".to_owned()],
             });
             let (changes, reset) =
-                decide(before, open.clone(), Vec::new(), dependents.into_iter().collect(), None);
+                decide(before, None, open.clone(), Vec::new(), dependents.into_iter().collect(), None);
             assert_eq!((reset.previous_status, reset.item.status), (item, after));
             let events: Vec<_> = changes.events.into_iter().map(|event| event.event_type).collect();
             assert_eq!(events, told, "{item} item that waits for {open:?}, before {dependent:?} one");

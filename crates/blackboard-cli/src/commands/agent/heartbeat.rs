@@ -68,6 +68,7 @@ impl Run for Heartbeat {
             metadata: metadata(self.metadata.as_deref())?,
             operation: self.op,
         })?;
+        context.note_text(&beat.text);
         Ok(Outcome::new(RecordedHeartbeat(beat)))
     }
 }

@@ -35,7 +35,7 @@ pub struct Wait {
     raw: bool,
 
     /// How long, such as 500ms, 30s or 10m
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     timeout: Option<String>,
 
     /// Only an entry that was written after this revision

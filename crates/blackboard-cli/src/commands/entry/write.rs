@@ -36,7 +36,7 @@ pub struct Write {
     given: Given,
 
     /// How long it lives: 90s, 15m, 1h, 2d; a bare number is seconds
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     ttl: Option<String>,
 
     /// A tag; several, or a list with commas

@@ -41,7 +41,7 @@ pub struct Reserve {
     note: Option<String>,
 
     /// For this long at most, as in 30s or 10m [default: as long as the session lives]
-    #[arg(long, value_name = "DURATION", value_parser = length)]
+    #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
     ttl: Option<Duration>,
 
     #[command(flatten)]
@@ -62,6 +62,7 @@ impl Run for Reserve {
             note: self.note,
             ttl: self.ttl,
         })?;
+        context.note_text(&reserved.text);
         Ok(Outcome::new(ReservedFiles(reserved)))
     }
 }

@@ -46,6 +46,7 @@ impl Run for Acquire {
                 acquired.lock.name, acquired.lock.since
             ));
         }
+        context.note_text(&acquired.text);
         Ok(Outcome::new(AcquiredLock(acquired)))
     }
 }

@@ -18,11 +18,11 @@ pub struct Wish {
     pub name: String,
 
     /// Wait this long for it, as in 30s or 10m, instead of not at all
-    #[arg(long, value_name = "DURATION", value_parser = length)]
+    #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
 
     /// Hold it for this long at most, as in 30s or 10m [default: as long as the session lives]
-    #[arg(long, value_name = "DURATION", value_parser = length)]
+    #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
     pub ttl: Option<Duration>,
 
     /// What it is held for, for others to read

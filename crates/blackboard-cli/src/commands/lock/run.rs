@@ -71,6 +71,9 @@ impl RunCommand for Run {
             Some(timeout) => board.locks().acquire_waiting_while(&wish, *timeout, go_on)?,
             None => Some(board.locks().acquire(&wish)?),
         };
+        if let Some(acquired) = &lock {
+            context.note_text(&acquired.text);
+        }
         let Some(lock) = lock.map(|acquired| acquired.lock) else {
             let ended = Ended::Before(signals.asked_to_end().unwrap_or_default());
             return Ok(ended.outcome(&self.command, ""));

@@ -53,6 +53,7 @@ impl Run for Register {
             metadata: metadata(self.metadata.as_deref())?,
             session,
         })?;
+        context.note_text(&registered.text);
         Ok(Outcome::new(RegisteredProject(registered)))
     }
 }

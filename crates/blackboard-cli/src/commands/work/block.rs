@@ -40,6 +40,7 @@ impl Run for Block {
         let (board, session) = context.writing(self.session.session.as_deref())?;
         let (id, blocked_by, reason) = (self.item.id(), self.blocked_by, self.reason);
         let blocked = board.work().block(&Blocking { id, blocked_by, reason, session })?;
+        context.note_text(&blocked.text);
         Ok(Outcome::new(BlockedItem(blocked)))
     }
 }

@@ -71,6 +71,7 @@ impl Run for Claim {
         let create = self.title.map(new).transpose()?;
         let claimed = board.work().claim(&Claiming { id, session, create })?;
         note_ignored(context, &claimed);
+        context.note_text(&claimed.text);
         Ok(Outcome::new(ClaimedItem(claimed)))
     }
 }

@@ -42,6 +42,7 @@ impl Run for Complete {
         let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
         let (board, session) = context.acting(self.session.session.as_deref())?;
         let completed = board.work().complete(&Completion { id, session, fence, summary: self.summary })?;
+        context.note_text(&completed.text);
         Ok(Outcome::new(CompletedItem(completed)))
     }
 }

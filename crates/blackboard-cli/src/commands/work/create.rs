@@ -48,6 +48,8 @@ impl Run for Create {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.writing(self.session.session.as_deref())?;
         let item = self.options.item(self.item.id(), self.title, self.project, self.priority, session)?;
-        Ok(Outcome::new(CreatedItem(board.work().create(&item)?)))
+        let created = board.work().create(&item)?;
+        context.note_text(&created.text);
+        Ok(Outcome::new(CreatedItem(created)))
     }
 }

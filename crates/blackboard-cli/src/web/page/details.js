@@ -45,7 +45,7 @@ function openAgent(session) {
           "Delegates",
           listOf((agent.delegates || []).map((each) => agentLink(each.session_id, each.agent_name))),
         ),
-        agent.metadata && part("Metadata", valueOf(agent.metadata)),
+        metadataOf(agent),
       ];
     },
   });
@@ -79,10 +79,11 @@ function openItem(id) {
           ["Created", timeOf(item.created_at)],
           ["Source", item.source_ref ? `${item.source}: ${item.source_ref}` : item.source],
         ]),
+        item.summary && part("Summary", make("p.prose", {}, shown(item.summary))),
         item.description && part("Description", make("p.prose", {}, shownLines(item.description))),
         part("Blocked by", listOf(blockersOf(item).map((each) => blockerLink(item, each)))),
         part("Blocks", listOf((item.dependents || []).map((each) => itemLink(each)))),
-        item.metadata && part("Metadata", valueOf(item.metadata)),
+        metadataOf(item),
         part("History", historyOf(item.history)),
       ];
     },
@@ -116,7 +117,7 @@ function openEntry({ scope, key }) {
           ["Tags", newest.tags && newest.tags.length ? newest.tags.join(", ") : null],
         ]),
         newest.what === "written" && part("Value", valueOf(newest.value)),
-        newest.metadata && part("Metadata", valueOf(newest.metadata)),
+        metadataOf(newest),
         part(
           "History",
           make("ol.versions", {}, ...answer.items.map(versionOf)),
@@ -156,6 +157,11 @@ function versionOf(version, index) {
   );
 }
 
+// What was stored with it; nothing for the empty object that stands where nothing was stored.
+function metadataOf({ metadata }) {
+  return metadata && Object.keys(metadata).length > 0 && part("Metadata", valueOf(metadata));
+}
+
 drawer.opened = new Set();
 
 function openEvent(event) {
@@ -176,7 +182,7 @@ function openEvent(event) {
         ],
         ["What", targetOf(event)],
       ]),
-      event.metadata && part("Metadata", valueOf(event.metadata)),
+      metadataOf(event),
     ],
   });
 }

@@ -38,10 +38,11 @@ function setAttribute(element, name, value) {
 }
 
 // Characters that reorder, hide or break text are shown as what they are, as the command line does.
-const HARMFUL =
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
-const HARMFUL_IN_LINES =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+// The joiners and variation selectors of ordinary words and emoji stay.
+const BELONGS = String.raw`(?<=\p{Extended_Pictographic})[\ufe0e\ufe0f]|(?<=[#*0-9])[\ufe0e\ufe0f](?=\u20e3)|(?<=[\p{Alphabetic}\p{M}])[\u200c\u200d](?=\p{Alphabetic})|(?<=[\p{Extended_Pictographic}\u{1f3fb}-\u{1f3ff}\ufe0e\ufe0f])\u200d(?=\p{Extended_Pictographic})`;
+const HIDDEN = String.raw`\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\u{13441}\u{13442}\u{16fe4}\u{1d159}\p{Default_Ignorable_Code_Point}`;
+const HARMFUL = new RegExp(String.raw`(?!${BELONGS})[\u0000-\u001f${HIDDEN}]`, "gu");
+const HARMFUL_IN_LINES = new RegExp(String.raw`(?!${BELONGS})[\u0000-\u0008\u000b-\u001f${HIDDEN}]`, "gu");
 const NAMED = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 const named = (character) => NAMED[character] || `\\u{${character.codePointAt(0).toString(16)}}`;
 

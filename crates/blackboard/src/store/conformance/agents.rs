@@ -148,9 +148,11 @@ fn a_name_is_needed_and_text_is_filtered(fixture: &Fixture) {
     assert_eq!(code(register(hinted("two\nlines"))), Code::InvalidValue);
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     assert_eq!(code(register(Register::named(&secret))), Code::SecretLooking);
+    for name in ["I\u{1b}[31mvy", "Ivy\n", "I\u{fe0f}vy", "I\u{200d}vy"] {
+        assert_eq!(code(register(Register::named(name))), Code::InvalidValue, "{name:?}");
+    }
     assert!(fixture.events().is_empty());
-    let agent =
-        register(Register { project: Some(String::new()), ..Register::named("I\u{1b}[31mvy") }).unwrap();
+    let agent = register(Register { project: Some(String::new()), ..Register::named("<b>Ivy</b>") }).unwrap();
     assert_eq!((agent.agent.agent_name.as_str(), agent.agent.project), ("Ivy", None));
 }
 

@@ -249,6 +249,7 @@ fn an_item_is_completed_once(fixture: &Fixture) {
     let expected = WorkItem {
         status: Status::Completed,
         completed_at: Some(fixture.now()),
+        summary: Some("All of it".to_owned()),
         revision: fixture.revision(),
         ..claimed
     };

@@ -29,7 +29,7 @@ fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
     assert_eq!((answer.revision, answer.progress.as_deref()), (fixture.revision(), Some("Schema done")));
     let event = fixture.events().pop().unwrap();
     assert_eq!(event.summary, "Agent \"Ivy\": Schema done");
-    assert_eq!(metadata(&event), serde_json::json!({"milestone": true}));
+    assert_eq!(metadata(&event), serde_json::json!({"progress": "Schema done", "milestone": true}));
     let agent = fixture.agent(&session);
     assert_eq!((agent.progress.as_deref(), agent.current_work), (Some("Schema done"), None));
 
@@ -76,7 +76,10 @@ fn a_heartbeat_may_be_about_a_work_item_that_exists(fixture: &Fixture) {
     assert_eq!(code(fixture.board.agents().heartbeat(&Beat::of("nobody"))), Code::AgentNotFound);
     fixture.item("x");
     fixture.board.agents().heartbeat(&beat).unwrap();
-    assert_eq!(metadata(&fixture.events().pop().unwrap()), serde_json::json!({"work_item_id": "x"}));
+    assert_eq!(
+        metadata(&fixture.events().pop().unwrap()),
+        serde_json::json!({"progress": "Half done", "work_item_id": "x"})
+    );
     fixture.board.work().delete("x", false, None).unwrap();
 }
 

@@ -8,6 +8,7 @@ mod attendance;
 mod brief;
 mod claims;
 mod commits;
+mod current_work;
 mod dashboard;
 mod dependencies;
 mod edits;
@@ -33,6 +34,7 @@ mod ranges;
 mod subscriptions;
 mod sweep;
 mod sweep_clock;
+mod text;
 mod transactions;
 mod wait;
 mod wait_for_key;
@@ -314,6 +316,7 @@ pub(crate) fn an_agent(session: &str) -> Agent {
         parent_id: None,
         project: None,
         current_work: None,
+        own_work: None,
         status: AgentStatus::Active,
         started_at: at(1),
         last_seen_at: at(1),
@@ -344,6 +347,7 @@ pub(crate) fn an_item(id: &str) -> WorkItem {
         claimed_at: None,
         fence: None,
         completed_at: None,
+        summary: None,
         blocked_by: None,
         created_at: at(1),
         metadata: None,

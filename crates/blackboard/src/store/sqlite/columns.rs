@@ -115,6 +115,7 @@ static AGENTS: Table = Table::new(
         "shares_process",
         "joined_revision",
         "revision",
+        "own_work",
     ],
     1,
 );
@@ -143,6 +144,7 @@ static WORK_ITEMS: Table = Table::new(
         "claimed_by_name",
         "fence",
         "revision",
+        "summary",
     ],
     1,
 );
@@ -239,6 +241,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
             "created_at DESC, item_id DESC",
         ),
         Index::ClaimedBy => plan(&WORK_ITEMS, "claimed_by = ?1", None, "item_id"),
+        Index::HeldBy => plan(&WORK_ITEMS, "claimed_by = ?1 AND status <> 'completed'", None, "item_id"),
         Index::WorkOfProject => plan(&WORK_ITEMS, "project_id = ?1", None, "item_id"),
         Index::CompletedWork => {
             plan(&WORK_ITEMS, "completed_at IS NOT NULL", Some("completed_at"), "completed_at, item_id")
@@ -434,6 +437,7 @@ fn agent_cells(agent: &Agent) -> Vec<Cell<'_>> {
         Cell::Integer(i64::from(agent.shares_process)),
         revision(agent.joined),
         revision(agent.revision),
+        text(agent.own_work.as_ref()),
     ]
 }
 
@@ -468,6 +472,7 @@ fn work_item_cells(item: &WorkItem) -> Vec<Cell<'_>> {
         text(item.claimed_by_name.as_ref()),
         item.fence.map_or(Cell::Null, revision),
         revision(item.revision),
+        text(item.summary.as_ref()),
     ]
 }
 
@@ -510,6 +515,7 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             shares_process: cells.integer(14)? != 0,
             joined: cells.revision(15)?,
             revision: cells.revision(16)?,
+            own_work: cells.optional_text(17)?,
         }),
         "projects" => Row::Project(Project {
             project_id: cells.text(0)?,
@@ -538,6 +544,7 @@ pub(super) fn row_from(table: &Table, row: &rusqlite::Row<'_>) -> Result<Row> {
             claimed_by_name: cells.optional_text(14)?,
             fence: cells.optional_revision(15)?,
             revision: cells.revision(16)?,
+            summary: cells.optional_text(17)?,
         }),
         "work_dependencies" => Row::Dependency(Dependency {
             item_id: cells.text(0)?,

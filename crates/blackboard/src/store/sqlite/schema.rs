@@ -3,6 +3,7 @@
 //! Each migration is a numbered SQL file. `user_version` says how many have run; all that are missing run in one
 //! transaction.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -24,10 +25,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "the ledger", sql: include_str!("migrations/0001_ledger.sql") },
     Migration { description: "entries", sql: include_str!("migrations/0002_entries.sql") },
     Migration { description: "file edits", sql: include_str!("migrations/0003_file_edits.sql") },
+    Migration { description: "own work, summaries", sql: include_str!("migrations/0004_text.sql") },
 ];
 
 /// The version of the schema that this program writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 
@@ -38,6 +40,31 @@ impl Migration {
         let sql = self.sql;
         starts.filter_map(move |start| sql[start..].split(';').next())
     }
+
+    /// The columns that it adds to tables of earlier migrations: the table, and the definition.
+    fn added_columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        let statements = self.sql.split("\nALTER TABLE ").skip(1);
+        statements.filter_map(|statement| statement.split(';').next()?.split_once(" ADD COLUMN "))
+    }
+}
+
+/// The statements of all tables and indexes of a version, as SQLite keeps them. It adds a column to the text of its table.
+fn objects(version: u32) -> Vec<Cow<'static, str>> {
+    let mut objects: Vec<Cow<'static, str>> = Vec::new();
+    for migration in MIGRATIONS.iter().take(version as usize) {
+        objects.extend(migration.objects().map(Cow::Borrowed));
+        for (table, column) in migration.added_columns() {
+            let is_table = |object: &str| {
+                let name = object.strip_prefix("CREATE TABLE ").and_then(|rest| rest.strip_prefix(table));
+                name.is_some_and(|rest| rest.starts_with(" ("))
+            };
+            if let Some(object) = objects.iter_mut().find(|object| is_table(object)) {
+                let columns = object.strip_suffix(')').unwrap_or(object);
+                *object = Cow::Owned(format!("{columns}, {column})"));
+            }
+        }
+    }
+    objects
 }
 
 /// What the database says its version is, by what the program can do with it.
@@ -103,7 +130,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<Age> {
     // In one transaction, because somebody else may migrate just now.
     let transaction = connection.unchecked_transaction().map_err(fault)?;
     let version = version(&transaction, path)?;
-    let mut missing: Vec<_> = MIGRATIONS.iter().take(version as usize).flat_map(Migration::objects).collect();
+    let mut missing = objects(version);
     let mut statement = transaction.prepare("SELECT sql, name FROM sqlite_schema").map_err(fault)?;
     let mut rows = statement.query([]).map_err(fault)?;
     while let Some(row) = rows.next().map_err(fault)? {
@@ -113,7 +140,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<Age> {
         let belongs = match sql {
             ValueRef::Null => name.starts_with("sqlite_autoindex_"),
             sql => {
-                let place = missing.iter().position(|object| sql.as_str() == Ok(object));
+                let place = missing.iter().position(|object| sql.as_str() == Ok(&**object));
                 place.map(|place| missing.remove(place)).is_some()
             }
         };

@@ -62,6 +62,7 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
         (Range::newest_work(Status::Available, Priority::P1, None), "work_items_queue"),
         (Range::newest_work(Status::Available, Priority::P1, Some(moment)), "work_items_queue"),
         (Range::claimed_by("session"), "work_items_claimed"),
+        (Range::held_by("session"), "work_items_claimed"),
         (Range::completed_since(moment), "work_items_completed"),
         (Range::last_completed(None), "work_items_completed"),
         (Range::last_completed(Some(moment)), "work_items_completed"),

@@ -449,10 +449,7 @@ fn condition(plan: &columns::Plan) -> String {
 
 /// The parameters of a statement about a range.
 pub(super) fn bounds(range: &Range, limit: i64) -> impl rusqlite::Params + '_ {
-    let (partition, second) = match range.partition.split_once('\n') {
-        Some((first, second)) => (first, Some(second)),
-        None => (range.partition.as_str(), None),
-    };
+    let (partition, second) = range.parts();
     let from = range.from.as_deref().unwrap_or("");
     let before = range.before.as_deref().map_or(LAST, ToSqlOutput::from);
     let four = [ToSqlOutput::from(partition), ToSqlOutput::from(from), before, ToSqlOutput::from(limit)];

@@ -1,0 +1,85 @@
+//! What a session works on: the item that it claimed last, or what it said itself.
+
+use super::*;
+
+on_every_engine![
+    current_work_falls_back_to_the_item_claimed_last,
+    current_work_falls_back_to_what_the_agent_said,
+    a_swept_or_ended_session_falls_back_to_what_it_said,
+];
+
+/// The ways in which a session stops holding an item.
+const WAYS: [fn(&Fixture, &str, &str); 4] = [
+    |fixture, id, session| fixture.release(id, session),
+    |fixture, id, session| fixture.complete(id, session),
+    |fixture, id, _| drop(fixture.board.work().reset(id, None).unwrap()),
+    |fixture, id, _| drop(fixture.board.work().delete(id, true, None).unwrap()),
+];
+
+fn current_work(fixture: &Fixture, session: &str) -> Option<String> {
+    fixture.agent(session).current_work
+}
+
+fn current_work_falls_back_to_the_item_claimed_last(fixture: &Fixture) {
+    for (number, stop_holding) in WAYS.into_iter().enumerate() {
+        let session = fixture.session("Ivy");
+        let [a, b, c] = ["c", "b", "a"].map(|letter| format!("{letter}{number}"));
+        for id in [&a, &b, &c] {
+            fixture.item(id);
+            fixture.claim(id, &session);
+        }
+        assert_eq!(current_work(fixture, &session), Some(format!("Title of {c}")));
+        stop_holding(fixture, &a, &session);
+        assert_eq!(
+            current_work(fixture, &session),
+            Some(format!("Title of {c}")),
+            "it worked on another one"
+        );
+        stop_holding(fixture, &c, &session);
+        assert_eq!(current_work(fixture, &session), Some(format!("Title of {b}")), "way {number}");
+        assert_eq!(fixture.agent(&session).revision, fixture.revision(), "the event changed the agent too");
+        stop_holding(fixture, &b, &session);
+        assert_eq!(current_work(fixture, &session), None);
+    }
+}
+
+fn current_work_falls_back_to_what_the_agent_said(fixture: &Fixture) {
+    for (number, stop_holding) in WAYS.into_iter().enumerate() {
+        let work = Some("Review".to_owned());
+        let session = fixture.register(&Register { work, ..Register::named("Ivy") }).session_id;
+        let id = format!("x{number}");
+        let claim_and_stop = || {
+            fixture.item(&id);
+            if fixture.work(&id).status == Status::Completed {
+                fixture.board.work().reset(&id, None).unwrap();
+            }
+            fixture.claim(&id, &session);
+            assert_eq!(current_work(fixture, &session), Some(format!("Title of {id}")));
+            stop_holding(fixture, &id, &session);
+            current_work(fixture, &session)
+        };
+        assert_eq!(claim_and_stop().as_deref(), Some("Review"), "way {number}");
+        fixture
+            .board
+            .agents()
+            .heartbeat(&Beat { work: Some("Tests".to_owned()), ..Beat::of(&session) })
+            .unwrap();
+        assert_eq!(claim_and_stop().as_deref(), Some("Tests"), "way {number}");
+        fixture.board.agents().heartbeat(&Beat { work: Some(String::new()), ..Beat::of(&session) }).unwrap();
+        assert_eq!(claim_and_stop(), None, "way {number}");
+    }
+}
+
+fn a_swept_or_ended_session_falls_back_to_what_it_said(fixture: &Fixture) {
+    let register = |name: &str| Register { work: Some("Review".to_owned()), ..Register::named(name) };
+    let (swept, ended) = (fixture.register(&register("Oak")), fixture.register(&register("Ivy")));
+    for (id, agent) in [("x", &swept), ("y", &swept), ("z", &ended)] {
+        fixture.item(id);
+        fixture.claim(id, &agent.session_id);
+    }
+    let answer = fixture.board.agents().deregister(&ended.session_id).unwrap();
+    assert_eq!(answer.agent.current_work.as_deref(), Some("Review"));
+    fixture.pass(301);
+    assert_eq!(fixture.sweep().stale_agents.len(), 1);
+    assert_eq!(current_work(fixture, &swept.session_id).as_deref(), Some("Review"));
+}

@@ -1,0 +1,108 @@
+//! What happened to the text of one call: which fields were shortened, and from which something was removed.
+
+use serde::{Deserialize, Serialize};
+
+use super::{TextRules, check_name};
+use crate::error::Result;
+
+/// The fields of a call whose text is not stored as it was given. Part of the answer; empty lists are left out.
+///
+/// ```
+/// # use blackboard::{Board, work::Create};
+/// # let board = Board::memory();
+/// let created = board.work().create(&Create::new("fix", &"long ".repeat(200)))?;
+/// assert_eq!(created.text.shortened, ["title"]);
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextChanges {
+    /// The fields that were longer than their limit and were cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortened: Vec<String>,
+    /// The fields from which markup, code blocks, template markers or invisible characters were removed. White space that
+    /// was joined does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filtered: Vec<String>,
+}
+
+impl TextChanges {
+    /// Whether all text is stored as it was given.
+    pub fn is_empty(&self) -> bool {
+        self.shortened.is_empty() && self.filtered.is_empty()
+    }
+
+    /// One sentence that reports the changes, if there are any.
+    ///
+    /// ```
+    /// # use blackboard::text::TextChanges;
+    /// let changes = TextChanges { shortened: vec!["title".to_owned()], ..TextChanges::default() };
+    /// assert_eq!(changes.sentence().unwrap(), "the title is longer than the limit and was shortened");
+    /// ```
+    pub fn sentence(&self) -> Option<String> {
+        let list = |names: &[String]| match names {
+            [] => None,
+            [only] => Some(format!("the {only}")),
+            [first @ .., last] => Some(format!("the {} and the {last}", first.join(", the "))),
+        };
+        let shortened = list(&self.shortened).map(|names| match self.shortened.len() {
+            1 => format!("{names} is longer than the limit and was shortened"),
+            _ => format!("{names} are longer than the limit and were shortened"),
+        });
+        let filtered = list(&self.filtered).map(|names| {
+            format!("markup, template markers or invisible characters were removed from {names}")
+        });
+        let parts: Vec<_> = shortened.into_iter().chain(filtered).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// How much text a field may have, and of which kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One line: a name, a title, a note.
+    Field,
+    /// One longer line: progress, a summary, a reason.
+    Summary,
+    /// Many lines.
+    Description,
+}
+
+/// Cleans the texts of one call and records what happened to them.
+pub(crate) struct Cleaner<'rules> {
+    rules: &'rules TextRules,
+    changes: TextChanges,
+}
+
+impl<'rules> Cleaner<'rules> {
+    pub(crate) fn new(rules: &'rules TextRules) -> Cleaner<'rules> {
+        Cleaner { rules, changes: TextChanges::default() }
+    }
+
+    /// The clean text of the field called `name` in the answer.
+    pub(crate) fn clean(&mut self, name: &str, kind: Kind, text: &str) -> Result<String> {
+        let cleaned = self.rules.cleaned(kind, text)?;
+        if cleaned.shortened {
+            self.changes.shortened.push(name.to_owned());
+        }
+        if cleaned.filtered {
+            self.changes.filtered.push(name.to_owned());
+        }
+        Ok(cleaned.text)
+    }
+
+    /// The same for a field that may be missing.
+    pub(crate) fn maybe(&mut self, name: &str, kind: Kind, text: Option<&String>) -> Result<Option<String>> {
+        text.map(|text| self.clean(name, kind, text)).transpose()
+    }
+
+    /// The clean name of an agent, in which invisible characters are refused.
+    pub(crate) fn agent_name(&mut self, name: &str) -> Result<String> {
+        check_name(name)?;
+        self.clean("name", Kind::Field, name)
+    }
+
+    /// What happened to the texts.
+    pub(crate) fn changes(self) -> TextChanges {
+        self.changes
+    }
+}
