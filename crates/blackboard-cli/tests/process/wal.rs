@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
                 let sixths = 1 + self.chance.below(6);
                 self.commit(LARGE / 6 * sixths);
             }
-            2 | 3 => (0..1 + self.chance.below(6)).for_each(|_| self.commit(60_000)),
+            2 | 3 => (0..=self.chance.below(6)).for_each(|_| self.commit(60_000)),
             4 => {
                 self.done.push("a reader begins".to_owned());
                 reader.get_or_insert_with(|| stuck_reader(self.board));

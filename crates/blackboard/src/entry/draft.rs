@@ -21,7 +21,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::revision::Revision;
-use crate::store::{Changes, Key, Operation, Page, Range, Tx};
+use crate::store::{Changes, Key, Operation, Page, Range, Row, Tx};
 
 /// The author without a name and without a session.
 const NOBODY: &str = "cli";
@@ -232,7 +232,7 @@ impl<'a> Draft<'a> {
         }
         self.changes.event(event.by(session.as_deref()));
         self.changes.erase.extend(erase);
-        remembered.into_iter().for_each(|call| self.changes.put(call));
+        self.changes.put.extend(remembered.into_iter().map(Row::from));
         Ok(())
     }
 
