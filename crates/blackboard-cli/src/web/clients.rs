@@ -104,7 +104,8 @@ mod tests {
         slots.push(streams.open(&first).unwrap());
         assert!(streams.open(&first).is_none());
         drop((slots, other));
-        assert_eq!((streams.lock().all, streams.lock().by_client.len()), (0, 0));
+        let open = streams.lock();
+        assert_eq!((open.all, open.by_client.len()), (0, 0));
     }
 
     #[test]

@@ -205,8 +205,8 @@ fn a_search_looks_through_all_entries_and_reports_how_many() {
     let all = found("scope=a&search=fact&limit=1000");
     assert_eq!(all.len(), 300);
     for limit in [1, 7, 299, 300] {
-        let (paged, searched, _) = search(&served, &format!("scope=a&search=fact&limit={limit}"));
-        assert_eq!((paged, searched), (all.clone(), 300), "pages of {limit}");
+        let (same, count, _) = search(&served, &format!("scope=a&search=fact&limit={limit}"));
+        assert_eq!((same, count), (all.clone(), 300), "pages of {limit}");
     }
     let many = "a+".repeat(17);
     assert_eq!(served.get(&format!("/api/entries?search={many}")).status, 400);

@@ -245,13 +245,13 @@ fn only_its_user_can_read_the_token() {
     // What another program left there, and what another user has open already.
     fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&file).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let mut opened = fs::File::open(&file).unwrap();
+    let mut reader = fs::File::open(&file).unwrap();
     let started = scratch.json(["serve", "--background", "--port", "0"]);
     let token = started["token"].as_str().unwrap();
     assert_eq!(mode(&file), 0o600);
     assert!(fs::read_to_string(&file).unwrap().contains(token));
     let mut seen = String::new();
-    std::io::Read::read_to_string(&mut opened, &mut seen).unwrap();
+    std::io::Read::read_to_string(&mut reader, &mut seen).unwrap();
     assert_eq!(seen, "", "the token is in a new file");
     for part in ["cmdline", "environ", "comm"] {
         let bytes = fs::read(format!("/proc/{}/{part}", started["pid"])).unwrap();
@@ -307,16 +307,16 @@ fn a_browser_is_opened_without_the_token_in_its_arguments() {
     // In place of the program that opens addresses.
     let programs = scratch.path().join("bin");
     fs::create_dir(&programs).unwrap();
-    let opener = programs.join("xdg-open");
+    let program = programs.join("xdg-open");
     let seen = scratch.path().join("seen");
     let script = format!(
         "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$1\" > '{0}.new'; cat \"$1\" >> '{0}.new'; mv '{0}.new' '{0}'\n",
         seen.display()
     );
-    fs::write(&opener, script).unwrap();
-    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let opened = || {
+    let opened_page = || {
         let began = Instant::now();
         loop {
             if let Ok(text) = fs::read_to_string(&seen) {
@@ -330,7 +330,7 @@ fn a_browser_is_opened_without_the_token_in_its_arguments() {
     // In the background, where the directory of the board is created; then in the foreground.
     let mut command = scratch.command(["serve", "--background", "--open", "--json", "--port", "0"]);
     let started = crate::scratch::Output::of(command.env("PATH", &path).output().unwrap()).success().json();
-    let text = opened();
+    let text = opened_page();
     let (url, token) = (started["url"].as_str().unwrap(), started["token"].as_str().unwrap());
     let [count, argument, page] = text.splitn(3, '\n').collect::<Vec<_>>()[..] else { panic!("{text}") };
     assert_eq!(count, "1");
@@ -345,7 +345,7 @@ fn a_browser_is_opened_without_the_token_in_its_arguments() {
     let mut command = elsewhere.command(["serve", "--open", "--json", "--port", "0"]);
     command.env("PATH", &path);
     let served = Served::by(elsewhere, command);
-    let text = opened();
+    let text = opened_page();
     let file = PathBuf::from(text.lines().nth(1).unwrap());
     assert!(text.contains(&served.token) && !file.to_str().unwrap().contains(&served.token), "{text}");
     assert_eq!(mode(&file), 0o600);
