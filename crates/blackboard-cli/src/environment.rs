@@ -42,6 +42,8 @@ pub(crate) struct Environment {
     pub(crate) path: Option<OsString>,
     /// `CLAUDE_CONFIG_DIR`: what replaces `~/.claude`.
     pub(crate) claude_config_dir: Option<OsString>,
+    /// `PAI_DIR`: where PAI is installed, with its `settings.json`.
+    pub(crate) pai_dir: Option<OsString>,
     /// `CODEX_HOME`: what replaces `~/.codex`.
     pub(crate) codex_home: Option<OsString>,
     /// `GEMINI_CLI_HOME`: what replaces the home directory for Gemini CLI.
@@ -114,6 +116,7 @@ impl Environment {
             agent_pids: ["CLAUDE_PID", "OPENCODE_PID"].into_iter().filter_map(set).collect(),
             path: set("PATH"),
             claude_config_dir: set("CLAUDE_CONFIG_DIR"),
+            pai_dir: set("PAI_DIR"),
             codex_home: set("CODEX_HOME"),
             gemini_home: set("GEMINI_CLI_HOME"),
             config_home: set("XDG_CONFIG_HOME"),
@@ -153,6 +156,7 @@ mod tests {
                 agent_pids: vec!["CLAUDE_PID".into(), "OPENCODE_PID".into()],
                 path: Some("PATH".into()),
                 claude_config_dir: Some("CLAUDE_CONFIG_DIR".into()),
+                pai_dir: Some("PAI_DIR".into()),
                 codex_home: Some("CODEX_HOME".into()),
                 gemini_home: Some("GEMINI_CLI_HOME".into()),
                 config_home: Some("XDG_CONFIG_HOME".into()),

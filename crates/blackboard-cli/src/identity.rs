@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blackboard::{Board, Result};
 
@@ -14,11 +14,51 @@ use crate::location::{self, Request};
 /// Git's configuration is short; anything longer is not read to its end.
 const LONGEST_CONFIGURATION: u64 = 64 * 1024;
 
-/// What a session is called here, by the environment or the configuration.
+/// Settings longer than this are not read.
+const LONGEST_SETTINGS: u64 = 1024 * 1024;
+
+/// The longest name of an agent.
+const LONGEST_NAME: usize = 100;
+
+/// What a session is called here, by the environment, the configuration or the settings of PAI.
 pub fn name(environment: &Environment, config: &Config) -> Option<String> {
     let given = environment.agent_name.as_deref().and_then(OsStr::to_str).map(str::trim);
     let given = given.filter(|name| !name.is_empty()).map(str::to_owned);
-    given.or_else(|| config.agent_name.clone())
+    given.or_else(|| config.agent_name.clone()).or_else(|| pai_name(environment))
+}
+
+/// The name that the user of PAI (Personal AI Infrastructure) gave to the assistant. PAI keeps it in the `settings.json` of
+/// its own directory, which is that of Claude Code unless it was moved.
+fn pai_name(environment: &Environment) -> Option<String> {
+    let home = environment.user_home.as_ref().map(|home| Path::new(home).join(".claude"));
+    let moved = [&environment.pai_dir, &environment.claude_config_dir];
+    let directories = moved.into_iter().flatten().map(PathBuf::from).chain(home);
+    directories.filter(|directory| directory.is_absolute()).find_map(|directory| {
+        let file = directory.join("settings.json");
+        name_in_settings(&plain_text(&file, LONGEST_SETTINGS)?)
+    })
+}
+
+/// `daidentity.name`, or the variable `DA` of older versions.
+fn name_in_settings(text: &str) -> Option<String> {
+    let settings: serde_json::Value = serde_json::from_str(text).ok()?;
+    let names = [&settings["daidentity"]["name"], &settings["env"]["DA"]];
+    let mut names = names.into_iter().filter_map(|name| name.as_str()).map(str::trim);
+    let is_usable = |name: &&str| {
+        !name.is_empty() && name.chars().count() <= LONGEST_NAME && !name.contains(char::is_control)
+    };
+    names.find(is_usable).map(str::to_owned)
+}
+
+/// The content of a plain file that is not too long; a pipe would never end.
+fn plain_text(file: &Path, longest: u64) -> Option<String> {
+    let metadata = fs::metadata(file).ok()?;
+    if !metadata.is_file() || metadata.len() > longest {
+        return None;
+    }
+    let mut text = String::new();
+    fs::File::open(file).ok()?.take(longest).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Where a session works: the registered project whose path holds the directory, else the name of the git remote, else
@@ -83,6 +123,46 @@ fn name_in_configuration(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_is_called_as_pai_calls_it_unless_it_is_named_here() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path();
+        let settings = |place: &str, text: &str| {
+            fs::create_dir_all(home.join(place)).unwrap();
+            fs::write(home.join(place).join("settings.json"), text).unwrap();
+        };
+        let mut environment = Environment { user_home: Some(home.into()), ..Environment::default() };
+        let mut config = Config::default();
+        assert_eq!(name(&environment, &config), None, "no settings");
+        let long = "x".repeat(101);
+        for (text, expected) in [
+            (r#"{"daidentity": {"name": " Ivy "}, "env": {"DA": "Kai"}}"#, Some("Ivy")),
+            (r#"{"env": {"DA": "Kai"}}"#, Some("Kai")),
+            (r#"{"daidentity": {"name": ""}, "env": {"DA": "Kai"}}"#, Some("Kai")),
+            (r#"{"daidentity": {"name": 7}}"#, None),
+            (r#"{"daidentity": "Ivy"}"#, None),
+            (r#"{"daidentity": {"name": "I\u001bvy"}}"#, None),
+            (&format!(r#"{{"daidentity": {{"name": "{long}"}}}}"#), None),
+            (&format!(r#"{{"daidentity": {{"name": "Ivy"}}, "x": "{}"}}"#, "x".repeat(1024 * 1024)), None),
+            ("{", None),
+            ("[]", None),
+        ] {
+            settings(".claude", text);
+            assert_eq!(name(&environment, &config).as_deref(), expected, "{text:.80}");
+        }
+        settings(".claude", r#"{"daidentity": {"name": "Ivy"}}"#);
+        settings("claude", r#"{"daidentity": {"name": "Oak"}}"#);
+        settings("pai", r#"{"daidentity": {"name": "Elm"}}"#);
+        environment.claude_config_dir = Some(home.join("claude").into());
+        assert_eq!(name(&environment, &config).as_deref(), Some("Oak"));
+        environment.pai_dir = Some(home.join("pai").into());
+        assert_eq!(name(&environment, &config).as_deref(), Some("Elm"));
+        config.agent_name = Some("Ash".to_owned());
+        assert_eq!(name(&environment, &config).as_deref(), Some("Ash"));
+        environment.agent_name = Some("Fern".into());
+        assert_eq!(name(&environment, &config).as_deref(), Some("Fern"));
+    }
 
     #[test]
     fn a_repository_is_called_as_its_origin_is() {

@@ -14,7 +14,8 @@ const ROOTS: &[&str] = &["workspace_roots"];
 const TOOL: &[&str] = &["tool_name", "toolName", "tool"];
 const INPUT: &[&str] = &["tool_input", "toolArgs", "tool_args", "args"];
 const DELEGATE: &[&str] = &["agent_id", "agentId", "subagent_id"];
-const TASK: &[&str] = &["task", "agent_type", "agentType", "subagent_type", "agent_name", "agentName"];
+const TASK: &[&str] = &["task", "task_description", "description"];
+const KIND: &[&str] = &["agent_type", "agentType", "subagent_type", "agent_name", "agentName"];
 const PARENT: &[&str] = &["parent_id", "parentID", "parent_session_id", "parent_agent_id"];
 const PATH: &[&str] =
     &["file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path", "filename"];
@@ -25,6 +26,9 @@ const COMMAND: &[&str] = &["command"];
 /// The longest id of a session and the longest path that are taken seriously.
 const LONGEST_ID: usize = 100;
 const LONGEST_PATH: usize = 4096;
+
+/// How many characters of a task are kept: a description has a few words, a prompt would have many lines.
+const LONGEST_TASK: usize = 200;
 
 /// How many files of one call are looked at.
 pub const MOST_PATHS: usize = 1000;
@@ -40,6 +44,8 @@ pub struct Call {
     pub delegate: Option<String>,
     /// The platform's own id of the session that this one works for, where sub-agents have sessions of their own.
     pub parent: Option<String>,
+    /// What a delegate is asked to do, where the platform names it when the delegate starts.
+    pub task: Option<String>,
     /// Where the session is.
     pub directory: Option<PathBuf>,
     /// What happened.
@@ -60,10 +66,17 @@ pub enum Happening {
     AboutToEdit(Use),
     /// It used a tool, and edited these files with it.
     ToolUsed(Use),
+    /// It is about to start a delegate.
+    AboutToDelegate {
+        /// What kind of delegate.
+        kind: String,
+        /// What it is asked to do.
+        task: String,
+    },
     /// A sub-agent started.
     DelegateStarted {
-        /// What it is to do.
-        task: Option<String>,
+        /// What kind of delegate it is.
+        kind: Option<String>,
     },
     /// A sub-agent ended.
     DelegateEnded,
@@ -111,6 +124,8 @@ pub struct Dialect {
     pub events: &'static [(&'static str, Meaning)],
     /// Its tools that edit files.
     pub edit_tools: &'static [&'static str],
+    /// Its tools that start a delegate.
+    pub delegate_tools: &'static [&'static str],
     /// The event about a sub-agent that does not say its name.
     pub unnamed: Option<&'static str>,
 }
@@ -138,22 +153,31 @@ impl Dialect {
             Some(Meaning::Prompted) => Happening::Prompted,
             Some(Meaning::Idle) => Happening::Idle,
             Some(Meaning::Ended) => Happening::Ended,
-            Some(Meaning::DelegateStarted) => Happening::DelegateStarted { task: payload.text(TASK) },
+            Some(Meaning::DelegateStarted) => Happening::DelegateStarted { kind: payload.text(KIND) },
             Some(Meaning::DelegateEnded) => Happening::DelegateEnded,
             Some(Meaning::AfterTool) => Happening::ToolUsed(self.usage(payload)),
             Some(Meaning::BeforeTool) => match self.usage(payload) {
+                usage if self.delegates_by(&usage) => about_to_delegate(payload),
                 usage if usage.edits_nothing() => Happening::Nothing,
                 usage => Happening::AboutToEdit(usage),
             },
         };
+        let task = matches!(meaning, Some(Meaning::Started | Meaning::DelegateStarted))
+            .then(|| task_of(payload))
+            .flatten();
         Some(Call {
             session,
+            task,
             delegate,
             parent,
             directory: directory.filter(|path| path.is_absolute()),
             happening,
             event,
         })
+    }
+
+    fn delegates_by(&self, usage: &Use) -> bool {
+        usage.tool.as_deref().is_some_and(|tool| self.delegate_tools.contains(&tool))
     }
 
     /// The tool, and the files that it edits.
@@ -175,6 +199,21 @@ impl Dialect {
             });
         }
         Use { tool, paths: files.paths, unlisted: files.unlisted }
+    }
+}
+
+/// What a delegate is asked to do: the first line of its description.
+fn task_of(payload: &Payload<'_>) -> Option<String> {
+    let text = payload.text(TASK)?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LONGEST_TASK).collect())
+}
+
+fn about_to_delegate(payload: &Payload<'_>) -> Happening {
+    let asked = payload.inside(INPUT, |input| Some((input.text(KIND).unwrap_or_default(), task_of(input)?)));
+    match asked.flatten() {
+        Some((kind, task)) => Happening::AboutToDelegate { kind, task },
+        None => Happening::Nothing,
     }
 }
 
@@ -230,7 +269,7 @@ mod tests {
     use super::*;
 
     fn usage(text: &str) -> Use {
-        let dialect = Dialect { events: &[], edit_tools: &["edit"], unnamed: None };
+        let dialect = Dialect { events: &[], edit_tools: &["edit"], delegate_tools: &[], unnamed: None };
         dialect.usage(&Payload::parse(text).unwrap())
     }
 

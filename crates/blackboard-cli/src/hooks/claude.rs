@@ -12,6 +12,7 @@ pub const CLAUDE: Platform = Platform {
     dialect: Dialect {
         events: EVENTS,
         edit_tools: &["Edit", "Write", "MultiEdit", "NotebookEdit"],
+        delegate_tools: &["Task", "Agent"],
         unnamed: None,
     },
     hosts_many: false,

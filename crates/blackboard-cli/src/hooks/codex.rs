@@ -8,7 +8,12 @@ use super::claude::{EVENTS, speak};
 pub const CODEX: Platform = Platform {
     id: "codex",
     name: "Codex",
-    dialect: Dialect { events: EVENTS, edit_tools: &["apply_patch", "Edit", "Write"], unnamed: None },
+    dialect: Dialect {
+        events: EVENTS,
+        edit_tools: &["apply_patch", "Edit", "Write"],
+        delegate_tools: &[],
+        unnamed: None,
+    },
     hosts_many: false,
     hears_before_tools: true,
     hears_prompts: true,

@@ -25,6 +25,7 @@ pub const COPILOT: Platform = Platform {
             ("SessionEnd", Meaning::Ended),
         ],
         edit_tools: &["edit", "create", "str_replace_editor", "apply_patch", "Edit", "Write", "MultiEdit"],
+        delegate_tools: &["task", "Task"],
         // Of all the events it has the old form, whose calls do not say what they are about.
         unnamed: Some("SubagentStart"),
     },

@@ -19,6 +19,7 @@ pub const CURSOR: Platform = Platform {
             ("sessionEnd", Meaning::Ended),
         ],
         edit_tools: &["Write", "Edit", "MultiEdit", "StrReplace", "Delete", "edit_file", "search_replace"],
+        delegate_tools: &[],
         unnamed: None,
     },
     // One editor has many conversations.

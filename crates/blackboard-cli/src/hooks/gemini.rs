@@ -19,6 +19,7 @@ pub const GEMINI: Platform = Platform {
             ("SessionEnd", Meaning::Ended),
         ],
         edit_tools: &["write_file", "replace"],
+        delegate_tools: &[],
         unnamed: None,
     },
     hosts_many: false,

@@ -118,7 +118,8 @@ impl Hook<'_> {
             Happening::Idle => self.attend(AgentStatus::Idle, None, false),
             Happening::ToolUsed(used) => self.tool_used(used),
             Happening::AboutToEdit(used) => self.about_to_edit(used),
-            Happening::DelegateStarted { task } => self.delegate_started(task.as_deref()),
+            Happening::AboutToDelegate { kind, task } => self.about_to_delegate(kind, task),
+            Happening::DelegateStarted { kind } => self.delegate_started(kind.as_deref()),
             // Without an id it is not told from its parent, which goes on.
             Happening::DelegateEnded if self.delegation().is_none() => Ok(Done::new(Reply::Silence, false)),
             Happening::DelegateEnded | Happening::Ended => self.ended(),
@@ -171,6 +172,7 @@ impl Hook<'_> {
             session_hint: Some(hint),
             pid: context.agent_pid(None)?,
             shares_process: self.platform.hosts_many || parent.is_some(),
+            work: call.task.clone().filter(|_| parent.is_some()),
             parent,
             ..Register::default()
         })
@@ -187,11 +189,27 @@ impl Hook<'_> {
         Some((hint(self.platform, session, delegate), hint(self.platform, parent, None)))
     }
 
-    fn delegate_started(&self, task: Option<&str>) -> Result<Done> {
-        if self.delegation().is_none() {
+    /// Keeps what a delegate will be asked to do: when it starts, its platform names only its kind.
+    fn about_to_delegate(&self, kind: &str, task: &str) -> Result<Done> {
+        let session = session_of_hint(&hint(self.platform, &self.call.session, None));
+        self.board().agents().announce_task(&session, kind, task)?;
+        Ok(Done::new(Reply::Silence, true))
+    }
+
+    fn delegate_started(&self, kind: Option<&str>) -> Result<Done> {
+        let Some((_, parent)) = self.delegation() else {
             return Ok(Done::new(Reply::Silence, false));
-        }
-        let session = self.register_again(task)?.agent.session_id;
+        };
+        let announced = || {
+            let taken = self.board().agents().take_task(&session_of_hint(&parent), kind.unwrap_or_default());
+            // A delegate without its task is better than none.
+            taken.unwrap_or_else(|error| {
+                self.log.write(&format!("{}: {error}", error.code()));
+                None
+            })
+        };
+        let task = self.call.task.clone().or_else(announced).or_else(|| kind.map(str::to_owned));
+        let session = self.register_again(task.as_deref())?.agent.session_id;
         Ok(Done::new(self.brief(&session)?, true))
     }
 

@@ -21,6 +21,7 @@ pub const OPENCODE: Platform = Platform {
             ("session.deleted", Meaning::Ended),
         ],
         edit_tools: &["edit", "write", "multiedit", "patch", "apply_patch"],
+        delegate_tools: &[],
         unnamed: None,
     },
     hosts_many: true,

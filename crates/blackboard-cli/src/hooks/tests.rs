@@ -41,8 +41,8 @@ fn used(tool: &str, paths: &[&str]) -> Use {
     Use { tool: Some(tool.to_owned()), paths, unlisted: 0 }
 }
 
-fn delegate(task: &str) -> Happening {
-    Happening::DelegateStarted { task: Some(task.to_owned()) }
+fn delegate(kind: &str) -> Happening {
+    Happening::DelegateStarted { kind: Some(kind.to_owned()) }
 }
 
 const STARTED: Happening = Happening::Started { forgot: false };
@@ -210,6 +210,26 @@ fn every_platform_is_understood() {
         let seen: Vec<_> = calls.into_iter().map(|call| call.happening).collect();
         assert_eq!(seen, expected, "{id}");
     }
+}
+
+#[test]
+fn what_a_delegate_is_asked_to_do_is_read_where_the_platform_names_it() {
+    let read = |id: &str, call: Value| {
+        platform(id).dialect.read(&Payload::parse(&call.to_string()).unwrap()).unwrap()
+    };
+    let about =
+        |kind: &str, task: &str| Happening::AboutToDelegate { kind: kind.to_owned(), task: task.to_owned() };
+    let asked =
+        json!({"description": " Find the callers\nof it", "prompt": "secret", "subagent_type": "Explore"});
+    for (id, tool) in [("claude", "Task"), ("claude", "Agent"), ("copilot", "task")] {
+        let call = json!({"hook_event_name": "PreToolUse", "session_id": "1", "tool_name": tool, "tool_input": asked});
+        assert_eq!(read(id, call).happening, about("Explore", "Find the callers"), "{id}");
+    }
+    let call = json!({"hook_event_name": "PreToolUse", "session_id": "1", "tool_name": "Task", "tool_input": {"prompt": "p"}});
+    assert_eq!(read("claude", call).happening, Happening::Nothing, "a prompt is no description");
+    let call =
+        json!({"event": "session.created", "session_id": "2", "parent_id": "1", "task": "x".repeat(900)});
+    assert_eq!(read("opencode", call).task, Some("x".repeat(200)));
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn hooks() -> Wanted {
     Wanted::Hooks(vec![
         ("SessionStart", grouped(None, handler())),
         ("UserPromptSubmit", grouped(None, handler())),
-        ("PreToolUse", grouped(Some("Edit|MultiEdit|Write|NotebookEdit"), handler())),
+        ("PreToolUse", grouped(Some("Edit|MultiEdit|Write|NotebookEdit|Task|Agent"), handler())),
         ("PostToolUse", grouped(None, handler())),
         ("SubagentStart", grouped(None, handler())),
         ("SubagentStop", grouped(None, handler())),

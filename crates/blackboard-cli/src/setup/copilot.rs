@@ -53,7 +53,7 @@ fn hooks() -> Wanted {
     // program. A shell that always ends well lets them pass.
     let guard = json!({
         "type": "command",
-        "matcher": "edit|create|str_replace_editor|apply_patch|Edit|Write|MultiEdit",
+        "matcher": "edit|create|str_replace_editor|apply_patch|Edit|Write|MultiEdit|task|Task",
         "bash": "blackboard hook copilot || true",
         "powershell": "blackboard hook copilot; exit 0",
         "timeoutSec": 5

@@ -1,7 +1,7 @@
 // Written by `blackboard setup`, which replaces and removes this file: changes here are lost.
 //
 // Passes what happens in OpenCode to `blackboard hook opencode` as one JSON object on its standard input:
-// { event, session_id, parent_id?, cwd, tool_name?, tool_input?: { files } }. Its answer, if any, is one JSON object:
+// { event, session_id, parent_id?, task?, cwd, tool_name?, tool_input?: { files } }. Its answer, if any, is one JSON object:
 // { context?, env?, deny? }. Whatever goes wrong on the way is silence.
 
 import { randomUUID } from "node:crypto"
@@ -25,6 +25,9 @@ const call = async (input) => {
     return {}
   }
 }
+
+// OpenCode gives a sub-agent's session the description of its task as a title.
+const about_parent = (info) => ({ parent_id: info?.parentID, task: info?.parentID ? info.title : undefined })
 
 export const Blackboard = async ({ client, directory }) => {
   // One process hosts many sessions: what waits to be told to each, what its shells are to know, and the last call for it.
@@ -54,7 +57,7 @@ export const Blackboard = async ({ client, directory }) => {
 
   const parentOf = async (id) => {
     try {
-      return { parent_id: (await client.session.get({ path: { id } })).data?.parentID }
+      return about_parent((await client.session.get({ path: { id } })).data)
     } catch {
       return {}
     }
@@ -91,7 +94,7 @@ export const Blackboard = async ({ client, directory }) => {
   return {
     event: async ({ event }) => {
       const { info, sessionID } = event.properties ?? {}
-      if (event.type === "session.created" && info?.id) await heard(info.id, () => ({ parent_id: info.parentID })).last
+      if (event.type === "session.created" && info?.id) await heard(info.id, () => about_parent(info)).last
       if (event.type === "session.idle") await rest(sessionID)
       if (event.type === "session.deleted") await end(info?.id)
     },

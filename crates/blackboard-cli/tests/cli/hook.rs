@@ -253,6 +253,43 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
 }
 
 #[test]
+fn the_work_of_a_delegate_is_what_it_was_asked_to_do() {
+    let stage = Stage::new();
+    stage.hook("claude", "ivy", "SessionStart", NONE());
+    let ask = |task: &str| {
+        let input = json!({"description": task, "prompt": "a long story", "subagent_type": "Explore"});
+        let usage = json!({"tool_name": "Task", "tool_input": input});
+        assert_eq!(stage.hook("claude", "ivy", "PreToolUse", usage), None);
+    };
+    // Two at once, and a third one whose task the platform never named.
+    ask("Find the callers of claim");
+    ask("Read the design");
+    for (delegate, expected) in
+        [("sub1", "Find the callers of claim"), ("sub2", "Read the design"), ("sub3", "Explore")]
+    {
+        let start = json!({"agent_id": delegate, "agent_type": "Explore"});
+        assert!(stage.hook("claude", "ivy", "SubagentStart", start).is_some());
+        assert_eq!(stage.agent(&format!("claude:ivy/{delegate}"))["current_work"], expected);
+    }
+    assert_eq!(stage.agent("claude:ivy")["current_work"], Value::Null, "it is the delegate's work alone");
+    stage.hook("opencode", "s0", "session.created", NONE());
+    let child = json!({"parent_id": "s0", "task": "Run the tests (@general subagent)"});
+    stage.hook("opencode", "s1", "session.created", child);
+    assert_eq!(stage.agent("opencode:s1")["current_work"], "Run the tests (@general subagent)");
+}
+
+#[test]
+fn a_session_is_called_as_pai_calls_its_assistant() {
+    let stage = Stage::new();
+    let settings = stage.scratch.path().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, r#"{"daidentity": {"name": "Ivy"}}"#).unwrap();
+    stage.hook("claude", "1", "SessionStart", NONE());
+    assert_eq!(stage.agent("claude:1")["agent_name"], "Ivy");
+    assert_eq!(stage.scratch.json(["agent", "register"])["agent_name"], "Ivy");
+}
+
+#[test]
 fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
     let stage = Stage::new();
     stage.hook("codex", "oak", "SessionStart", NONE());

@@ -269,8 +269,8 @@ fn a_session_without_a_process_is_told_how_to_stay_alive() {
         let said = output(scratch.command(register.iter().chain(shell)).env_remove("BLACKBOARD_PID"));
         // Whoever runs this test may be an agent.
         let has_process = !scratch.json(["agent", "show", "ivy"])["pid"].is_null();
-        let note = "note: no agent process was found, so only heartbeats keep this session alive: \
-                    send one at least every 5 minutes, or register with --pid\n";
+        let note = "note: no process found to watch, so only heartbeats keep this session active: send one at least \
+                    every 5 minutes, or name the process to watch: --pid PID (in a shell script: --pid $$)\n";
         assert_eq!(said.success().stderr, if has_process { "" } else { note });
         let again = register.iter().chain(shell).chain(&["--pid", "1"]);
         assert_eq!(scratch.run(again).success().stderr, "");

@@ -155,6 +155,29 @@ fn about_a_process_of_another_pid_namespace_only_the_time_decides() {
 }
 
 #[test]
+fn register_reports_that_it_found_no_process_and_how_to_name_one() {
+    // In a PID namespace whose processes are not shown, none is found, whatever runs this test.
+    if !can("another PID namespace", "unshare", &["--pid", "--fork", "true"]) {
+        return;
+    }
+    let board = TestBoard::new();
+    let hidden = ["env", "-u", "BLACKBOARD_PID", "unshare", "--pid", "--fork"];
+    let register = ["agent", "register", "--name", "Ivy"];
+    let human = board.wrapped(&hidden, &register);
+    assert!(human.status.success() && human.stdout.contains("none (only heartbeats keep"), "{human:?}");
+    assert!(
+        human.stderr.contains("no process found to watch") && human.stderr.contains("--pid $$"),
+        "{human:?}"
+    );
+    let json = board.wrapped(&hidden, &[&register[..], &["--json"]].concat());
+    let answer: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&answer["pid"], &answer["process_watched"]), (&Value::Null, &Value::Bool(false)), "{answer}");
+    assert!(answer["hint"].as_str().unwrap().contains("--pid PID"), "{answer}");
+    let known = board.json(&["agent", "register", "--name", "Ivy"]);
+    assert_eq!((&known["process_watched"], known.get("hint")), (&Value::Bool(true), None), "{known}");
+}
+
+#[test]
 fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();

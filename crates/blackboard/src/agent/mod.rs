@@ -4,6 +4,7 @@
 //! swept, they are released in that same transaction.
 
 mod attend;
+mod delegation;
 mod deregister;
 mod heartbeat;
 mod list;

@@ -1,0 +1,161 @@
+//! Tasks that an agent is about to give to delegates.
+//!
+//! A platform names the task before it starts a delegate, and its kind when it does. In between the task waits here. It is
+//! no shared state: like the answers of operations it makes no event and is pruned after a day.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Agents;
+use crate::clock::Timestamp;
+use crate::error::{Code, Fault, Result};
+use crate::revision::Revision;
+use crate::store::{Changes, Key, Operation, Wanted};
+
+/// How many tasks of one session may wait for their delegates.
+const MOST: usize = 16;
+
+/// How long one waits: a delegate that was not started by then is not coming.
+const WAITS: Duration = Duration::from_mins(10);
+
+/// The verb under which they are stored.
+const VERB: &str = "delegate task";
+
+/// A task whose delegate has not started yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Task {
+    kind: String,
+    task: String,
+    since: Timestamp,
+}
+
+impl Agents<'_> {
+    /// Keeps what a session is about to ask a delegate of this kind to do.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.agents().announce_task(&ivy, "Explore", "Find the callers of claim()")?;
+    /// let task = board.agents().take_task(&ivy, "Explore")?;
+    /// assert_eq!(task.as_deref(), Some("Find the callers of claim()"));
+    /// assert_eq!(board.agents().take_task(&ivy, "Explore")?, None);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn announce_task(&self, session: &str, kind: &str, task: &str) -> Result<()> {
+        let rules = &self.board.settings().text;
+        let (kind, task) = (rules.field(kind)?, rules.field(task)?);
+        if task.is_empty() {
+            return Ok(());
+        }
+        let key = key_of(session);
+        self.board.commit("agent task", &[Wanted::Row(key.clone())], |tx| {
+            let waiting = tx.row::<Operation>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
+            let task = Task { kind: kind.clone(), task: task.clone(), since: tx.now() };
+            Ok((put(session, &announce(waiting, task, tx.now()), tx.now())?, ()))
+        })
+    }
+
+    /// What a delegate of this kind, which starts now, was asked to do: the oldest task that waits for one.
+    pub fn take_task(&self, session: &str, kind: &str) -> Result<Option<String>> {
+        let key = key_of(session);
+        let wanted = [Wanted::Row(key.clone())];
+        // Most platforms announce nothing, and then nothing is written.
+        if self.board.read(&wanted, |tx| tx.row::<Operation>(&key))?.is_none() {
+            return Ok(None);
+        }
+        let kind = self.board.settings().text.field(kind)?;
+        let mut taken = None;
+        self.board.commit("agent task", &wanted, |tx| {
+            let waiting = tx.row::<Operation>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
+            let (task, rest) = take(waiting, &kind, tx.now());
+            taken = task;
+            Ok((put(session, &rest, tx.now())?, ()))
+        })?;
+        Ok(taken)
+    }
+}
+
+/// No caller names an operation like this: a session id is random.
+fn key_of(session: &str) -> Key {
+    Key::Operation(format!("{VERB}:{session}"))
+}
+
+fn put(session: &str, tasks: &[Task], now: Timestamp) -> Result<Changes> {
+    let mut changes = Changes::new();
+    if tasks.is_empty() {
+        changes.remove(key_of(session));
+        return Ok(changes);
+    }
+    let answer = serde_json::to_string(tasks)
+        .map_err(|error| Fault::new(Code::Internal, "a task is not JSON").because(error))?;
+    changes.put(Operation {
+        operation_id: format!("{VERB}:{session}"),
+        verb: VERB.to_owned(),
+        answer,
+        revision: Revision::ZERO,
+        created_at: now,
+    });
+    Ok(changes)
+}
+
+/// What is unreadable is as good as absent: a delegate then has no task but its kind.
+fn tasks_in(row: &Operation) -> Vec<Task> {
+    serde_json::from_str(&row.answer).unwrap_or_default()
+}
+
+fn announce(waiting: Vec<Task>, task: Task, now: Timestamp) -> Vec<Task> {
+    let mut tasks = still_waiting(waiting, now);
+    tasks.push(task);
+    let too_many = tasks.len().saturating_sub(MOST);
+    tasks.split_off(too_many)
+}
+
+fn take(waiting: Vec<Task>, kind: &str, now: Timestamp) -> (Option<String>, Vec<Task>) {
+    let mut tasks = still_waiting(waiting, now);
+    let place = tasks.iter().position(|task| task.kind == kind);
+    let task = place.map(|place| tasks.remove(place).task);
+    (task, tasks)
+}
+
+fn still_waiting(tasks: Vec<Task>, now: Timestamp) -> Vec<Task> {
+    tasks.into_iter().filter(|task| now.since(task.since) < WAITS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(kind: &str, number: usize, since: Timestamp) -> Task {
+        Task { kind: kind.to_owned(), task: format!("task {number}"), since }
+    }
+
+    #[test]
+    fn delegates_of_one_kind_get_their_tasks_in_order() {
+        let now = Timestamp::EPOCH.plus(Duration::from_hours(1));
+        let mut waiting = Vec::new();
+        for (number, kind) in ["Explore", "Plan", "Explore"].into_iter().enumerate() {
+            waiting = announce(waiting, task(kind, number, now), now);
+        }
+        let mut taken = Vec::new();
+        for kind in ["Explore", "Explore", "Explore", "Plan", "Other"] {
+            let (task, rest) = take(waiting, kind, now);
+            waiting = rest;
+            taken.push(task);
+        }
+        let expected = [Some("task 0"), Some("task 2"), None, Some("task 1"), None];
+        assert_eq!(taken.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+        assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn tasks_are_bounded_in_number_and_time() {
+        let now = Timestamp::EPOCH.plus(Duration::from_hours(1));
+        let waiting =
+            (0..100).fold(Vec::new(), |waiting, number| announce(waiting, task("x", number, now), now));
+        assert_eq!(waiting.len(), MOST);
+        assert_eq!(take(waiting.clone(), "x", now).0.as_deref(), Some("task 84"), "the newest are kept");
+        assert_eq!(take(waiting, "x", now.plus(WAITS)).0, None, "a task that waited too long is dropped");
+    }
+}
