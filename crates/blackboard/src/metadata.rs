@@ -1,6 +1,5 @@
 //! [`Metadata`]: a JSON object that belongs to the caller.
 
-use std::borrow::Borrow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -121,26 +120,33 @@ impl From<Map<String, Value>> for Metadata {
     }
 }
 
-/// Serializes metadata, and an empty object where none was given: a reader finds an object in every case.
+/// Metadata in an answer: an empty object where none was given, so that a reader finds an object in every case.
 ///
 /// ```
-/// #[derive(serde::Serialize)]
-/// struct Answer {
-///     #[serde(serialize_with = "blackboard::metadata::or_empty")]
-///     metadata: Option<blackboard::Metadata>,
-/// }
-/// assert_eq!(serde_json::to_string(&Answer { metadata: None })?, r#"{"metadata":{}}"#);
+/// use blackboard::metadata::OrEmpty;
+///
+/// assert_eq!(serde_json::to_string(&OrEmpty(None))?, "{}");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+#[derive(Clone, Copy, Debug)]
+pub struct OrEmpty<'a>(pub Option<&'a Metadata>);
+
+impl Serialize for OrEmpty<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(metadata) => metadata.serialize(serializer),
+            None => serializer.serialize_map(Some(0))?.end(),
+        }
+    }
+}
+
+/// Serializes a field as [`OrEmpty`].
 #[expect(clippy::ref_option, reason = "the form in which serde calls it")]
-pub fn or_empty<S: Serializer, M: Borrow<Metadata>>(
-    metadata: &Option<M>,
+pub(crate) fn or_empty<S: Serializer>(
+    metadata: &Option<Metadata>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
-    match metadata {
-        Some(metadata) => metadata.borrow().serialize(serializer),
-        None => serializer.serialize_map(Some(0))?.end(),
-    }
+    OrEmpty(metadata.as_ref()).serialize(serializer)
 }
 
 impl PartialEq for Metadata {

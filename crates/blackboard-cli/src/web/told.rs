@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, EventType, TargetType};
-use blackboard::metadata::Metadata;
+use blackboard::metadata::OrEmpty;
 use blackboard::{Board, Result, Revision};
 use serde::Serialize;
 
@@ -18,8 +18,7 @@ pub struct Told<'a> {
     target_id: Option<&'a str>,
     target_type: Option<TargetType>,
     summary: &'a str,
-    #[serde(serialize_with = "blackboard::metadata::or_empty")]
-    metadata: Option<&'a Metadata>,
+    metadata: OrEmpty<'a>,
     actor_name: Option<String>,
     revision: Revision,
     commit_id: Revision,
@@ -37,7 +36,7 @@ impl<'a> Told<'a> {
             target_id: event.target_id.as_deref(),
             target_type: event.target_type,
             summary: &event.summary,
-            metadata: event.metadata.as_ref(),
+            metadata: OrEmpty(event.metadata.as_ref()),
             actor_name: actor_id.map(|session| names.of(session)).transpose()?.flatten(),
             revision: event.id,
             commit_id: event.commit_id,

@@ -103,13 +103,13 @@ impl Agents<'_> {
 
     fn cleaned(self, request: &Register) -> Result<(Register, TextChanges)> {
         let rules = &self.board.settings().text;
-        let mut cleaner = Cleaner::new(rules);
+        let mut texts = Cleaner::new(rules);
         rules.check_json(request.metadata.iter().map(Metadata::as_str))?;
         let mut cleaned = request.clone();
-        cleaned.name = request.name.as_ref().map(|name| cleaner.agent_name(name)).transpose()?;
-        let project = cleaner.maybe("project", Kind::Field, request.project.as_ref())?;
+        cleaned.name = request.name.as_ref().map(|name| texts.agent_name(name)).transpose()?;
+        let project = texts.maybe("project", Kind::Field, request.project.as_ref())?;
         cleaned.project = project.filter(|project| !project.is_empty());
-        let work = cleaner.maybe("work", Kind::Field, request.work.as_ref())?;
+        let work = texts.maybe("work", Kind::Field, request.work.as_ref())?;
         cleaned.work = work.filter(|work| !work.is_empty());
         if let Some(hint) = &request.session_hint {
             crate::text::check_id("session hint", hint)?;
@@ -117,7 +117,7 @@ impl Agents<'_> {
         match (&cleaned.name, &cleaned.parent) {
             (Some(name), _) if name.is_empty() => Err(Error::invalid("the name of an agent can't be empty")),
             (None, None) => Err(Error::invalid("an agent needs a name: --name NAME")),
-            _ => Ok((cleaned, cleaner.changes())),
+            _ => Ok((cleaned, texts.changes())),
         }
     }
 }

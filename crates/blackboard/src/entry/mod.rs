@@ -65,7 +65,7 @@ pub(crate) use self::write::check_ttl;
 pub use self::write::{Write, Written};
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, OrEmpty};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
 
@@ -217,8 +217,7 @@ impl Serialize for Entry {
             updated_by: &'a str,
             expires_at: Option<Timestamp>,
             tags: &'a [String],
-            #[serde(serialize_with = "crate::metadata::or_empty")]
-            metadata: Option<&'a Metadata>,
+            metadata: OrEmpty<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,7 +238,7 @@ impl Serialize for Entry {
             updated_by: &self.updated_by,
             expires_at: self.expires_at,
             tags: &self.tags,
-            metadata: self.metadata.as_ref(),
+            metadata: OrEmpty(self.metadata.as_ref()),
             session_id: self.session_id.as_deref(),
             fence: self.fence,
         }

@@ -210,7 +210,7 @@ fn contains_password_in_url(text: &str) -> bool {
         let ends = |&byte: &u8| {
             matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\\' | b'`' | b'|' | b',' | b';') || byte <= b' '
         };
-        let authority = &rest[..rest.iter().position(|byte| ends(byte)).unwrap_or(rest.len())];
+        let authority = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
         let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
         let password = user.and_then(|user| {
             let colon = user.iter().position(|&byte| byte == b':')?;

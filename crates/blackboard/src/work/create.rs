@@ -117,19 +117,19 @@ impl Create {
         }
         rules.check_unaltered(self.source.as_deref())?;
         rules.check_json(self.metadata.as_ref().map(Metadata::as_str))?;
-        let mut cleaner = Cleaner::new(rules);
+        let mut texts = Cleaner::new(rules);
         let mut cleaned = self.clone();
-        cleaned.title = cleaner.clean("title", Kind::Field, &self.title)?;
+        cleaned.title = texts.clean("title", Kind::Field, &self.title)?;
         if cleaned.title.is_empty() {
             return Err(Error::invalid("the title of a work item can't be empty"));
         }
-        cleaned.description = cleaner.maybe("description", Kind::Description, self.description.as_ref())?;
-        cleaned.source_ref = cleaner.maybe("source_ref", Kind::Field, self.source_ref.as_ref())?;
+        cleaned.description = texts.maybe("description", Kind::Description, self.description.as_ref())?;
+        cleaned.source_ref = texts.maybe("source_ref", Kind::Field, self.source_ref.as_ref())?;
         if let Some(source) = &self.source {
             check_id("source", source)?;
             check_source(source)?;
         }
-        Ok((cleaned, cleaner.changes()))
+        Ok((cleaned, texts.changes()))
     }
 
     /// The fields that the request gives and that an existing item has otherwise.
