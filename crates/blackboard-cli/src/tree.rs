@@ -68,6 +68,8 @@ Environment:
   BLACKBOARD_HEARTBEAT_INTERVAL  how many seconds apart an agent says that it is alive [default: 60]
   BLACKBOARD_STALE_THRESHOLD     how many seconds an agent may be silent before it counts as gone [default: 300]
   BLACKBOARD_PRUNE_AFTER         how many seconds heartbeats are kept [default: 604800]
+  BLACKBOARD_ALLOW_NETWORK_FILESYSTEM
+                                 true: accept a board on NFS, SMB, 9p or FUSE [default: false]
 
 Exit codes:
   0  done

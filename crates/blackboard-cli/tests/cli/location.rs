@@ -66,11 +66,11 @@ fn all_worktrees_and_sub_directories_of_a_repository_share_one_board() {
     let mut list = scratch.command(["agent", "list", "--json"]);
     let listed = Output::of(list.current_dir(second.join("deep/down")).output().unwrap()).success().json();
     assert_eq!(listed["items"][0]["agent_name"], "Ivy");
-    // Git sees nothing of it, in either worktree.
-    for directory in [&main, &second] {
-        let status =
-            std::process::Command::new("git").current_dir(directory).args(["status", "--short"]).output();
-        assert_eq!(String::from_utf8(status.unwrap().stdout).unwrap(), "");
+    // Git sees nothing of it, in either worktree, but what keeps it out.
+    for (directory, expected) in [(&main, "?? .blackboard/.gitignore\n"), (&second, "")] {
+        let call = ["status", "--short", "-uall"];
+        let status = std::process::Command::new("git").current_dir(directory).args(call).output();
+        assert_eq!(String::from_utf8(status.unwrap().stdout).unwrap(), expected);
     }
 }
 
