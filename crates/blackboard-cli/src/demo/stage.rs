@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,13 +136,13 @@ impl Stage {
         self.agents.retain(|agent| agent.name != name);
     }
 
-    /// How many agents are running. An agent that has failed is a fault: what it held would be missing forever.
+    /// How many agents are running. An agent that has failed is a fault: nothing releases what it held soon enough.
     pub fn count_running(&mut self) -> Result<usize> {
         let mut running = 0;
         for agent in &mut self.agents {
             match agent.child.try_wait() {
                 Ok(None) => running += 1,
-                Ok(Some(status)) if status.success() => {}
+                Ok(Some(status)) if status.success() || was_asked_to_end(status) => {}
                 Ok(Some(status)) => {
                     let message = format!("agent {} of the demo failed ({status})", agent.name);
                     return Err(Fault::new(Code::Internal, message).into());
@@ -155,6 +155,23 @@ impl Stage {
         }
         Ok(running)
     }
+}
+
+/// Whether a signal that asks a process to end has ended an agent. Ctrl-C at a terminal goes to the agents too, perhaps before
+/// this process notices it.
+#[cfg(unix)]
+fn was_asked_to_end(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+
+    use rustix::process::Signal;
+    let asks = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
+    asks.into_iter().any(|asked| status.signal() == Some(asked.as_raw()))
+}
+
+/// Whether a signal that asks a process to end has ended an agent: this system has none.
+#[cfg(not(unix))]
+fn was_asked_to_end(_status: ExitStatus) -> bool {
+    false
 }
 
 /// Shows the board in a browser for as long as this process lives, and returns where.

@@ -94,6 +94,9 @@ pub fn tell(
     let (mut rescued, mut completed) = (None, 0);
     let mut last_event = Instant::now();
     loop {
+        if signals.asked_to_end().is_some() {
+            break;
+        }
         let running = stage.count_running()?;
         let batch = subscription.next_batch(TICK)?;
         let events = batch.map(|batch| batch.events).unwrap_or_default();

@@ -211,7 +211,7 @@ fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     fixture.processes.end(10);
     // The monotonic clock stands still, as while the machine sleeps.
-    fixture.clock.set(fixture.now().plus(Duration::from_secs(3600)));
+    fixture.clock.set(fixture.now().plus(Duration::from_hours(1)));
     assert_eq!(code(acquire(fixture, &oak)), Code::Held);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
     fixture.pass(300);
@@ -261,13 +261,13 @@ fn the_sweep_is_reported_to_the_observer(fixture: &Fixture) {
     fixture.item("x");
     fixture.processes.end(10);
     fixture.pass(10);
-    let (seen, sees) = std::sync::mpsc::channel();
-    let board = fixture.board.clone().with_sweep_observer(move |swept| seen.send(swept.clone()).unwrap());
+    let (reports, reported) = std::sync::mpsc::channel();
+    let board = fixture.board.clone().with_sweep_observer(move |swept| reports.send(swept.clone()).unwrap());
     board.work().claim(&Claim::of("x", &oak)).unwrap();
-    assert!(sees.try_recv().is_err(), "nothing was in the way");
+    assert!(reported.try_recv().is_err(), "nothing was in the way");
     board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap();
-    let swept = sees.try_recv().unwrap();
+    let swept = reported.try_recv().unwrap();
     assert_eq!(swept.stale_agents[0].agent_name, "Ivy");
     assert_eq!(swept.stale_agents[0].released_leases[0].key, "deploy");
-    assert!(sees.try_recv().is_err());
+    assert!(reported.try_recv().is_err());
 }

@@ -294,20 +294,20 @@ fn a_dry_run_reports_heartbeats_and_entries_that_are_due(fixture: &Fixture) {
 }
 
 fn an_observer_sees_automatic_sweeps_that_mark_an_agent(fixture: &Fixture) {
-    let (seen, sees) = std::sync::mpsc::channel();
+    let (reports, reported) = std::sync::mpsc::channel();
     let board = fixture.board.clone().with_sweep_observer(move |swept| {
         let names: Vec<_> = swept.stale_agents.iter().map(|agent| agent.agent_name.clone()).collect();
-        seen.send(names).unwrap();
+        reports.send(names).unwrap();
     });
     fixture.session("Ivy");
     board.sweep_in_passing(None);
-    assert!(sees.try_recv().is_err(), "nothing was marked");
+    assert!(reported.try_recv().is_err(), "nothing was marked");
     fixture.pass(300);
     board.sweep_in_passing(None);
-    assert_eq!(sees.try_recv().unwrap(), ["Ivy"]);
+    assert_eq!(reported.try_recv().unwrap(), ["Ivy"]);
     fixture.session("Oak");
     fixture.pass(300);
     // What was asked for is in the answer.
     assert_eq!(board.sweep(&Sweep::default()).unwrap().stale_agents.len(), 1);
-    assert!(sees.try_recv().is_err());
+    assert!(reported.try_recv().is_err());
 }
