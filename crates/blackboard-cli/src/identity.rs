@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_agent_is_called_as_pai_calls_it_unless_it_is_named_here() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = testkit::tempdir().unwrap();
         let home = directory.path();
         let settings = |place: &str, text: &str| {
             fs::create_dir_all(home.join(place)).unwrap();

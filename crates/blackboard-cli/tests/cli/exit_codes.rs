@@ -83,7 +83,8 @@ Without `--json` an error stands on stderr, as what happened (`error:`), why (`c
 ```
 
 `error` and `hint` are sentences for people and may change; programs go by `code`. What else an object carries depends on its
-code: `held_by`, `held_by_name`, `since` and `fence` say who has something, `causes` what the operating system said.
+code: `held_by`, `held_by_name`, `since` and `fence` name the holder, `holder_process` is `gone` if the process of that
+session is gone, `causes` is what the operating system said.
 
 Every JSON object, of an answer or an error, can have two more fields. `\"board\": \"missing\"` means that there is no board at the path,
 so that the answer is that of an empty one; nothing was created. `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that

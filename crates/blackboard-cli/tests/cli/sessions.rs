@@ -118,6 +118,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("txn", &["--file", "valid.json"], Ignored),
         ("delete", &["key"], Ignored),
         ("clear", &["items"], Ignored),
+        ("purge", &["number"], Ignored),
         ("lock acquire", &["deploy"], Refused),
         ("lock release", &["deploy"], Refused),
         ("lock list", &[], NotUsed),

@@ -69,7 +69,10 @@ fn a_board_on_read_only_media_is_read_and_not_written() {
     ] {
         let output = board.run(call);
         assert_eq!(output.code, 0, "{call:?}: {output:?}");
-        assert!(output.stderr.contains("can't be written: the board is only read"), "{call:?}: {output:?}");
+        assert!(
+            output.stderr.contains("cannot be written: the board is opened read-only"),
+            "{call:?}: {output:?}"
+        );
         let json = board.run(call.iter().chain(&["--json"]));
         assert_eq!((json.code, json.stderr.as_str()), (0, ""), "{call:?}");
     }

@@ -457,8 +457,11 @@ fn an_agent_that_holds(board: &Board, name: &str) -> String {
     session
 }
 
+/// The names of stale agents, sorted: agents seen in the same millisecond come in the order of their random ids.
 fn names(stale: &[crate::sweep::StaleAgent]) -> Vec<&str> {
-    stale.iter().map(|agent| agent.agent_name.as_str()).collect()
+    let mut names: Vec<_> = stale.iter().map(|agent| agent.agent_name.as_str()).collect();
+    names.sort_unstable();
+    names
 }
 
 #[test]
@@ -533,10 +536,11 @@ fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
         "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1200)
          INSERT INTO agents SELECT 'copy-' || n, 'copy ' || n, pid, parent_id, project, current_work, status,
              started_at, last_seen_at, iif(n % 2, '{', metadata), last_beat_at, ended_at, progress, process,
-             shares_process, joined_revision, revision FROM agents, number;
+             shares_process, joined_revision, revision, own_work FROM agents, number;
          INSERT INTO work_items SELECT 'of-' || session_id, project_id, title, description, source, source_ref,
              'claimed', work_items.priority, session_id, 'x', completed_at, blocked_by, created_at, NULL,
-             agent_name, fence, work_items.revision FROM work_items, agents WHERE session_id LIKE 'copy-%';
+             agent_name, fence, work_items.revision, summary FROM work_items, agents
+             WHERE session_id LIKE 'copy-%';
          UPDATE work_items SET claimed_at = 'x'",
     );
     scratch.clock.advance(Duration::from_secs(1));
