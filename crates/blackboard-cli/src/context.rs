@@ -145,9 +145,14 @@ impl Context {
 
     /// The board, for a command that changes entries, and on whose behalf.
     pub fn writing_by(&self, acting: Acting) -> Result<(Board, By)> {
-        let fences = acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
         let (board, session) = self.writing(acting.session.session.as_deref())?;
-        Ok((board, By { author: acting.agent, session, fences, operation: acting.operation }))
+        Ok((board, by(acting, session)?))
+    }
+
+    /// As [`Context::writing_by`], for a change that needs a session to act.
+    pub fn acting_by(&self, acting: Acting) -> Result<(Board, By)> {
+        let (board, session) = self.acting(acting.session.session.as_deref())?;
+        Ok((board, by(acting, Some(session))?))
     }
 
     /// The scope that is named, or that of the environment, or the usual one.
@@ -508,6 +513,11 @@ impl Context {
             self.note(&sentence);
         }
     }
+}
+
+fn by(acting: Acting, session: Option<String>) -> Result<By> {
+    let fences = acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
+    Ok(By { author: acting.agent, session, fences, operation: acting.operation })
 }
 
 fn marked_stale(stale_agents: &[StaleAgent]) -> String {

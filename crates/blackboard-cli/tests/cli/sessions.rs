@@ -107,6 +107,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("status", &[], NotUsed),
         ("serve", &["--status"], NotUsed),
         ("write", &["key", "1"], Ignored),
+        ("write", &["leased", "1", "--lease"], Refused),
         ("read", &["key"], NotUsed),
         ("list", &[], NotUsed),
         ("snapshot", &[], NotUsed),

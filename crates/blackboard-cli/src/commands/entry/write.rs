@@ -83,7 +83,9 @@ impl Run for Write {
             lease: self.lease,
             ..Writing::new(&self.key, self.given.value("write", context.max_value_bytes()?)?)
         };
-        let (board, by) = context.writing_by(self.acting)?;
+        // A lease belongs to a session: without one there is nothing to continue with.
+        let (board, by) =
+            if self.lease { context.acting_by(self.acting)? } else { context.writing_by(self.acting)? };
         Ok(Outcome::new(WrittenEntry(board.scope(&scope).by(by).write(&write)?)))
     }
 }
