@@ -28,9 +28,9 @@ fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl 
     std::thread::scope(|scope| {
         let waiting = scope.spawn(wait);
         fixture.pass(300);
-        fixture.wait_until("the agent is stale", |fixture| {
+        testkit::wait_until("the agent is stale", || {
             assert!(!waiting.is_finished(), "the wait ended early");
-            fixture.agent(&dead).status == AgentStatus::Stale
+            (fixture.agent(&dead).status == AgentStatus::Stale).then_some(())
         });
         end();
         waiting.join().unwrap();
@@ -118,5 +118,5 @@ fn a_plain_wait_changes_nothing(fixture: &Fixture) {
     let seen = fixture.revision();
     assert_eq!(fixture.board.wait(seen, Duration::from_millis(1)).unwrap(), seen);
     assert_eq!(fixture.board.wait_and_sweep(seen, Duration::ZERO, None).unwrap(), seen, "there is no wait");
-    assert!(fixture.board.wait_and_sweep(seen, Duration::from_millis(1), None).unwrap() > seen);
+    assert!(fixture.board.wait_and_sweep(seen, LONG, None).unwrap() > seen);
 }
