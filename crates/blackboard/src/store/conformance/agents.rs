@@ -17,6 +17,7 @@ on_every_engine![
     ending_a_session_again_changes_nothing,
     agents_are_listed_under_their_parents,
     a_list_judges_processes_as_the_details_do,
+    a_list_judges_no_process_of_a_session_that_has_ended,
     a_process_that_does_not_run_is_refused,
     a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act,
     a_session_is_found_by_id_prefix_or_hint,
@@ -266,6 +267,18 @@ fn a_list_judges_processes_as_the_details_do(fixture: &Fixture) {
     for row in &listed {
         assert_eq!(fixture.board.agents().show(&row.agent.session_id).unwrap().process, row.process);
     }
+}
+
+fn a_list_judges_no_process_of_a_session_that_has_ended(fixture: &Fixture) {
+    let sessions = [("live", 10), ("completed", 11)].map(|(name, pid)| fixture.session_of_process(name, pid));
+    for pid in [10, 11] {
+        fixture.processes.end(pid);
+    }
+    fixture.board.agents().deregister(&sessions[1]).unwrap();
+    let all = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
+    let listed = fixture.board.agents().list(&all).unwrap();
+    let judged: Vec<_> = listed.iter().map(|row| (&*row.agent.agent_name, row.process)).collect();
+    assert_eq!(judged, [("live", "dead"), ("completed", "unknown")]);
 }
 
 fn a_process_that_does_not_run_is_refused(fixture: &Fixture) {
