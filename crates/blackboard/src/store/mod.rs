@@ -181,6 +181,9 @@ pub trait Tx {
     /// those behind it: it is kept, and the search goes on.
     fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64>;
 
+    /// The ids of items that do not exist and that blocked items wait for: the first `limit`, in order. Not validated.
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>>;
+
     /// How many heartbeats of a session are kept. Not validated.
     fn heartbeats_of(&self, session: &str) -> Result<u64>;
 }

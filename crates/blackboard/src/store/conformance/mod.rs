@@ -226,7 +226,7 @@ impl Fixture {
     }
 
     fn revision(&self) -> Revision {
-        self.board.status().unwrap().revision
+        self.board.revision().unwrap()
     }
 
     /// The whole log.

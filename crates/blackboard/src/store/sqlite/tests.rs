@@ -82,6 +82,8 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
             );
         }
     }
+    let plan = plan(&connection, txn::MISSING_BLOCKERS, 1);
+    assert!(plan.contains("work_dependencies_blocked_by") && !plan.contains("B-TREE"), "{plan}");
 }
 
 /// The ranges that commands read of entries, with the index that has them in their order.
