@@ -13,6 +13,7 @@ on_every_engine![
     a_subscription_keeps_sweeping_while_it_waits,
     a_subscription_keeps_sweeping_while_events_arrive,
     a_wait_never_marks_its_own_session,
+    a_subscription_never_marks_its_own_session,
     a_plain_wait_changes_nothing,
 ];
 
@@ -110,6 +111,24 @@ fn a_wait_never_marks_its_own_session(fixture: &Fixture) {
     fixture.board.wait_and_sweep(seen, LONG, Some(&ivy)).unwrap();
     assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+}
+
+fn a_subscription_never_marks_its_own_session(fixture: &Fixture) {
+    let starts = [Start::Now, Start::Revision(fixture.revision()), Start::cursor("mirror")];
+    for start in starts {
+        let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+        fixture.pass(300);
+        let subscribe = Subscribe { start: start.clone(), caller: Some(ivy.clone()), ..Subscribe::default() };
+        let mut subscription = fixture.board.subscribe(&subscribe).unwrap();
+        loop {
+            let event = subscription.next_within(LONG).expect("the sweep of the subscription").unwrap();
+            if event.event_type == EventType::AgentStale && event.target_id.as_ref() == Some(&oak) {
+                break;
+            }
+        }
+        assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{start:?}");
+        fixture.board.agents().deregister(&ivy).unwrap();
+    }
 }
 
 fn a_plain_wait_changes_nothing(fixture: &Fixture) {
