@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_mark::ClockMark;
+pub(crate) use self::gone::QUIET;
 pub(crate) use self::waiting::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;

@@ -204,7 +204,7 @@ impl Locks<'_> {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
         let began = Instant::now();
-        let heartbeat = self.board.settings().sign_of_life_interval();
+        let heartbeat = self.board.agents().activity_interval();
         let (mut ticked, mut beaten) = (began, began);
         // Whatever happens after this look ends the wait: the lock is tried with nothing in between that is missed.
         let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;

@@ -13,7 +13,7 @@ use crate::store::{Commit, Key, Patience, Wanted};
 
 /// How long a session whose process is gone must have sent no heartbeat of its own before a refused call sweeps it. A
 /// session that still sends heartbeats has another process than the one that it was registered with.
-const QUIET: Duration = Duration::from_secs(10);
+pub(crate) const QUIET: Duration = Duration::from_secs(10);
 
 /// The detail of a refusal whose holder's process is gone.
 const HOLDER_PROCESS: &str = "holder_process";
