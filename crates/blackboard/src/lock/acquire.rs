@@ -101,11 +101,17 @@ impl Locks<'_> {
         let registration =
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
         let mut wanted = vec![Wanted::Row(key)];
-        match &registration {
-            Some(new) => wanted.extend(new.wanted()),
-            None => wanted.push(Wanted::Row(Key::Agent(acquire.session.clone()))),
-        }
-        self.board.commit("lock acquire", &wanted, |tx| {
+        let callers = match &registration {
+            Some(new) => {
+                wanted.extend(new.wanted());
+                new.callers()
+            }
+            None => {
+                wanted.push(Wanted::Row(Key::Agent(acquire.session.clone())));
+                vec![acquire.session.as_str()]
+            }
+        };
+        self.board.commit_as(&callers, "lock acquire", &wanted, |tx| {
             let mut draft = match &registration {
                 Some(new) => {
                     let (changes, registered) = new.changes(self.board, tx)?;

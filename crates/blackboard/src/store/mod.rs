@@ -95,6 +95,9 @@ pub struct Commit<'a> {
     pub wanted: &'a [Wanted],
     /// What to do when another writer is at work.
     pub patience: Patience,
+    /// The sessions that the call itself proves to be alive, even if what they hold is in its way: the one that the verb acts
+    /// for, and the parent of one that it registers.
+    pub callers: &'a [&'a str],
 }
 
 /// How long a commit waits for other writers.

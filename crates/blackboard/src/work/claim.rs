@@ -104,7 +104,7 @@ impl Work<'_> {
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
         wanted.extend(create.iter().flat_map(Create::wanted));
-        self.board.commit("work claim", &wanted, |tx| {
+        self.board.commit_as(&[&claim.session], "work claim", &wanted, |tx| {
             let agent = existing_agent(tx, &claim.session)?;
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
                 (Some(item), create) => Candidate::existing(tx, item, create.as_ref())?,

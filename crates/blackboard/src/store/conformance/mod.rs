@@ -247,7 +247,7 @@ impl Fixture {
 
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
-        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait };
+        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
     }
 
