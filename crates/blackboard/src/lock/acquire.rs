@@ -101,15 +101,12 @@ impl Locks<'_> {
         let registration =
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
         let mut wanted = vec![Wanted::Row(key)];
-        let callers = match &registration {
-            Some(new) => {
-                wanted.extend(new.wanted());
-                new.callers()
-            }
-            None => {
-                wanted.push(Wanted::Row(Key::Agent(acquire.session.clone())));
-                vec![acquire.session.as_str()]
-            }
+        let callers = if let Some(new) = &registration {
+            wanted.extend(new.wanted());
+            new.callers()
+        } else {
+            wanted.push(Wanted::Row(Key::Agent(acquire.session.clone())));
+            vec![acquire.session.as_str()]
         };
         self.board.commit_as(&callers, "lock acquire", &wanted, |tx| {
             let mut draft = match &registration {
