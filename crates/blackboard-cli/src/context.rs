@@ -110,15 +110,17 @@ impl Context {
         Ok((board, session))
     }
 
-    /// The board, for a command that waits for what others write. One that does not exist is created: there would be
-    /// nothing to wait for otherwise.
-    pub fn following(&self) -> Result<Board> {
+    /// The board, for a command that waits for what others write, and the session that waits, if one is found. The session
+    /// only keeps the command's sweeps from marking it stale, so one that cannot be found is no error.
+    pub fn following_for(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
-        board.sweep_in_passing(None);
-        Ok(board)
+        let session = self.find_session(&board, session, Ended::Allowed).unwrap_or_default();
+        board.sweep_in_passing(session.as_deref());
+        Ok((board, session))
     }
 
-    /// As [`Context::following`], and the session that follows, if there is one.
+    /// The board and the session that follows, if there is one. A board that does not exist is created: there would be
+    /// nothing to wait for otherwise.
     pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
         let session = self.find_session(&board, session, Ended::Allowed)?;

@@ -1,5 +1,6 @@
 //! [`Board`]: a store, a clock, processes and settings, and the handles to everything on it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +182,7 @@ impl Board {
     /// use blackboard::{Board, work::Create};
     ///
     /// let board = Board::memory();
-    /// let seen = board.status()?.revision;
+    /// let seen = board.revision()?;
     /// let others = board.clone();
     /// let other = std::thread::spawn(move || others.work().create(&Create::new("design-schema", "Design SQL schema")));
     /// let revision = board.wait(seen, Duration::from_secs(60))?;
@@ -266,7 +267,19 @@ impl Board {
         wanted: &[Wanted],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience: Patience::Wait }, f)
+        self.commit_as(&[], name, wanted, f)
+    }
+
+    /// As [`Board::commit`], for a verb that acts for a session: a refusal because of what a session holds never sweeps one of
+    /// the `callers`.
+    pub(crate) fn commit_as<T: Pending>(
+        &self,
+        callers: &[&str],
+        name: &'static str,
+        wanted: &[Wanted],
+        f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
+    ) -> Result<T> {
+        self.commit_with(Commit { name, wanted, patience: Patience::Wait, callers }, f)
     }
 
     /// As [`Board::commit`], but gives up with `busy` at once when another writer is at work.
@@ -276,7 +289,7 @@ impl Board {
         wanted: &[Wanted],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience: Patience::Never }, f)
+        self.commit_with(Commit { name, wanted, patience: Patience::Never, callers: &[] }, f)
     }
 
     /// As [`Board::commit`] or [`Board::try_commit`].
@@ -287,7 +300,7 @@ impl Board {
         wanted: &[Wanted],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience }, f)
+        self.commit_with(Commit { name, wanted, patience, callers: &[] }, f)
     }
 
     /// Whoever acts, with a clean name.
@@ -308,18 +321,19 @@ impl Board {
     pub(crate) fn commit_once<T: Pending + Serialize + DeserializeOwned>(
         &self,
         operation: Option<&str>,
+        caller: Option<&str>,
         name: &'static str,
         asked: impl FnOnce() -> Fingerprint,
         wanted: &[Wanted],
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        let Some(operation) = operation else { return self.commit(name, wanted, f) };
+        let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, wanted, f) };
         crate::text::check_id("operation", operation)?;
         self.settings.text.check_unaltered([operation])?;
         let key = Key::Operation(operation.to_owned());
         let asked = asked();
         let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();
-        self.commit(name, &wanted, |tx| {
+        self.commit_as(caller.as_slice(), name, &wanted, |tx| {
             if let Some(known) = tx.row::<Operation>(&key)? {
                 return Ok((Changes::new(), known.answer(name, asked)?));
             }
@@ -338,7 +352,7 @@ impl Board {
 
     /// Removes old heartbeats, at most `limit` of them, and says how many.
     pub(crate) fn trim_heartbeats(&self, before: crate::clock::Timestamp, limit: usize) -> Result<u64> {
-        let commit = Commit { name: "prune heartbeats", wanted: &[], patience: Patience::Wait };
+        let commit = Commit { name: "prune heartbeats", wanted: &[], patience: Patience::Wait, callers: &[] };
         let committed = self.store.commit(&commit, &mut |_| {
             Ok(Changes { trim_heartbeats: Some((before, limit)), ..Changes::new() })
         })?;
@@ -353,7 +367,8 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         let mut answer = None;
-        let mut gone_holders = 0;
+        // Each holder is a reason to try again once, so that one that never lets go cannot keep the call here.
+        let mut gone_holders = BTreeSet::new();
         let committed = loop {
             let committed = self.store.commit(&commit, &mut |tx| {
                 let (changes, value) = f(tx)?;
@@ -361,9 +376,9 @@ impl Board {
                 Ok(changes)
             });
             match committed {
-                Err(refused) if gone_holders < MOST_GONE_HOLDERS => {
-                    self.sweep_gone_holder(refused, &commit)?;
-                    gone_holders += 1;
+                Err(refused) if gone_holders.len() < MOST_GONE_HOLDERS => {
+                    let holder = self.sweep_gone_holder(refused, &commit, &gone_holders)?;
+                    gone_holders.insert(holder);
                 }
                 committed => break committed?,
             }

@@ -1,6 +1,5 @@
 //! `status`: the whole board at a glance.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,10 +9,13 @@ use crate::board::Board;
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store::{Range, Wanted};
-use crate::work::{Status, with_blockers};
+use crate::store::{Range, Tx, Wanted};
+use crate::work::Status;
 
 const DAY: Duration = Duration::from_hours(24);
+
+/// How many blockers that do not exist a status names.
+const MISSING_BLOCKERS: usize = 100;
 
 /// Those that there are, by name.
 fn counted(counts: impl Iterator<Item = Result<(&'static str, u64)>>) -> Result<Vec<StatusCount>> {
@@ -34,8 +36,11 @@ pub struct BoardStatus {
     pub projects: ProjectCounts,
     /// How many work items there are.
     pub work_items: WorkCounts,
-    /// The blockers of open work items that do not exist yet.
+    /// The blockers of open work items that do not exist yet, by id; the first 100 of them.
     pub missing_blockers: Vec<String>,
+    /// Whether there are more of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more_missing_blockers: bool,
     /// How many entries there are.
     pub entries: EntryCounts,
     /// How many events there were in the last 24 hours.
@@ -88,6 +93,17 @@ pub struct WorkCounts {
     pub blocked: u64,
     /// Done since 00:00 UTC.
     pub completed_today: u64,
+}
+
+impl WorkCounts {
+    fn of(tx: &dyn Tx) -> Result<WorkCounts> {
+        Ok(WorkCounts {
+            available: tx.count(&Range::work_queue(Status::Available))?,
+            claimed: tx.count(&Range::work_queue(Status::Claimed))?,
+            blocked: tx.count(&Range::work_queue(Status::Blocked))?,
+            completed_today: tx.count(&Range::completed_since(tx.now().midnight()))?,
+        })
+    }
 }
 
 /// How many entries there are, also those that have expired and were not swept yet.
@@ -175,6 +191,19 @@ impl Board {
         self.store().room()
     }
 
+    /// How many work items there are, without the rest of [`Board::status`].
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::Create};
+    /// # let board = Board::memory();
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// assert_eq!(board.work_counts()?.available, 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn work_counts(&self) -> Result<WorkCounts> {
+        self.read(&[], |tx| WorkCounts::of(tx))
+    }
+
     /// The whole board at a glance.
     ///
     /// ```
@@ -209,24 +238,16 @@ impl Board {
             let revision = tx.revision()?;
             let [locks, files] = [LOCKS, FILES].map(|scope| tx.count(&Range::entries(scope, "")));
             let (locks, files) = (locks?, files?);
-            let blocked = tx.count(&Range::work_queue(Status::Blocked))?;
-            let mut missing_blockers = BTreeSet::new();
-            if blocked > 0 {
-                let items = tx.rows(&Range::work_queue(Status::Blocked))?;
-                missing_blockers
-                    .extend(with_blockers(tx, items)?.into_iter().flat_map(|item| item.missing_blockers));
-            }
+            let mut missing_blockers = tx.missing_blockers(MISSING_BLOCKERS + 1)?;
+            let more_missing_blockers = missing_blockers.len() > MISSING_BLOCKERS;
+            missing_blockers.truncate(MISSING_BLOCKERS);
             Ok(BoardStatus {
                 database_size_bytes,
                 agents,
                 projects: ProjectCounts { registered: tx.count(&Range::projects())? },
-                work_items: WorkCounts {
-                    available: tx.count(&Range::work_queue(Status::Available))?,
-                    claimed: tx.count(&Range::work_queue(Status::Claimed))?,
-                    blocked,
-                    completed_today: tx.count(&Range::completed_since(today))?,
-                },
-                missing_blockers: missing_blockers.into_iter().collect(),
+                work_items: WorkCounts::of(tx)?,
+                missing_blockers,
+                more_missing_blockers,
                 entries: EntryCounts {
                     shared: tx.count(&Range::all_entries())?.saturating_sub(locks + files),
                     locks,

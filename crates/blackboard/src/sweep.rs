@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_mark::ClockMark;
+pub(crate) use self::gone::QUIET;
 pub(crate) use self::waiting::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
@@ -238,11 +239,21 @@ impl Board {
         Range::live_agents_seen_until(tx.now().minus(threshold))
     }
 
-    /// The first candidates by one look at an index, each with its row if that can be read.
+    /// The first candidates, each with its row if that can be read.
     fn candidates(&self, sweep: &Sweep, limit: usize) -> Result<(Vec<Candidate>, Timestamp)> {
         self.read(&[], |tx| {
+            let range = self.candidate_range(tx, sweep);
+            // One statement, unless a row cannot be read: then each is read on its own.
+            match tx.hints::<Agent>(&range, limit) {
+                Ok(agents) => {
+                    let candidates = agents.into_iter().map(Candidate::of).collect();
+                    return Ok((candidates, tx.now()));
+                }
+                Err(error) if error.is_unreadable_row() => {}
+                Err(error) => return Err(error),
+            }
             let mut candidates = Vec::new();
-            for key in tx.keys(&self.candidate_range(tx, sweep), limit)? {
+            for key in tx.keys(&range, limit)? {
                 candidates.push(match key {
                     Ok(Key::Agent(session_id)) => {
                         let row = match tx.row::<Agent>(&Key::Agent(session_id.clone())) {
@@ -362,6 +373,10 @@ struct Candidate {
 }
 
 impl Candidate {
+    fn of(agent: Agent) -> Candidate {
+        Candidate { session_id: agent.session_id.clone(), row: Ok(agent) }
+    }
+
     fn skipped(&self, error: &Error) -> SkippedAgent {
         let agent_name = self.row.as_ref().ok().map(|agent| agent.agent_name.clone());
         SkippedAgent { session_id: self.session_id.clone(), agent_name, error: error.to_string() }

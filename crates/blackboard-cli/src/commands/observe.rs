@@ -171,7 +171,7 @@ impl Observe {
         let filters = self.filters.wanted(context)?;
         let asks_for_a_place = self.since.is_some() || self.after.is_some() || self.cursor.is_some();
         let (board, session) = if asks_for_a_place {
-            (context.following()?, None)
+            context.following_for(self.session.session.as_deref())?
         } else {
             context.following_as(self.session.session.as_deref())?
         };
@@ -188,7 +188,7 @@ impl Observe {
             }
             (None, None, None) => Start::Now,
         };
-        let subscription = board.subscribe(&Subscribe { filters, start })?;
+        let subscription = board.subscribe(&Subscribe { filters, start, caller: session })?;
         Ok(Outcome::new(Followed::new(subscription, self.limit, timeout)))
     }
 }

@@ -140,7 +140,7 @@ pub fn tell(
         agents: AGENTS.len(),
         completed,
         items: TASKS.len(),
-        events: stage.board.status()?.revision.get(),
+        events: stage.board.revision()?.get(),
         rescued,
         interrupted: signals.asked_to_end().is_some(),
     })

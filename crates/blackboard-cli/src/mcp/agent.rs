@@ -50,7 +50,7 @@ impl Tool for Who {
             agents: Listed::of(agents, LIMIT)?,
             locks: Listed::of(board.locks().list()?, LIMIT)?,
             files: Listed::of(board.files().list(&FileFilter::default())?, LIMIT)?,
-            work_items: board.status()?.work_items,
+            work_items: board.work_counts()?,
         })
     }
 }

@@ -95,8 +95,8 @@ impl Desk {
     /// Whoever receives from this hears of everything that happens from now on, also on a board that takes the place of the
     /// one that is there.
     pub fn follow(self: &Arc<Desk>) -> Result<watch::Receiver<Seen>> {
-        let desk = Arc::clone(self);
-        self.log.follow(&self.board()?, move || desk.existing())
+        let (desk, sessions) = (Arc::clone(self), Arc::clone(self));
+        self.log.follow(&self.board()?, move || desk.existing(), move || sessions.sessions.only())
     }
 
     /// What is open, unless it is not there any more. What was known of that board is forgotten.

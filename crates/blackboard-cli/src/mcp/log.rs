@@ -39,12 +39,13 @@ pub struct Log {
 }
 
 impl Log {
-    /// Whoever receives from this hears of everything that happens on the board from now on. If the board is deleted or
-    /// replaced, `reopen` finds the one that is there.
+    /// Returns a receiver of everything that happens on the board from now on. If the board is deleted or replaced, `reopen`
+    /// finds the one that is there. `caller` is the session of the client, which the sweeps of this thread never mark stale.
     pub fn follow(
         &self,
         board: &Board,
         reopen: impl Fn() -> Result<Option<Board>> + Send + 'static,
+        caller: impl Fn() -> Option<String> + Send + 'static,
     ) -> Result<watch::Receiver<Seen>> {
         let mut following = lock(&self.following);
         if let Some(sender) = &*following {
@@ -54,7 +55,7 @@ impl Log {
         let (board, shared) = (board.clone(), Arc::clone(&self.following));
         std::thread::Builder::new()
             .name(THREAD.to_owned())
-            .spawn(move || run(board, &shared, reopen))
+            .spawn(move || run(board, &shared, reopen, caller))
             .map_err(|error| Fault::new(Code::Io, "the log can't be followed").because(error))?;
         *following = Some(sender);
         Ok(receiver)
@@ -74,6 +75,7 @@ fn run(
     mut board: Board,
     following: &Mutex<Option<watch::Sender<Seen>>>,
     reopen: impl Fn() -> Result<Option<Board>>,
+    caller: impl Fn() -> Option<String>,
 ) {
     loop {
         let seen = {
@@ -87,7 +89,8 @@ fn run(
                 }
             }
         };
-        let mut looked = board.wait_and_sweep(seen.board, SLICE, None).and_then(|_| read_on(&board, seen));
+        let woken = board.wait_and_sweep(seen.board, SLICE, caller().as_deref());
+        let mut looked = woken.and_then(|_| read_on(&board, seen));
         if board.check_still_there().is_err()
             && let Ok(Some(other)) = reopen()
         {
@@ -152,7 +155,7 @@ mod tests {
         testkit::limit_test();
         let (board, log) = (Board::memory(), Log::default());
         board.agents().register(&Register::named("Ivy")).unwrap();
-        let mut receiver = log.follow(&board, || Ok(None)).unwrap();
+        let mut receiver = log.follow(&board, || Ok(None), || None).unwrap();
         let start = *receiver.borrow_and_update();
         board.work().create(&Create::new("x", "X")).unwrap();
         let seen = next(&mut receiver);
@@ -166,9 +169,9 @@ mod tests {
     fn the_thread_ends_when_nobody_waits_and_starts_again_for_the_next_one() {
         testkit::limit_test();
         let (board, log) = (Board::memory(), Log::default());
-        drop(log.follow(&board, || Ok(None)).unwrap());
+        drop(log.follow(&board, || Ok(None), || None).unwrap());
         testkit::wait_until("the end of the thread", || lock(&log.following).is_none().then_some(()));
-        let mut receiver = log.follow(&board, || Ok(None)).unwrap();
+        let mut receiver = log.follow(&board, || Ok(None), || None).unwrap();
         board.work().create(&Create::new("x", "X")).unwrap();
         assert!(next(&mut receiver).work > Revision::ZERO);
     }

@@ -67,7 +67,7 @@ impl Resource {
                 Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
             }
             Resource::Events => {
-                let last = board.status()?.revision.get();
+                let last = board.revision()?.get();
                 // What was pruned is not asked for: a resource shows what there is.
                 let start = Revision::new((last - i64::try_from(LIMIT).unwrap_or_default()).max(0));
                 let observation = board.events().observe(&Since::Revision(start), &[])?;

@@ -127,6 +127,14 @@ impl Sessions {
         })
     }
 
+    /// The session that the client certainly is: the one that was registered here, or the only one that was found.
+    pub fn only(&self) -> Option<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found: BTreeSet<_> = known.own.iter().chain(known.found.values()).collect();
+        let mut found = found.into_iter();
+        found.next().filter(|_| found.next().is_none()).cloned()
+    }
+
     /// The session of whoever calls, if it has one.
     pub fn find(&self, board: &Board, caller: &Caller) -> Result<Option<Agent>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -51,7 +51,9 @@ impl Render for BoardOverview {
         ))?;
         let missing = &self.status.missing_blockers;
         if !missing.is_empty() {
-            screen.line(format_args!("           blocked by {}", escape(&blocked_by(missing, missing))))?;
+            let more = if self.status.more_missing_blockers { ", and more" } else { "" };
+            let missing = blocked_by(missing, missing);
+            screen.line(format_args!("           blocked by {}{more}", escape(&missing)))?;
         }
         let entries = &self.status.entries;
         if *entries != EntryCounts::default() {

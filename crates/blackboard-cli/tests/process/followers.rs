@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blackboard::Settings;
+use blackboard::agent::Register;
 use blackboard::entry::{By, Value as EntryValue, Write};
 use serde_json::Value;
 
@@ -354,4 +355,28 @@ fn what_a_writer_commits_that_dies_before_it_wakes_anybody_is_heard_all_the_same
     }
     kill(follower.id());
     follower.wait().unwrap();
+}
+
+#[test]
+fn a_follower_with_a_cursor_never_marks_its_own_session() {
+    for arguments in [&["observe", "--follow", "--cursor", "mirror"][..], &["wait", "never-written"]] {
+        let board = TestBoard::new();
+        // Without a process, so that the time alone decides.
+        let library = board.library();
+        let register = |name| library.agents().register(&Register::named(name)).unwrap().agent.session_id;
+        let (ivy, oak) = (register("Ivy"), register("Oak"));
+        board.silence_everybody();
+        board.tamper(
+            "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 hours') \
+             WHERE agent_name = 'Ivy'",
+        );
+        let mut command = board.command(arguments);
+        command.env("BLACKBOARD_SESSION_ID", &ivy).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut follower = command.spawn().unwrap();
+        // One sweep looks at both, at the one that was seen longest ago first.
+        wait_until("the follower's sweep", || (board.status_of(&oak) == "stale").then_some(()));
+        assert_eq!(board.status_of(&ivy), "active", "{arguments:?}");
+        kill(follower.id());
+        follower.wait().unwrap();
+    }
 }

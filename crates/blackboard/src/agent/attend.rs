@@ -15,12 +15,17 @@ use crate::file::{Edit, Edited};
 use crate::news::News;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Cursor, Key, Row, Tx, Wanted};
+use crate::sweep::QUIET;
 
 /// The reader whose cursor says what hooks have told a session.
 pub const READER: &str = "hook";
 
-/// How often a sign of life is written, at most.
-const EVERY: Duration = Duration::from_secs(10);
+/// How often a heartbeat is written, at most. Half of the time after which a refused call sweeps a session whose process is
+/// gone: a session that uses a tool in each half is never swept by one.
+const BEAT_EVERY: Duration = Duration::from_secs(QUIET.as_secs() / 2);
+
+/// How often the same edit is written, at most.
+const EDIT_EVERY: Duration = Duration::from_secs(10);
 
 /// How many events a cursor may be behind because none of them was worth telling.
 const BEHIND: u64 = 200;
@@ -170,15 +175,15 @@ impl Seen {
     }
 }
 
-/// Whether a sign of life is worth writing.
+/// Whether a heartbeat is worth writing.
 fn is_due(agent: &Agent, status: AgentStatus, now: Timestamp) -> bool {
-    agent.status != status || now.since(agent.last_beat_at) >= EVERY || agent.last_beat_at > now
+    agent.status != status || now.since(agent.last_beat_at) >= BEAT_EVERY || agent.last_beat_at > now
 }
 
 /// Whether an edit says something new.
 fn is_worth_noting(edit: &Edit, known: Option<&Edit>, now: Timestamp) -> bool {
     let Some(known) = known else { return true };
-    let is_old = |noted: Option<Timestamp>| noted.is_none_or(|noted| now.since(noted) >= EVERY);
+    let is_old = |noted: Option<Timestamp>| noted.is_none_or(|noted| now.since(noted) >= EDIT_EVERY);
     match edit.edited_at {
         Some(_) => known.denied_at.is_some() || is_old(known.edited_at),
         None => is_old(known.denied_at),
@@ -195,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_is_written_every_ten_seconds_or_when_it_says_something_else() {
+    fn a_heartbeat_is_written_every_five_seconds_or_when_the_status_changes() {
         use AgentStatus::{Active, Idle, Stale};
         for (status, beaten, becomes, now, expected) in [
             (Active, 100, Active, 100, false),
-            (Active, 100, Active, 109, false),
-            (Active, 100, Active, 110, true),
+            (Active, 100, Active, 104, false),
+            (Active, 100, Active, 105, true),
             (Active, 100, Idle, 101, true),
             (Idle, 100, Idle, 101, false),
             (Idle, 100, Active, 101, true),

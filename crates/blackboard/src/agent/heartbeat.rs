@@ -107,7 +107,8 @@ impl Agents<'_> {
         let mut wanted = vec![Wanted::Row(Key::Agent(beat.session.clone()))];
         wanted.extend(beat.work_item.iter().map(|item| Wanted::Row(Key::WorkItem(item.clone()))));
         let asked = || beat.asked();
-        self.board.commit_once(beat.operation.as_deref(), "agent heartbeat", asked, &wanted, |tx| {
+        let (operation, session) = (beat.operation.as_deref(), Some(&*beat.session));
+        self.board.commit_once(operation, session, "agent heartbeat", asked, &wanted, |tx| {
             let agent = existing(tx, &beat.session)?;
             let (changes, recorded) = beat_of(tx, &beat, &agent)?;
             Ok((changes, HeartbeatRecorded { text: text.clone(), ..recorded }))

@@ -34,7 +34,7 @@ pub struct ListedAgent {
     /// How deep it is below its parent session. JSON output shows the tree by `parent_id`.
     #[serde(skip)]
     pub depth: usize,
-    /// What is known of its process: `alive`, `dead`, or `unknown`.
+    /// What is known of its process: `alive`, `dead`, or `unknown`. Always `unknown` if the session is stale or completed.
     pub process: &'static str,
 }
 
@@ -63,7 +63,8 @@ impl Agents<'_> {
         agents.sort_by(|a, b| (a.started_at, &a.session_id).cmp(&(b.started_at, &b.session_id)));
         let mut judged = HashMap::new();
         let mut listed = as_tree(agents);
-        for row in &mut listed {
+        // Of a session that has ended nothing depends on its process, and there may be thousands of them.
+        for row in listed.iter_mut().filter(|row| row.agent.status.is_live()) {
             row.process = self.judge(&row.agent, &mut judged).as_str();
         }
         Ok(listed)

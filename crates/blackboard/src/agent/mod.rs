@@ -12,6 +12,8 @@ mod overview;
 mod register;
 mod show;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::attend::{Attendance, Attended, READER};
@@ -28,6 +30,7 @@ use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessMark};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Row, Tx};
+use crate::sweep::QUIET;
 use crate::work::WorkItem;
 
 /// The agents of a board: `board.agents()`.
@@ -240,11 +243,16 @@ impl Agents<'_> {
             .map_or(Liveness::Unknown, |pid| self.board.processes().liveness(pid, agent.process.as_ref()))
     }
 
-    /// Notes in a verb's changes that the session did something, unless it was heard of a moment ago. A session that
-    /// works is noted well within the threshold, however short that is, so that no sweep takes it for dead.
+    /// How long a session that works may go without a new `last_beat_at`: well within the threshold of the sweep, and
+    /// within the time after which a refused call sweeps a session whose process is gone.
+    pub(crate) fn activity_interval(self) -> Duration {
+        self.board.settings().sign_of_life_interval().min(QUIET / 2)
+    }
+
+    /// Notes in a verb's changes that the session did something, unless that was noted a moment ago. Only what the session
+    /// itself did counts: other sessions refresh `last_seen_at` too.
     pub(crate) fn note_activity(self, agent: &Agent, now: Timestamp, changes: &mut Changes) {
-        let moment = self.board.settings().sign_of_life_interval();
-        if !agent.status.is_live() || now.since(agent.last_seen_at) < moment {
+        if !agent.status.is_live() || now.since(agent.last_beat_at) < self.activity_interval() {
             return;
         }
         let its_row = changes.put.iter_mut().find_map(|row| match row {

@@ -131,6 +131,11 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    /// The sessions that registering proves to be alive: itself, and its parent, without which it would be refused.
+    pub(crate) fn callers(&self) -> Vec<&str> {
+        [Some(&*self.session), self.request.parent.as_deref()].into_iter().flatten().collect()
+    }
+
     /// What registering will read.
     pub(crate) fn wanted(&self) -> Vec<Wanted> {
         let mut wanted = vec![Wanted::Row(Key::Agent(self.session.clone())), Wanted::Row(ClockMark::KEY)];

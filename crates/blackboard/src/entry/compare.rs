@@ -151,6 +151,7 @@ impl Board {
         let wanted: Vec<_> = conditions.chain(by.wanted()).collect();
         self.commit_once(
             by.operation.as_deref(),
+            by.session.as_deref(),
             "txn",
             || compare.asked(),
             &wanted,

@@ -175,20 +175,21 @@ impl<'a> Transaction<'a> {
             return self.board.read(&self.wanted(), |tx| self.what_changed(tx));
         }
         let mut lost = None;
-        let committed = self.board.commit("transaction", &self.wanted(), |tx| {
-            lost = self.what_changed(tx)?;
-            if lost.is_some() {
-                return Ok((Changes::new(), ()));
-            }
-            let mut draft = Draft::new(self.board, tx, &by)?;
-            for step in &self.steps {
-                match step {
-                    Step::Write(scope, write) => drop(draft.write(scope, write, Told::AsEntry)?),
-                    Step::Delete(scope, key) => drop(draft.delete(scope, key, Told::AsEntry)?),
+        let committed =
+            self.board.commit_as(by.session.as_deref().as_slice(), "transaction", &self.wanted(), |tx| {
+                lost = self.what_changed(tx)?;
+                if lost.is_some() {
+                    return Ok((Changes::new(), ()));
                 }
-            }
-            Ok((draft.finish()?, ()))
-        });
+                let mut draft = Draft::new(self.board, tx, &by)?;
+                for step in &self.steps {
+                    match step {
+                        Step::Write(scope, write) => drop(draft.write(scope, write, Told::AsEntry)?),
+                        Step::Delete(scope, key) => drop(draft.delete(scope, key, Told::AsEntry)?),
+                    }
+                }
+                Ok((draft.finish()?, ()))
+            });
         committed.map(|()| lost)
     }
 

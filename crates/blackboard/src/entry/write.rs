@@ -160,7 +160,8 @@ impl Scope<'_> {
         let by = self.board.checked_by(&self.by)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
         let wanted: Vec<_> = wanted.iter().cloned().chain(by.wanted()).collect();
-        self.board.commit_once(by.operation.as_deref(), name, asked, &wanted, |tx| {
+        let (operation, session) = (by.operation.as_deref(), by.session.as_deref());
+        self.board.commit_once(operation, session, name, asked, &wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let answer = f(&mut draft)?;
             Ok((draft.finish()?, answer))

@@ -47,6 +47,8 @@ pub struct Subscribe {
     pub filters: Vec<Filter>,
     /// Where to start.
     pub start: Start,
+    /// The session that follows, which its own sweep never marks stale. [`Start::Session`] names it already.
+    pub caller: Option<String>,
 }
 
 /// Where a subscription starts.
@@ -196,7 +198,7 @@ impl Board {
         };
         let caller = match &subscribe.start {
             Start::Session { session, .. } => Some(session.clone()),
-            Start::Now | Start::Revision(_) | Start::Cursor { .. } => None,
+            Start::Now | Start::Revision(_) | Start::Cursor { .. } => subscribe.caller.clone(),
         };
         Ok(Subscription {
             board: self.clone(),

@@ -93,7 +93,7 @@ impl Files<'_> {
             })),
         }
         let by = By::session(session);
-        self.board.commit("file release", &wanted, |tx| {
+        self.board.commit_as(&[session], "file release", &wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let agent = draft.session()?;
             agent.must_not_be_stale()?;

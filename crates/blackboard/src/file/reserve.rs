@@ -129,7 +129,7 @@ impl Files<'_> {
         check_ttl(reserve.ttl)?;
         let by = By::session(&reserve.session);
         let wanted = [Wanted::Row(Key::Agent(reserve.session.clone())), Wanted::Range(every_reservation())];
-        self.board.commit("file reserve", &wanted, |tx| {
+        self.board.commit_as(&[&reserve.session], "file reserve", &wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let agent = draft.session()?;
             agent.must_be_live()?;

@@ -101,11 +101,14 @@ impl Locks<'_> {
         let registration =
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
         let mut wanted = vec![Wanted::Row(key)];
-        match &registration {
-            Some(new) => wanted.extend(new.wanted()),
-            None => wanted.push(Wanted::Row(Key::Agent(acquire.session.clone()))),
-        }
-        self.board.commit("lock acquire", &wanted, |tx| {
+        let callers = if let Some(new) = &registration {
+            wanted.extend(new.wanted());
+            new.callers()
+        } else {
+            wanted.push(Wanted::Row(Key::Agent(acquire.session.clone())));
+            vec![acquire.session.as_str()]
+        };
+        self.board.commit_as(&callers, "lock acquire", &wanted, |tx| {
             let mut draft = match &registration {
                 Some(new) => {
                     let (changes, registered) = new.changes(self.board, tx)?;
@@ -204,7 +207,7 @@ impl Locks<'_> {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
         let began = Instant::now();
-        let heartbeat = self.board.settings().sign_of_life_interval();
+        let heartbeat = self.board.agents().activity_interval();
         let (mut ticked, mut beaten) = (began, began);
         // Whatever happens after this look ends the wait: the lock is tried with nothing in between that is missed.
         let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;

@@ -65,7 +65,7 @@ impl Locks<'_> {
         let Release { name, session, fence } = release;
         let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(name)?)];
         let by = By::session(session);
-        self.board.commit("lock release", &wanted, |tx| {
+        self.board.commit_as(&[session], "lock release", &wanted, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let agent = draft.session()?;
             let lock = draft.entry(LOCKS, name)?.map(|entry| Lock::of(tx, &entry)).transpose()?;

@@ -4,7 +4,7 @@
 //! on conflict it runs again. So the discipline that a remote engine needs is proven here, where it is simple.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -21,6 +21,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
+use crate::work::Status;
 
 /// How often a commit is tried before it is called a conflict.
 const MAX_RUNS: usize = 1000;
@@ -398,6 +399,27 @@ impl Tx for Reader<'_> {
         Ok(self.state.old_heartbeats(before, self.now, limit).len() as u64)
     }
 
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        let item = |id: &str| match self.state.rows.get(&Key::WorkItem(id.to_owned()))?.row {
+            Row::WorkItem(ref item) => Some(item),
+            _ => None,
+        };
+        let rows = self.state.rows_of(&Range::dependencies(), usize::MAX);
+        let missing: BTreeSet<&str> = rows
+            .into_iter()
+            .filter_map(|(_, stored)| match &stored.row {
+                Row::Dependency(dependency) => Some(dependency),
+                _ => None,
+            })
+            .filter(|dependency| {
+                item(&dependency.item_id).is_some_and(|item| item.status == Status::Blocked)
+                    && item(&dependency.blocked_by).is_none()
+            })
+            .map(|dependency| dependency.blocked_by.as_str())
+            .collect();
+        Ok(missing.into_iter().take(limit).map(str::to_owned).collect())
+    }
+
     fn heartbeats_of(&self, session: &str) -> Result<u64> {
         let own = self.state.heartbeats.iter().filter(|heartbeat| heartbeat.session_id == session);
         Ok(own.count() as u64)
@@ -520,6 +542,10 @@ impl Tx for Recorder<'_> {
 
     fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
         self.reading(|reader| reader.old_heartbeats(before, limit))
+    }
+
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        self.reading(|reader| reader.missing_blockers(limit))
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {

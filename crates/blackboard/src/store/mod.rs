@@ -95,6 +95,9 @@ pub struct Commit<'a> {
     pub wanted: &'a [Wanted],
     /// What to do when another writer is at work.
     pub patience: Patience,
+    /// The sessions that the call itself proves to be alive, even if what they hold is in its way: the one that the verb acts
+    /// for, and the parent of one that it registers.
+    pub callers: &'a [&'a str],
 }
 
 /// How long a commit waits for other writers.
@@ -180,6 +183,9 @@ pub trait Tx {
     /// order in which they were sent, up to the first that is recent. One that is dated in the future says nothing about
     /// those behind it: it is kept, and the search goes on.
     fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64>;
+
+    /// The ids of items that do not exist and that blocked items wait for: the first `limit`, in order. Not validated.
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>>;
 
     /// How many heartbeats of a session are kept. Not validated.
     fn heartbeats_of(&self, session: &str) -> Result<u64>;

@@ -134,6 +134,8 @@ pub enum Index {
     CompletedWork,
     /// Completed work items, the one that was completed last first.
     LastCompleted,
+    /// All dependencies, by the item that waits and the item it waits for.
+    Dependencies,
     /// What an item waits for, in the order in which that was said.
     Blockers,
     /// Which items wait for an item.
@@ -266,6 +268,11 @@ impl Range {
     /// Completed work items, the last one first; of those that were completed before `before`.
     pub fn last_completed(before: Option<Timestamp>) -> Range {
         Range { before: before.map(|before| before.to_string()), ..Range::whole(Index::LastCompleted, "") }
+    }
+
+    /// All dependencies.
+    pub fn dependencies() -> Range {
+        Range::whole(Index::Dependencies, "")
     }
 
     /// What an item waits for.
@@ -487,6 +494,7 @@ impl Row {
                 places
             }
             Row::Dependency(dependency) => vec![
+                place(Index::Dependencies, "", two(&dependency.item_id, &dependency.blocked_by)),
                 place(
                     Index::Blockers,
                     &dependency.item_id,

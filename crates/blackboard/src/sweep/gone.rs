@@ -13,7 +13,7 @@ use crate::store::{Commit, Key, Patience, Wanted};
 
 /// How long a session whose process is gone must have sent no heartbeat of its own before a refused call sweeps it. A
 /// session that still sends heartbeats has another process than the one that it was registered with.
-const QUIET: Duration = Duration::from_secs(10);
+pub(crate) const QUIET: Duration = Duration::from_secs(10);
 
 /// The detail of a refusal whose holder's process is gone.
 const HOLDER_PROCESS: &str = "holder_process";
@@ -33,29 +33,32 @@ impl Refusal {
 }
 
 impl Board {
-    /// What to do about a commit that failed: `Ok` if the session that it was refused for is swept now, so that it can be
-    /// tried again. Otherwise the error, which names the holder's process if that is gone.
-    pub(crate) fn sweep_gone_holder(&self, error: Error, commit: &Commit<'_>) -> Result<()> {
+    /// What to do about a commit that failed: the session that it was refused for, if that session holds nothing any more, so
+    /// that the commit can be tried again. Otherwise the error, which names the holder's process if that is gone. A holder in
+    /// `tried` was a reason to try again before.
+    pub(crate) fn sweep_gone_holder(
+        &self,
+        error: Error,
+        commit: &Commit<'_>,
+        tried: &BTreeSet<String>,
+    ) -> Result<String> {
         let Error::Refusal(refusal) = error else { return Err(error) };
         let Some(holder) = refusal.holder().map(str::to_owned) else { return Err(Error::Refusal(refusal)) };
-        // A commit names the row of the session that it acts for. That session is alive, even if what it holds itself is in
-        // its way.
-        let caller = Wanted::Row(Key::Agent(holder.clone()));
-        if commit.wanted.contains(&caller) {
+        if commit.callers.contains(&&*holder) || tried.contains(&holder) {
             return Err(Error::Refusal(refusal));
         }
         // Whatever goes wrong here is no reason for another answer than the refusal.
         match self.sweep_if_gone(&holder, commit.patience) {
-            Ok(true) => Ok(()),
+            Ok(true) => Ok(holder),
             _ => Err(self.add_gone_holder_hint(*refusal, &holder).into()),
         }
     }
 
     /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
-    /// whether the session holds nothing any more, because of this sweep or another one.
+    /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not exist.
     pub(crate) fn sweep_if_gone(&self, session: &str, patience: Patience) -> Result<bool> {
         let Some(agent) = self.agent_row(session)?.filter(|agent| agent.status.is_live()) else {
-            return Ok(false);
+            return Ok(true);
         };
         if !self.is_gone_and_quiet(&agent) || !self.clock_can_be_trusted(&Sweep::default(), patience)? {
             return Ok(false);

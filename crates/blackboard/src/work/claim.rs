@@ -1,5 +1,7 @@
 //! `work claim`: exactly one session gets it.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::create::{NewItem, new_item};
@@ -15,6 +17,12 @@ use crate::text::TextChanges;
 
 /// How many items at the head of the queue are looked at together.
 const NEXT_BATCH: usize = 64;
+
+/// How many claimed items are looked at if none is available.
+const MOST_CLAIMED: usize = 1000;
+
+/// How many of their holders are.
+const MOST_HOLDERS: usize = 100;
 
 /// Which item to claim, and for whom.
 #[derive(Clone, Debug)]
@@ -104,7 +112,7 @@ impl Work<'_> {
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
         wanted.extend(create.iter().flat_map(Create::wanted));
-        self.board.commit("work claim", &wanted, |tx| {
+        self.board.commit_as(&[&claim.session], "work claim", &wanted, |tx| {
             let agent = existing_agent(tx, &claim.session)?;
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
                 (Some(item), create) => Candidate::existing(tx, item, create.as_ref())?,
@@ -124,7 +132,8 @@ impl Work<'_> {
         })
     }
 
-    /// Claims the first available item: P1 before P2 before P3, oldest first.
+    /// Claims the first available item: P1 before P2 before P3, oldest first. If there is none, a session that holds one
+    /// that fits and whose process is provably gone is swept, and the queue is read once more.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{ClaimNext, Create}};
@@ -136,11 +145,20 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn claim_next(&self, next: &ClaimNext) -> Result<Claimed> {
+        match self.try_claim_next(next) {
+            Err(error) if error.code() == Code::NothingAvailable && self.free_claims_of_gone(next) => {
+                self.try_claim_next(next)
+            }
+            answer => answer,
+        }
+    }
+
+    fn try_claim_next(self, next: &ClaimNext) -> Result<Claimed> {
         let wanted = [
             Wanted::Row(Key::Agent(next.session.clone())),
             Wanted::Range(Range::work_queue(Status::Available)),
         ];
-        self.board.commit("work claim --next", &wanted, |tx| {
+        self.board.commit_as(&[&next.session], "work claim --next", &wanted, |tx| {
             let agent = existing_agent(tx, &next.session)?;
             // Before the queue: a session that has ended is no reason to look for work.
             agent.must_be_live()?;
@@ -152,6 +170,29 @@ impl Work<'_> {
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
+    }
+
+    /// Sweeps sessions whose process is gone and that hold an item that fits. Returns whether one of them holds nothing any
+    /// more. Whatever goes wrong is no reason for another answer than that nothing is available.
+    fn free_claims_of_gone(self, next: &ClaimNext) -> bool {
+        let claimed = Range::work_queue(Status::Claimed);
+        let Ok(items) = self.board.read(&[], |tx| tx.hints::<WorkItem>(&claimed, MOST_CLAIMED)) else {
+            return false;
+        };
+        let holders: BTreeSet<&str> = items
+            .iter()
+            .filter(|item| next.fits(item))
+            .filter_map(|item| item.claimed_by.as_deref())
+            .filter(|holder| *holder != next.session)
+            .collect();
+        self.board.sweep_gone(holders.into_iter().take(MOST_HOLDERS))
+    }
+}
+
+impl ClaimNext {
+    fn fits(&self, item: &WorkItem) -> bool {
+        self.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
+            && self.priority.is_none_or(|priority| item.priority == priority)
     }
 }
 
@@ -289,24 +330,20 @@ fn nothing_available(next: &ClaimNext) -> Error {
 /// The first item of the queue that fits. Its head is looked at as a hint first, so that sessions that claim at the
 /// same time get in each other's way only where they want the same item; each candidate is read again by its key.
 fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
-    let fits = |item: &WorkItem| {
-        next.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
-            && next.priority.is_none_or(|priority| item.priority == priority)
-    };
     let filtered = next.project.is_some() || next.priority.is_some();
     let limit = if filtered { usize::MAX } else { NEXT_BATCH };
     for candidate in tx.hints::<WorkItem>(&Range::work_queue(Status::Available), limit)? {
-        if !fits(&candidate) {
+        if !next.fits(&candidate) {
             continue;
         }
         let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
-        if let Some(item) = item.filter(|item| item.status == Status::Available && fits(item)) {
+        if let Some(item) = item.filter(|item| item.status == Status::Available && next.fits(item)) {
             return Ok(Some(item));
         }
     }
     // A hint may be outdated, and nobody is refused on its ground: the queue itself says that nothing is there.
     let queue = tx.rows::<WorkItem>(&Range::work_queue(Status::Available))?;
-    Ok(queue.into_iter().find(fits))
+    Ok(queue.into_iter().find(|item| next.fits(item)))
 }
 
 #[cfg(test)]

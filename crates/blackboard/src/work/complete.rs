@@ -82,7 +82,7 @@ impl Work<'_> {
             Wanted::Range(Range::dependents_of(&complete.id)),
             Wanted::Range(Range::held_by(&complete.session)),
         ];
-        self.board.commit("work complete", &wanted, |tx| {
+        self.board.commit_as(&[&complete.session], "work complete", &wanted, |tx| {
             let agent = existing_agent(tx, &complete.session)?;
             let item = existing(tx, &complete.id)?;
             let dependents = dependents_of(tx, &complete.id, false)?;

@@ -43,7 +43,7 @@ impl Work<'_> {
             Wanted::Range(Range::dependents_of(id)),
         ];
         wanted.extend(session.map(|session| Wanted::Row(Key::Agent(session.to_owned()))));
-        self.board.commit("work delete", &wanted, |tx| {
+        self.board.commit_as(session.as_slice(), "work delete", &wanted, |tx| {
             let item = existing(tx, id)?;
             let surroundings = Surroundings {
                 holder: Holder::of(tx, &item)?,

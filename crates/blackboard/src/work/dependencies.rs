@@ -13,6 +13,9 @@ use crate::store::{Changes, Key, Range, Tx};
 /// How many items a chain of dependencies may have.
 const MAX_CHAIN: usize = 10_000;
 
+/// How many blocked items of a list are read with a query each. If there are more, all dependencies are read at once.
+const ONE_BY_ONE: usize = 64;
+
 /// A stored dependency, and what is known of the item that is waited for.
 #[derive(Clone, Debug)]
 pub(super) struct Blocker {
@@ -51,16 +54,23 @@ pub(super) fn missing_among(blockers: &[Blocker]) -> Vec<String> {
     missing.map(|blocker| blocker.id().to_owned()).collect()
 }
 
-/// The items, each with everything that blocks it. A blocker of several items is read once.
+/// The items, each with everything that blocks it. A blocker is read once, and only if it is not one of the items.
 pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<ListedItem>> {
     let mut statuses: HashMap<String, Option<Status>> = HashMap::new();
+    let mut all = None;
+    // Every blocked item names its first blocker, so the others need no further query.
+    if items.iter().filter(|item| item.blocked_by.is_some()).nth(ONE_BY_ONE).is_some() {
+        all = Some(all_dependencies(tx)?);
+        statuses.extend(items.iter().map(|item| (item.item_id.clone(), Some(item.status))));
+        statuses.extend(tx.missing_blockers(usize::MAX)?.into_iter().map(|id| (id, None)));
+    }
     let mut listed = Vec::with_capacity(items.len());
     for item in items {
         let (mut open_blockers, mut missing_blockers) = (Vec::new(), Vec::new());
-        // Every blocked item names its first blocker, so the others need no further query.
-        let dependencies = match item.blocked_by {
-            Some(_) => tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?,
-            None => Vec::new(),
+        let dependencies = match (&item.blocked_by, &mut all) {
+            (None, _) => Vec::new(),
+            (Some(_), Some(all)) => all.remove(&item.item_id).unwrap_or_default(),
+            (Some(_), None) => tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?,
         };
         for Dependency { blocked_by, .. } in dependencies {
             let status = if let Some(known) = statuses.get(&blocked_by) {
@@ -80,6 +90,18 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
         listed.push(ListedItem { item, open_blockers, missing_blockers });
     }
     Ok(listed)
+}
+
+/// All dependencies by the item that waits, each list in the order of [`Range::blockers_of`].
+fn all_dependencies(tx: &dyn Tx) -> Result<HashMap<String, Vec<Dependency>>> {
+    let mut all: HashMap<String, Vec<Dependency>> = HashMap::new();
+    for dependency in tx.rows::<Dependency>(&Range::dependencies())? {
+        all.entry(dependency.item_id.clone()).or_default().push(dependency);
+    }
+    for dependencies in all.values_mut() {
+        dependencies.sort_by(|a, b| (a.created_at, &a.blocked_by).cmp(&(b.created_at, &b.blocked_by)));
+    }
+    Ok(all)
 }
 
 /// A blocker that a request names.

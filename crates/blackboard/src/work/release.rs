@@ -68,7 +68,7 @@ impl Work<'_> {
             Wanted::Row(Key::WorkItem(release.id.clone())),
             Wanted::Range(Range::held_by(&release.session)),
         ];
-        self.board.commit("work release", &wanted, |tx| {
+        self.board.commit_as(&[&release.session], "work release", &wanted, |tx| {
             let agent = existing_agent(tx, &release.session)?;
             let item = existing(tx, &release.id)?;
             let held = held_beside(tx, &agent, &item)?;

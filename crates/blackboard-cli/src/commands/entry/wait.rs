@@ -1,6 +1,6 @@
 //! `blackboard wait`
 
-use blackboard::entry::WaitFor;
+use blackboard::entry::{By, WaitFor};
 use blackboard::{Result, Revision};
 
 use super::revision;
@@ -50,8 +50,9 @@ impl Run for Wait {
     fn run(self, context: &Context) -> Result<Outcome> {
         let timeout = self.timeout.as_deref().map(blackboard::duration::parse).transpose()?;
         let scope = context.scope(&self.scope)?;
-        let board = context.following()?;
-        let entry = board.scope(&scope).wait(&self.key, &WaitFor { timeout, after: self.after })?;
+        let (board, session) = context.following_for(None)?;
+        let by = By { session, ..By::default() };
+        let entry = board.scope(&scope).by(by).wait(&self.key, &WaitFor { timeout, after: self.after })?;
         Ok(match entry {
             entry if self.raw => Outcome::new(RawText(entry.value)),
             entry if self.value => Outcome::new(BareValue(entry.value)),

@@ -17,6 +17,7 @@ on_every_engine![
     ending_a_session_again_changes_nothing,
     agents_are_listed_under_their_parents,
     a_list_judges_processes_as_the_details_do,
+    a_list_judges_no_process_of_a_session_that_has_ended,
     a_process_that_does_not_run_is_refused,
     a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act,
     a_session_is_found_by_id_prefix_or_hint,
@@ -268,6 +269,18 @@ fn a_list_judges_processes_as_the_details_do(fixture: &Fixture) {
     }
 }
 
+fn a_list_judges_no_process_of_a_session_that_has_ended(fixture: &Fixture) {
+    let sessions = [("live", 10), ("completed", 11)].map(|(name, pid)| fixture.session_of_process(name, pid));
+    for pid in [10, 11] {
+        fixture.processes.end(pid);
+    }
+    fixture.board.agents().deregister(&sessions[1]).unwrap();
+    let all = AgentFilter { statuses: AgentStatus::ALL.to_vec(), project: None };
+    let listed = fixture.board.agents().list(&all).unwrap();
+    let judged: Vec<_> = listed.iter().map(|row| (&*row.agent.agent_name, row.process)).collect();
+    assert_eq!(judged, [("live", "dead"), ("completed", "unknown")]);
+}
+
 fn a_process_that_does_not_run_is_refused(fixture: &Fixture) {
     let request = Register { pid: Some(4711), ..Register::named("Ivy") };
     let refused = fixture.board.agents().register(&request).unwrap_err();
@@ -323,9 +336,9 @@ fn a_verb_that_names_a_session_is_proof_of_its_life(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.item("x");
     let registered = fixture.now();
-    fixture.pass(59);
+    fixture.pass(4);
     fixture.claim("x", &session);
-    assert_eq!(fixture.agent(&session).last_seen_at, registered, "not more often than a heartbeat");
+    assert_eq!(fixture.agent(&session).last_seen_at, registered, "not more often than every 5 s");
     fixture.pass(1);
     fixture.release("x", &session);
     let agent = fixture.agent(&session);

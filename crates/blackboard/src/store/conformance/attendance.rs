@@ -90,7 +90,7 @@ fn a_cursor_that_is_far_behind_moves_without_news(fixture: &Fixture) {
 fn signs_of_life_are_throttled(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let start = fixture.now();
-    fixture.pass(9);
+    fixture.pass(4);
     assert!(!attend(fixture, &ivy).wrote);
     assert_eq!(fixture.agent(&ivy).last_beat_at, start);
     fixture.pass(1);

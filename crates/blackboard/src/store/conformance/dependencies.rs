@@ -1,7 +1,10 @@
 //! Items that wait for others.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::watched::watched;
 use super::*;
-use crate::work::{Block, Blocked};
+use crate::work::{Block, Blocked, WorkFilter};
 
 on_every_engine![
     an_item_waits_for_many_and_shows_the_first_open_one,
@@ -15,7 +18,71 @@ on_every_engine![
     a_blocker_that_is_reset_blocks_again_in_the_same_commit,
     unblocking_removes_what_is_named_or_everything,
     every_change_of_dependencies_has_an_event,
+    a_status_names_the_first_hundred_missing_blockers,
+    many_blocked_items_are_listed_as_few_are_and_with_few_queries,
 ];
+
+/// The same board, and how often a row or a range of it was read.
+fn counted(fixture: &Fixture) -> (Board, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    (board, count)
+}
+
+fn a_status_names_the_first_hundred_missing_blockers(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.item("exists");
+    for number in 0..100 {
+        let (id, missing) = (format!("item {number:03}"), format!("missing {number:03}"));
+        fixture.blocked_item(&id, &[&missing, "exists", "missing 000"]);
+    }
+    let (board, reads) = counted(fixture);
+    let status = board.status().unwrap();
+    assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (100, false));
+    assert_eq!(status.missing_blockers[99], "missing 099");
+    assert!(reads.load(Ordering::Relaxed) < 5, "{reads:?} reads");
+    fixture.blocked_item("item 100", &["missing 100"]);
+    let status = board.status().unwrap();
+    assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (100, true));
+    assert_eq!(status.work_items.blocked, 101);
+    assert_eq!(board.work_counts().unwrap(), status.work_items);
+    // One that exists, and one that only a completed item waits for.
+    fixture.item("missing 001");
+    fixture.board.work().unblock("item 100", &[], None).unwrap();
+    complete_all(fixture, &session, &["item 100"]);
+    let status = board.status().unwrap();
+    assert!(!status.missing_blockers.iter().any(|id| id == "missing 001" || id == "missing 100"));
+    assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (99, false));
+}
+
+fn many_blocked_items_are_listed_as_few_are_and_with_few_queries(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    for id in ["open", "done", "z"] {
+        fixture.item(id);
+    }
+    for number in 0..100 {
+        let (id, missing) = (format!("item {number:03}"), format!("missing {number:03}"));
+        fixture.blocked_item(&id, &["z", &missing]);
+        fixture.pass(1);
+        block(fixture, &id, &["open", "done"]).unwrap();
+    }
+    complete_all(fixture, &session, &["done"]);
+    let (board, reads) = counted(fixture);
+    let blocked = WorkFilter { statuses: vec![Status::Blocked], ..WorkFilter::default() };
+    let all = board.work().list(&blocked).unwrap();
+    assert!(reads.load(Ordering::Relaxed) < 10, "{reads:?} reads");
+    assert_eq!(all.len(), 100);
+    let few = board.work().list(&WorkFilter { limit: Some(10), ..blocked }).unwrap();
+    assert_eq!(all[..10], few);
+    for (number, listed) in all.iter().enumerate() {
+        let missing = format!("missing {number:03}");
+        assert_eq!(listed.missing_blockers, [missing.as_str()]);
+        assert_eq!(listed.open_blockers.len(), 3, "{:?}", listed.open_blockers);
+    }
+}
 
 fn block(fixture: &Fixture, id: &str, blockers: &[&str]) -> Result<Blocked> {
     let block = Block { id: id.to_owned(), blocked_by: owned(blockers), ..Block::default() };

@@ -2,9 +2,13 @@
 //! its own for 10 s, sweeps that session and is tried again.
 
 use super::*;
+use crate::agent::Attendance;
 use crate::entry::{Compare, Operation};
+use crate::error::Refusal;
 use crate::file::{Check, Reserve};
 use crate::lock::Acquire;
+use crate::store::{Key, Wanted};
+use crate::work::ClaimNext;
 
 on_every_engine![
     every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_heartbeat,
@@ -13,7 +17,13 @@ on_every_engine![
     a_process_number_that_is_used_again_is_gone,
     a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds,
     a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not,
+    a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call,
     a_session_is_never_swept_by_its_own_call,
+    a_delegate_that_registers_never_sweeps_its_parent,
+    a_commit_that_only_reads_a_gone_holder_sweeps_it,
+    a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit,
+    a_session_that_is_not_live_holds_nothing_any_more,
+    a_holder_that_is_stale_and_still_named_refuses_after_one_retry,
     a_clock_that_was_set_sweeps_no_holder,
     of_two_calls_that_find_a_gone_session_one_sweeps_it,
     a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed,
@@ -43,6 +53,10 @@ type Call = fn(&Fixture, &str) -> Result<()>;
 
 const CALLS: &[(&str, Call)] = &[
     ("claim", |fixture, oak| fixture.board.work().claim(&Claim::of("x", oak)).map(drop)),
+    ("claim the next item", |fixture, oak| {
+        let next = ClaimNext { session: oak.to_owned(), ..ClaimNext::default() };
+        fixture.board.work().claim_next(&next).map(drop)
+    }),
     ("delete an item", |fixture, oak| fixture.board.work().delete("x", false, Some(oak)).map(drop)),
     ("acquire", |fixture, oak| fixture.board.locks().acquire(&Acquire::of("deploy", oak)).map(drop)),
     ("acquire, and wait no time", |fixture, oak| {
@@ -78,13 +92,17 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
         let (refused, told) = fixture.told_by(|| call(fixture, &oak).unwrap_err());
         assert!(told.is_empty(), "{name}: {told:?}");
         assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{name}");
-        let hint = refused.hint().unwrap();
-        assert!(
-            hint.contains("the process of Ivy (PID 10) is gone") && hint.contains(&ivy),
-            "{name}: {hint}"
-        );
-        let details = refused.details().unwrap();
-        assert_eq!((&details["held_by"], &details["holder_process"]), (&ivy.as_str().into(), &"gone".into()));
+        // No single session is the reason why nothing is available.
+        if refused.code() != Code::NothingAvailable {
+            let hint = refused.hint().unwrap();
+            assert!(
+                hint.contains("the process of Ivy (PID 10) is gone") && hint.contains(&ivy),
+                "{name}: {hint}"
+            );
+            let details = refused.details().unwrap();
+            let found = (&details["held_by"], &details["holder_process"]);
+            assert_eq!(found, (&ivy.as_str().into(), &"gone".into()), "{name}");
+        }
 
         fixture.clock.advance(Duration::from_millis(1));
         let (done, told) = fixture.told_by(|| call(fixture, &oak));
@@ -196,6 +214,100 @@ fn a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not(
     assert!(acquire(fixture, &oak).unwrap().acquired);
 }
 
+fn a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call(fixture: &Fixture) {
+    let signs: [fn(&Fixture, &str); 3] = [
+        |fixture, ivy| drop(fixture.scope_of(ivy).write(&a_write("note", "1")).unwrap()),
+        |fixture, ivy| drop(acquire(fixture, ivy).unwrap()),
+        |fixture, ivy| drop(fixture.board.agents().attend(&Attendance::of(ivy)).unwrap()),
+    ];
+    for (index, sign) in signs.iter().enumerate() {
+        let (ivy, oak) = holder_and_other(fixture);
+        fixture.processes.end(10);
+        for second in (6..=60).step_by(6) {
+            fixture.pass(3);
+            // Another session saw it, which neither counts nor hides what it does itself.
+            let agent = fixture.agent(&ivy);
+            fixture.put(&[Agent { last_seen_at: fixture.now(), ..agent }.into()]);
+            fixture.pass(3);
+            assert_eq!(code(acquire(fixture, &oak)), Code::Held, "sign {index} after {second} s");
+            sign(fixture, &ivy);
+        }
+        assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "sign {index}");
+        for session in [ivy, oak] {
+            fixture.board.agents().deregister(&session).unwrap();
+        }
+    }
+}
+
+fn a_delegate_that_registers_never_sweeps_its_parent(fixture: &Fixture) {
+    let ivy = gone(fixture);
+    fixture.pass(60);
+    fixture.processes.start(11);
+    let delegate = Register { pid: Some(11), parent: Some(ivy.clone()), ..Register::named("Ivy (delegate)") };
+    let refused = fixture.board.locks().acquire(&Acquire::registering("deploy", delegate));
+    assert_eq!(code(refused), Code::Held);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+}
+
+fn a_commit_that_only_reads_a_gone_holder_sweeps_it(fixture: &Fixture) {
+    let (ivy, _) = holder_and_other(fixture);
+    fixture.processes.end(10);
+    fixture.pass(10);
+    let key = Key::Agent(ivy.clone());
+    // What a verb announces to read says nothing about the session that it acts for.
+    fixture
+        .board
+        .commit("test", &[Wanted::Row(key.clone())], |tx| {
+            let agent = tx.row::<Agent>(&key)?.unwrap();
+            let held = || Refusal::new(Code::Held, "held").held_by(agent.session_id.clone(), "Ivy", None);
+            if agent.status.is_live() { Err(held().into()) } else { Ok((Changes::new(), ())) }
+        })
+        .unwrap();
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
+}
+
+fn a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit(fixture: &Fixture) {
+    let ivy = gone(fixture);
+    let elm = fixture.session_of_process("Elm", 12);
+    let urgent = Create { priority: Some(Priority::P1), ..Create::new("urgent", "Urgent") };
+    fixture.board.work().create(&urgent).unwrap();
+    fixture.claim("urgent", &elm);
+    fixture.processes.end(12);
+    let oak = fixture.session_of_process("Oak", 11);
+    fixture.pass(10);
+    let next = ClaimNext { session: oak, priority: Some(Priority::P1), ..ClaimNext::default() };
+    assert_eq!(fixture.board.work().claim_next(&next).unwrap().item.item_id, "urgent");
+    assert_eq!(fixture.agent(&elm).status, AgentStatus::Stale);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+    assert_eq!(code(fixture.board.work().claim_next(&next)), Code::NothingAvailable);
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
+}
+
+fn a_session_that_is_not_live_holds_nothing_any_more(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    assert!(!fixture.board.sweep_if_gone(&ivy, Patience::Never).unwrap(), "alive");
+    fixture.processes.end(10);
+    fixture.pass(10);
+    acquire(fixture, &oak).unwrap();
+    // As for a call that was refused before another one swept the session.
+    assert!(fixture.board.sweep_if_gone(&ivy, Patience::Never).unwrap(), "stale");
+    fixture.board.agents().deregister(&ivy).unwrap();
+    assert!(fixture.board.sweep_if_gone(&ivy, Patience::Never).unwrap(), "completed");
+    assert!(fixture.board.sweep_if_gone("no such session", Patience::Never).unwrap(), "missing");
+}
+
+fn a_holder_that_is_stale_and_still_named_refuses_after_one_retry(fixture: &Fixture) {
+    let (ivy, oak) = holder_and_other(fixture);
+    fixture.item("x");
+    fixture.claim("x", &ivy);
+    // No verb does this.
+    let agent = fixture.agent(&ivy);
+    fixture.put(&[Agent { status: AgentStatus::Stale, ..agent }.into()]);
+    assert_eq!(code(fixture.board.work().claim(&Claim::of("x", &oak))), Code::AlreadyClaimed);
+    let next = ClaimNext { session: oak, ..ClaimNext::default() };
+    assert_eq!(code(fixture.board.work().claim_next(&next)), Code::NothingAvailable);
+}
+
 fn a_session_is_never_swept_by_its_own_call(fixture: &Fixture) {
     let ivy = gone(fixture);
     fixture.pass(60);
@@ -237,9 +349,16 @@ fn a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed(fixture: &Fixture)
     fixture.processes.end(10);
     std::thread::scope(|scope| {
         let locks = fixture.board.locks();
-        let waiting = scope.spawn(move || locks.acquire_waiting(&Acquire::of("deploy", &oak), LONG).unwrap());
+        let (refused, is_refused) = std::sync::mpsc::channel();
+        let waiting = scope.spawn(move || {
+            let go_on = || refused.send(()).is_ok();
+            locks.acquire_waiting_while(&Acquire::of("deploy", &oak), LONG, go_on).unwrap()
+        });
+        // Asked only after the lock was refused: from here on nothing but the wait itself gets it.
+        is_refused.recv_timeout(testkit::patience()).expect("the first attempt was not refused");
         fixture.pass(10);
-        assert!(waiting.join().unwrap().acquired);
+        assert!(waiting.join().unwrap().is_some_and(|lock| lock.acquired));
+        drop(is_refused);
     });
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }

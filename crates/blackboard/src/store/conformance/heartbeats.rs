@@ -142,7 +142,7 @@ fn a_named_heartbeat_happens_once(fixture: &Fixture) {
 
 fn an_operation_id_belongs_to_one_verb(fixture: &Fixture) {
     let once = |verb: &'static str| {
-        fixture.board.commit_once(Some("op"), verb, Fingerprint::new, &[], |_| {
+        fixture.board.commit_once(Some("op"), None, verb, Fingerprint::new, &[], |_| {
             let mut changes = Changes::new();
             let revision = changes.event(an_event());
             Ok((changes, revision))

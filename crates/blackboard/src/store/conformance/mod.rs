@@ -221,22 +221,12 @@ impl Fixture {
         self.scope().read(key).unwrap().map(|value| value.as_str().to_owned())
     }
 
-    /// Waits until `is_so`, for half a minute at most.
-    #[track_caller]
-    fn wait_until(&self, what: &str, mut is_so: impl FnMut(&Fixture) -> bool) {
-        let began = std::time::Instant::now();
-        while !is_so(self) {
-            assert!(began.elapsed() < Duration::from_secs(30), "this never was so: {what}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     fn sweep(&self) -> Swept {
         self.board.sweep(&Sweep::default()).unwrap()
     }
 
     fn revision(&self) -> Revision {
-        self.board.status().unwrap().revision
+        self.board.revision().unwrap()
     }
 
     /// The whole log.
@@ -257,7 +247,7 @@ impl Fixture {
 
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
-        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait };
+        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
     }
 

@@ -124,6 +124,7 @@ fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
         (Range::work_of_project("p"), &["w5", "w6", "w7"]),
         (Range::completed_since(at(0)), &["w7", "w5"]),
         (Range::blockers_of("w1"), &["w1<early", "w1<late"]),
+        (Range::dependencies(), &["w1<early", "w1<late", "w2<early"]),
         (Range::dependents_of("early"), &["w1<early", "w2<early"]),
         (Range::operations_before(at(100)), &["first", "second"]),
         (Range::cursors_of("a1"), &["hook", "observe"]),

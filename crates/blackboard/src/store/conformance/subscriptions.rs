@@ -43,7 +43,7 @@ fn write(fixture: &Fixture, key: &str, number: i64) -> Revision {
 }
 
 fn subscribe(board: &Board, start: Start, filters: &[Filter]) -> Subscription {
-    board.subscribe(&Subscribe { filters: filters.to_vec(), start }).unwrap()
+    board.subscribe(&Subscribe { filters: filters.to_vec(), start, caller: None }).unwrap()
 }
 
 fn from_the_start(board: &Board, filters: &[Filter]) -> Subscription {

@@ -1,5 +1,8 @@
 //! The sweep: who is found dead, who is spared, and what becomes of their work.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::watched::{Look, watched};
 use super::*;
 use crate::process::ProcessMark;
 use crate::work::Block;
@@ -16,12 +19,29 @@ on_every_engine![
     a_threshold_includes_its_own_millisecond,
     a_threshold_of_zero_includes_the_current_millisecond,
     a_dry_run_changes_nothing,
+    a_sweep_reads_its_candidates_at_once,
     two_sweeps_mark_once,
     a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred,
     a_sweep_removes_old_heartbeats,
     a_dry_run_reports_heartbeats_and_entries_that_are_due,
     an_observer_sees_automatic_sweeps_that_mark_an_agent,
 ];
+
+fn a_sweep_reads_its_candidates_at_once(fixture: &Fixture) {
+    for number in 0..20 {
+        fixture.session(&format!("agent {number}"));
+    }
+    fixture.pass(300);
+    let rows = Arc::new(AtomicUsize::new(0));
+    let counted = rows.clone();
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
+        let is_agent = matches!(look, Look::Row(crate::store::Key::Agent(_)));
+        counted.fetch_add(usize::from(is_agent), Ordering::Relaxed);
+    });
+    let swept = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(swept.stale_agents.len(), 20);
+    assert_eq!(rows.load(Ordering::Relaxed), 0, "agents that were read one by one");
+}
 
 fn marked(swept: &Swept) -> Vec<&str> {
     swept.stale_agents.iter().map(|stale| stale.agent_name.as_str()).collect()

@@ -13,6 +13,7 @@ on_every_engine![
     a_subscription_keeps_sweeping_while_it_waits,
     a_subscription_keeps_sweeping_while_events_arrive,
     a_wait_never_marks_its_own_session,
+    a_subscription_never_marks_its_own_session,
     a_plain_wait_changes_nothing,
 ];
 
@@ -28,9 +29,9 @@ fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl 
     std::thread::scope(|scope| {
         let waiting = scope.spawn(wait);
         fixture.pass(300);
-        fixture.wait_until("the agent is stale", |fixture| {
+        testkit::wait_until("the agent is stale", || {
             assert!(!waiting.is_finished(), "the wait ended early");
-            fixture.agent(&dead).status == AgentStatus::Stale
+            (fixture.agent(&dead).status == AgentStatus::Stale).then_some(())
         });
         end();
         waiting.join().unwrap();
@@ -112,11 +113,29 @@ fn a_wait_never_marks_its_own_session(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
+fn a_subscription_never_marks_its_own_session(fixture: &Fixture) {
+    let starts = [Start::Now, Start::Revision(fixture.revision()), Start::cursor("mirror")];
+    for start in starts {
+        let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+        fixture.pass(300);
+        let subscribe = Subscribe { start: start.clone(), caller: Some(ivy.clone()), ..Subscribe::default() };
+        let mut subscription = fixture.board.subscribe(&subscribe).unwrap();
+        loop {
+            let event = subscription.next_within(LONG).expect("the sweep of the subscription").unwrap();
+            if event.event_type == EventType::AgentStale && event.target_id.as_ref() == Some(&oak) {
+                break;
+            }
+        }
+        assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{start:?}");
+        fixture.board.agents().deregister(&ivy).unwrap();
+    }
+}
+
 fn a_plain_wait_changes_nothing(fixture: &Fixture) {
     fixture.session("Ivy");
     fixture.pass(300);
     let seen = fixture.revision();
     assert_eq!(fixture.board.wait(seen, Duration::from_millis(1)).unwrap(), seen);
     assert_eq!(fixture.board.wait_and_sweep(seen, Duration::ZERO, None).unwrap(), seen, "there is no wait");
-    assert!(fixture.board.wait_and_sweep(seen, Duration::from_millis(1), None).unwrap() > seen);
+    assert!(fixture.board.wait_and_sweep(seen, LONG, None).unwrap() > seen);
 }

@@ -128,6 +128,10 @@ impl Tx for WatchedTx<'_> {
         self.tx.old_heartbeats(before, limit)
     }
 
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        self.tx.missing_blockers(limit)
+    }
+
     fn heartbeats_of(&self, session: &str) -> Result<u64> {
         self.tx.heartbeats_of(session)
     }

@@ -252,6 +252,7 @@ pub(super) fn plan_of(range: &Range) -> Plan {
             Some("completed_at"),
             "completed_at DESC, item_id DESC",
         ),
+        Index::Dependencies => plan(&DEPENDENCIES, "1", None, "item_id, blocked_by"),
         Index::Blockers => plan(&DEPENDENCIES, "item_id = ?1", None, "created_at, blocked_by"),
         Index::Dependents => plan(&DEPENDENCIES, "blocked_by = ?1", None, "item_id"),
         Index::Operations => plan(&OPERATIONS, "1", Some("created_at"), "created_at, operation_id"),

@@ -82,6 +82,8 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
             );
         }
     }
+    let plan = plan(&connection, txn::MISSING_BLOCKERS, 1);
+    assert!(plan.contains("work_dependencies_blocked_by") && !plan.contains("B-TREE"), "{plan}");
 }
 
 /// The ranges that commands read of entries, with the index that has them in their order.
@@ -381,7 +383,7 @@ fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
 fn who_has_no_patience_does_not_pass_those_in_line() {
     let scratch = Scratch::new();
     let (store, _) = scratch.board();
-    let commit = Commit { name: "test", wanted: &[], patience: Patience::Never };
+    let commit = Commit { name: "test", wanted: &[], patience: Patience::Never, callers: &[] };
     let try_now = || store.commit(&commit, &mut |_| Ok(Changes::default()));
     assert!(try_now().is_ok(), "nobody is there");
     let head = head_of_the_queue(&scratch);

@@ -24,6 +24,12 @@ use crate::store::{
 /// Sorts behind every text that is stored: for SQLite, every blob does.
 const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
 
+/// Reads blockers in the order of their index, and looks up each with the item that waits for it.
+pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_dependencies AS dependency \
+    WHERE NOT EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.blocked_by) \
+    AND EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.item_id AND status = 'blocked') \
+    ORDER BY blocked_by LIMIT ?1";
+
 /// A transaction that has begun. Dropping it rolls back.
 pub(super) struct Transaction<'a> {
     connection: &'a Connection,
@@ -580,6 +586,17 @@ impl Tx for Transaction<'_> {
 
     fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
         Ok(self.find_old_heartbeats(before, limit)?.0 as u64)
+    }
+
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        let mut statement = self.prepare(MISSING_BLOCKERS)?;
+        let limit = i64::try_from(limit).unwrap_or(-1);
+        let mut rows = statement.query(params![limit]).map_err(|error| self.fault(error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            found.push(row.get(0).map_err(|error| self.fault(error))?);
+        }
+        Ok(found)
     }
 
     fn heartbeats_of(&self, session: &str) -> Result<u64> {
