@@ -2,10 +2,10 @@
 //!
 //! The load is four processes per core that compute, and one that writes to the disk. Each of them ends when its standard
 //! input does, and so with the process that has started it, however that ends: killed, interrupted or failed. What is
-//! written goes to a file without a name, of at most 64 MB, which the system removes with the process.
+//! written goes to a file without a name beside this program, of at most 64 MB, which the system removes with the process.
+//! A load of which a process has ended too early is a failure: the machine was less busy than claimed.
 
 use std::io::{Read, Seek, Write};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ pub fn run(arguments: &[String]) -> Result {
         [worker] if worker == "disk" => write_to_the_disk()?,
         _ => return Err(USAGE.into()),
     };
-    let load = Load::start(busy)?;
-    let pids: Vec<_> = load.0.iter().map(|child| child.id().to_string()).collect();
+    let mut load = Load::start(busy)?;
+    let pids: Vec<_> = load.0.iter().map(|(_, child)| child.id().to_string()).collect();
     println!("{}", pids.join(" "));
     wait_for_the_end_of_the_input();
-    Ok(())
+    load.check()
 }
 
 /// As many as make a machine busy.
@@ -42,8 +42,8 @@ pub fn busy_processes() -> usize {
     BUSY_PER_CORE * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The processes of a load, which end with the value.
-pub struct Load(Vec<Child>);
+/// The processes of a load, each with its kind. They end with the value.
+pub struct Load(Vec<(&'static str, Child)>);
 
 impl Load {
     /// Starts so many processes that compute, and one that writes to the disk.
@@ -53,18 +53,28 @@ impl Load {
         for worker in std::iter::repeat_n("busy", busy).chain(["disk"]) {
             let mut command = Command::new(&program);
             let child = command.args(["load", worker]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-            load.0.push(child);
+            load.0.push((worker, child));
         }
         Ok(load)
+    }
+
+    /// Fails if a process of the load has ended.
+    pub fn check(&mut self) -> Result {
+        for (worker, child) in &mut self.0 {
+            if let Some(status) = child.try_wait()? {
+                return Err(format!("the {worker} process of the load ended early ({status})").into());
+            }
+        }
+        Ok(())
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        for child in &mut self.0 {
+        for (_, child) in &mut self.0 {
             drop(child.stdin.take());
         }
-        for child in &mut self.0 {
+        for (_, child) in &mut self.0 {
             run::end(child, Duration::from_secs(30));
         }
     }
@@ -94,7 +104,10 @@ fn compute() -> ! {
 
 fn write_to_the_disk() -> Result<usize> {
     end_with_the_input();
-    let mut file = tempfile::tempfile_in(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))?;
+    let program = std::env::current_exe()?;
+    // The directory of the program is on the disk on which the tests are built, whatever it is called.
+    let directory = program.parent().ok_or("this program has no directory")?;
+    let mut file = tempfile::tempfile_in(directory)?;
     let chunk = vec![0x5a; CHUNK];
     loop {
         file.rewind()?;

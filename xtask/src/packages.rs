@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{Result, run};
 
 /// The limit of one installation.
-pub const TO_INSTALL: Duration = Duration::from_mins(20);
+pub const TO_INSTALL: Duration = Duration::from_mins(10);
 
 /// Installs the Debian packages of programs that are missing, and says so.
 pub fn install_missing(programs: &[&str]) -> Result {

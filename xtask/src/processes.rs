@@ -1,6 +1,10 @@
 //! Processes, as `/proc` shows them.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::thread;
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
 
 use crate::Result;
 
@@ -14,21 +18,55 @@ pub struct Process {
     pub arguments: Vec<String>,
 }
 
-/// Kills a process and everything that it has started. Where there is no `/proc`, it alone.
+/// How long all descendants of a process may take to stop before they are killed.
+#[cfg(target_os = "linux")]
+const TO_STOP: Duration = Duration::from_secs(5);
+
+/// Kills a process and its descendants. Where there is no `/proc`, the process alone.
+///
+/// All of them are stopped first, because a process that runs can start others after the list of them was made. A process
+/// whose parent has ended before is not found: the system has given it another parent.
 pub fn kill_with_descendants(pid: u32) {
-    // A parent is killed before its children, so that it starts no others.
-    for process in below(pid).unwrap_or_default() {
-        kill(process.pid);
+    for process in stop_with_descendants(pid) {
+        kill(process);
     }
     kill(pid);
+}
+
+/// Stops a process and its descendants until all that are found are stopped, and returns them.
+#[cfg(target_os = "linux")]
+fn stop_with_descendants(pid: u32) -> Vec<u32> {
+    let end = Instant::now() + TO_STOP;
+    loop {
+        let found: Vec<u32> = below(pid).unwrap_or_default().iter().map(|process| process.pid).collect();
+        let running: Vec<u32> = found.iter().copied().filter(|pid| !is_stopped(*pid)).collect();
+        if running.is_empty() || Instant::now() >= end {
+            return found;
+        }
+        for pid in running {
+            signal(pid, rustix::process::Signal::STOP);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The descendants of a process, where they cannot be stopped.
+#[cfg(not(target_os = "linux"))]
+fn stop_with_descendants(_pid: u32) -> Vec<u32> {
+    Vec::new()
 }
 
 /// Kills a process as `kill -9` does.
 #[cfg(unix)]
 pub fn kill(pid: u32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+#[cfg(unix)]
+fn signal(pid: u32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
         // It may have ended.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
@@ -58,9 +96,19 @@ pub fn below(root: u32) -> Result<Vec<Process>> {
 
 /// Whether a process is more than an entry that waits for its parent.
 pub fn runs(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|name| stat[name + 1..].split_whitespace().next());
-    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+    state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Whether a process can start no other one: it is stopped, by a signal or a debugger, or has ended.
+#[cfg(target_os = "linux")]
+fn is_stopped(pid: u32) -> bool {
+    state(pid).is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
+}
+
+/// The letter that stands for the state of a process.
+fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].trim_start().chars().next()
 }
 
 fn process(pid: u32) -> Option<Process> {

@@ -1,11 +1,13 @@
 //! Runs other programs, each with a limit.
 //!
-//! No task waits without one. A program that exceeds its limit is killed together with everything that it has started,
-//! and the error says what was waited for.
+//! No task waits without one. A program that exceeds its limit is killed together with its descendants
+//! (`processes.rs`), and the error names the program. Programs stay in the process group of the task, so that Ctrl-C
+//! at a terminal reaches all of them.
 
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +16,20 @@ use crate::{Result, processes};
 
 /// The limit of a program that answers at once.
 pub const SHORT: Duration = Duration::from_mins(5);
+
+/// The end of the whole task, if it has one.
+static END: OnceLock<Instant> = OnceLock::new();
+
+/// Limits everything that this task runs from now on, together. CI kills a task that takes longer, and could not say
+/// which of its steps did.
+pub fn limit_task(limit: Duration) {
+    let _ = END.set(Instant::now() + limit);
+}
+
+/// The limit of a program, or what is left of the task's limit if that is less.
+fn clip(limit: Duration, end: Option<Instant>) -> Duration {
+    end.map_or(limit, |end| limit.min(end.saturating_duration_since(Instant::now())))
+}
 
 /// How long a killed program may take to be gone.
 const TO_DIE: Duration = Duration::from_secs(10);
@@ -46,6 +62,7 @@ pub fn within<T: Send + 'static>(
     what: &str,
     wait: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T> {
+    let limit = clip(limit, END.get().copied());
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let _ = sender.send(wait());
@@ -57,7 +74,7 @@ pub fn within<T: Send + 'static>(
             let _ = receiver.recv_timeout(TO_DIE);
             Err(format!("`{what}` did not end within {}", duration(limit)).into())
         }
-        Err(RecvTimeoutError::Disconnected) => Err(format!("nothing is known of the end of `{what}`").into()),
+        Err(RecvTimeoutError::Disconnected) => Err(format!("the end of `{what}` is unknown").into()),
     }
 }
 
@@ -127,6 +144,43 @@ mod tests {
         for pid in [pid, started] {
             testkit::wait_until("the end of all of it", || (!testkit::process::runs(pid)).then_some(()));
         }
+    }
+
+    #[test]
+    fn a_killed_program_leaves_nothing_that_it_starts_meanwhile() {
+        let directory = testkit::tempdir().unwrap();
+        let note = directory.path().join("started");
+        // It starts processes as fast as it can, up to a number that a machine can bear.
+        let script = "i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); echo $i > started; done; wait";
+        let mut command = shell(script);
+        // What is left after a failure must not keep the output of the run open.
+        command.current_dir(directory.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let pid = child.id();
+        testkit::wait_until("some processes", || {
+            let count: u32 = std::fs::read_to_string(&note).ok()?.trim().parse().ok()?;
+            (count > 20).then_some(())
+        });
+        processes::kill_with_descendants(pid);
+        child.wait().unwrap();
+        testkit::wait_until("the end of all of them", || {
+            let all = std::fs::read_dir("/proc").unwrap().flatten();
+            let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+            let is_left = |pid: u32| {
+                let place = std::fs::read_link(format!("/proc/{pid}/cwd"));
+                place.is_ok_and(|place| place == directory.path()) && testkit::process::runs(pid)
+            };
+            (!pids.any(is_left)).then_some(())
+        });
+    }
+
+    #[test]
+    fn a_program_has_at_most_what_is_left_of_the_limit_of_its_task() {
+        let now = Instant::now();
+        assert_eq!(clip(SHORT, None), SHORT);
+        assert_eq!(clip(SHORT, Some(now + 100 * SHORT)), SHORT);
+        assert!(clip(SHORT, Some(now + SHORT / 2)) <= SHORT / 2);
+        assert_eq!(clip(SHORT, Some(now)), Duration::ZERO);
     }
 
     #[test]

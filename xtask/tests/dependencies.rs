@@ -1,7 +1,7 @@
 //! The check of the dependencies, with a stand-in for `cargo deny`.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};

@@ -1,9 +1,10 @@
-//! The load beside the tests ends with whoever has started it.
+//! The load beside the tests: it ends with the process that started it, and a load that is not complete fails.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use testkit::process::{end_of, kill, runs};
@@ -11,9 +12,13 @@ use testkit::wait_until;
 
 /// A small load: the process that keeps it, and the processes that are the load.
 fn start() -> (Child, Vec<u32>) {
+    start_from(Path::new(env!("CARGO_BIN_EXE_xtask")))
+}
+
+fn start_from(program: &Path) -> (Child, Vec<u32>) {
     testkit::limit_test();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.args(["load", "--busy", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = Command::new(program);
+    command.args(["load", "--busy", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -44,14 +49,43 @@ fn a_load_ends_when_it_is_not_wanted_any_more() {
 }
 
 #[test]
-fn the_file_of_a_load_has_no_name_and_ends_with_it() {
-    let (mut child, load) = start();
-    let open = || {
+fn a_load_that_lost_a_process_fails() {
+    for (place, name) in [(0, "busy"), (1, "disk")] {
+        let (mut child, load) = start();
+        kill(load[place]);
+        wait_for_the_end_of(&load[place..=place]);
+        drop(child.stdin.take());
+        let ended = end_of(child);
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        assert!(ended.stderr.contains(&format!("the {name} process of the load ended early")), "{ended:?}");
+    }
+}
+
+/// The file that the disk process of a load writes to.
+fn file_of(load: &[u32]) -> PathBuf {
+    wait_until("a file without a name", || {
         let files = std::fs::read_dir(format!("/proc/{}/fd", load[1])).ok()?;
         let mut names = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
         names.find(|name| name.to_string_lossy().ends_with("(deleted)"))
-    };
-    wait_until("a file without a name", open);
+    })
+}
+
+#[test]
+fn a_load_writes_beside_its_program_wherever_that_is() {
+    let directory = testkit::tempdir().unwrap();
+    let program = directory.path().canonicalize().unwrap().join("xtask");
+    std::fs::copy(env!("CARGO_BIN_EXE_xtask"), &program).unwrap();
+    let (mut child, load) = start_from(&program);
+    let file = file_of(&load);
+    assert_eq!(file.parent(), program.parent(), "{}", file.display());
+    drop(child.stdin.take());
+    assert!(end_of(child).status.success());
+}
+
+#[test]
+fn the_file_of_a_load_has_no_name_and_ends_with_it() {
+    let (mut child, load) = start();
+    file_of(&load);
     drop(child.stdin.take());
     end_of(child);
     wait_for_the_end_of(&load);

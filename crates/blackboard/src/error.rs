@@ -150,7 +150,7 @@ codes! {
     /// Other users can read or write the board or its configuration, git tracks the database, or it is not a plain file of
     /// this user.
     UnsafePermissions, "unsafe_permissions", 5;
-    /// The board is on a network file system, where processes can't share memory.
+    /// The board is on a network file system, where processes cannot share memory.
     NetworkFilesystem, "network_filesystem", 5;
     /// The file system does not let this user write here.
     ReadOnly, "read_only", 5;

@@ -68,6 +68,7 @@ fn wait_until_somebody_waits(file: &BoardFile) {
 #[test]
 #[ignore = "it is run by another test"]
 fn writes_as_a_process_of_its_own() {
+    testkit::limit_test();
     let Some(path) = std::env::var_os(BOARD) else { return };
     let teller = Teller::new(Board::open(Path::new(&path)).unwrap());
     for _ in 1..COMMITS {

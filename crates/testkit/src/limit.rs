@@ -178,6 +178,7 @@ mod tests {
 
     #[test]
     fn a_thread_without_a_name_has_no_limit_of_its_own() {
+        limit_test();
         let before = thread::current().name().map(str::to_owned);
         thread::scope(|scope| {
             scope.spawn(limit_test).join().unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use testkit::process::{Ended, Signal, end_of, runs, signal};
-use testkit::{limit_test, tempdir, wait_until};
+use testkit::{limit_test, wait_until};
 
 /// Where a test of another run notes the process that it starts.
 const NOTE: &str = "TESTKIT_NOTE";
@@ -51,7 +51,7 @@ fn hangs_with_a_process() {
 
 #[test]
 fn a_test_that_hangs_is_named_and_ends_the_run_and_its_processes() {
-    let directory = tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let note = directory.path().join("pid");
     let ended = run(run_of("hangs_with_a_process").env(NOTE, &note).env("BLACKBOARD_TEST_TIMEOUT", "1"));
     assert_eq!(ended.status.code(), Some(101), "{ended:?}");
@@ -71,7 +71,7 @@ fn fails_with_a_process() {
 
 #[test]
 fn a_process_that_a_failed_test_leaves_is_killed() {
-    let directory = tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let note = directory.path().join("pid");
     let ended = run(run_of("fails_with_a_process").env(NOTE, &note));
     assert_eq!(ended.status.code(), Some(101), "{ended:?}");
@@ -116,7 +116,7 @@ fn waits_to_be_interrupted() {
 
 #[test]
 fn a_run_can_still_be_interrupted() {
-    let directory = tempdir().unwrap();
+    let directory = testkit::tempdir().unwrap();
     let note = directory.path().join("pid");
     let child = run_of("waits_to_be_interrupted").env(NOTE, &note).spawn().unwrap();
     let pid = child.id().to_string();

@@ -60,7 +60,7 @@ impl Run for Demo {
             return Err(refusal.hint("leave out --db; to watch your own board: blackboard serve").into());
         }
         let signals = Signals::catch()
-            .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
+            .map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?;
         let stage = Stage::build(pace)?;
         let limit = Duration::from_millis(self.limit);
         Ok(Outcome::new(Demonstration::new(stage, signals, limit, self.keep, self.open)))

@@ -3,7 +3,7 @@
 //! Three layers, each over the one before: `config.json` in the home of the board, `config.json` in the directory of
 //! the project, the environment. The file of a project may have come with a clone, so it can set thresholds, limits and
 //! retention, never a path, an address or a safeguard. A file that other users can write stops every command. Nothing
-//! that is written in a file does: what can't be used is left out with a warning, as if it was not there.
+//! that is written in a file does: what cannot be used is left out with a warning, as if it was not there.
 //!
 //! [`keys::KEYS`] is the one list of what can be set; the values that apply otherwise stand in [`Config::default`].
 

@@ -53,7 +53,7 @@ impl Stage {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let directory = builder
             .tempdir()
-            .map_err(|error| Fault::new(Code::Io, "a scratch directory can't be created").because(error))?;
+            .map_err(|error| Fault::new(Code::Io, "a scratch directory cannot be created").because(error))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(&file_in(directory.path()), clock.clone(), &SqliteOptions::default())?;
         let board = Board::on(Arc::new(store), clock);
@@ -107,7 +107,7 @@ impl Stage {
             .arg("--db")
             .arg(self.file())
             .spawn()
-            .map_err(|error| Fault::new(Code::Io, "an agent can't be started").because(error))?;
+            .map_err(|error| Fault::new(Code::Io, "an agent cannot be started").because(error))?;
         self.agents.push(Process { name, child });
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Stage {
     /// This program, where it finds nothing of the user's.
     fn program(&self) -> Result<Command> {
         let program = std::env::current_exe()
-            .map_err(|error| Fault::new(Code::Io, "this program can't be found again").because(error))?;
+            .map_err(|error| Fault::new(Code::Io, "this program cannot be found again").because(error))?;
         let mut command = Command::new(program);
         command.current_dir(self.directory.path()).env("BLACKBOARD_HOME", self.directory.path());
         for name in ["BLACKBOARD_DB", "BLACKBOARD_SESSION_ID", "BLACKBOARD_PID"] {
@@ -185,7 +185,7 @@ fn show(file: &Path) -> Result<Running> {
         .name("dashboard".to_owned())
         // Whoever watches sees that it has ended; the story does not need it.
         .spawn(move || drop(listening.run()))
-        .map_err(|error| Fault::new(Code::Io, "the dashboard can't be started").because(error))?;
+        .map_err(|error| Fault::new(Code::Io, "the dashboard cannot be started").because(error))?;
     Ok(dashboard)
 }
 

@@ -174,7 +174,7 @@ fn kill(
     let held = held.into_iter().map(|listed| listed.item).find(|item| item.is_held_by(&session));
     let Some(item) = held else { return Ok(Scene::Rest) };
     say(Told::Chapter(&format!(
-        "{VICTIM} is killed in the middle of its work, and can't give anything back."
+        "{VICTIM} is killed in the middle of its work, and cannot release anything."
     )))?;
     if let Some(pid) = stage.pid_of(VICTIM) {
         say(Told::Command(&format!("kill -9 {pid}")))?;
@@ -200,7 +200,7 @@ fn too_late(
     let late = stage.board.work().complete(&Complete { fence, ..Complete::of(item, session) });
     if let Err(error) = late {
         say(Told::Chapter(&format!(
-            "Somebody else has it now. A leftover of {VICTIM} that wants to complete it is refused: {error}."
+            "Another agent holds the item now. A late attempt of {VICTIM} to complete it is refused: {error}."
         )))?;
     }
     Ok(())

@@ -145,6 +145,7 @@ mod tests {
 
     #[test]
     fn a_log_that_does_not_answer_does_not_delay_the_end() {
+        testkit::limit_test();
         let (answer, never) = channel::<()>();
         at_most(Duration::from_millis(1), move || {
             let _ = never.recv();

@@ -70,7 +70,7 @@ Every command ends with one of these. A script that needs more than this class l
 const CODES: &str = "
 A reader that goes away in the middle (`blackboard … | head -1`) is no failure: the command ends with 0. Once `lock run` has its
 lock and `run` its work item, they end as the command that they run: with its exit code, with 128 and the number of the signal that
-ended it, or with 127 or 126 if it can't be started. A `demo` that a signal ends early ends with 128 and the number of that signal.
+ended it, or with 127 or 126 if it cannot be started. A `demo` that a signal ends early ends with 128 and the number of that signal.
 `hook` always ends with 0: agents would be stopped by any other.
 
 Without `--json` an error stands on stderr, as what happened (`error:`), why (`cause:`, if something is broken) and what to do

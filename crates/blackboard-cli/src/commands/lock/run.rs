@@ -16,9 +16,10 @@ use crate::outcome::Outcome;
 /// Hold a lock while a command runs
 ///
 /// Ends with the exit code of the command, or with 128 and the number of the signal that ended it; with 127 or 126 if it
-/// can't be started. The command finds the fence of the lock in BLACKBOARD_FENCE, as --fence takes it, and the
+/// cannot be started. The command finds the fence of the lock in BLACKBOARD_FENCE, as --fence takes it, and the
 /// number alone in BLACKBOARD_LOCK_FENCE. Signals that ask this program to end are passed on to the command. Without a
-/// session, one is registered together with the lock and ends with it. Those who share a session keep each other out here, too.
+/// session, one is registered together with the lock and ends with it. Two commands that share a session exclude each other
+/// too.
 ///
 /// If this program is killed with SIGKILL, the command goes on without it: the lock is free once a sweep finds the
 /// session dead, and what the command writes with --fence "$BLACKBOARD_FENCE" is refused from then on.

@@ -230,6 +230,7 @@ fn question() -> Option<String> {
 /// Runs the test of this name again in a child that `wrapper` moved, and returns what it printed; `None` if it can't
 /// be moved here.
 fn ask(wrapper: &[&str], name: &str, question: &str) -> Option<String> {
+    testkit::limit_test();
     let (program, options) = wrapper.split_first().unwrap();
     let movable = Command::new(program).args(options).arg("true").output();
     if !movable.is_ok_and(|output| output.status.success()) {
