@@ -135,11 +135,15 @@ impl Agents<'_> {
                 return Ok((agent, ResolvedBy::Hint));
             }
             if text.chars().count() < MIN_PREFIX {
+                crate::text::check_id("session", text)?;
                 return Err(too_short(text));
             }
             let fitting = tx.hints::<Agent>(&Range::agents_with_prefix(text), 2)?;
             match &fitting[..] {
-                [] => Err(not_found(text)),
+                [] => {
+                    crate::text::check_id("session", text)?;
+                    Err(not_found(text))
+                }
                 [agent] => Ok((agent.clone(), ResolvedBy::Prefix)),
                 _ => Err(Refusal::new(
                     Code::AmbiguousSession,
