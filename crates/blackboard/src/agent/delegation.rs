@@ -24,6 +24,7 @@ const VERB: &str = "delegate task";
 
 /// A task whose delegate has not started yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "it is stored under this name")]
 struct Task {
     kind: String,
     task: String,
