@@ -23,7 +23,7 @@ use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 use crate::args::Globals;
 use crate::commands::arguments::{Acting, InScope};
 use crate::config::{self, CONFIG_FILE, Config};
-use crate::envelope::Circumstances;
+use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
 use crate::identity;
 use crate::location::{self, Target};
@@ -308,8 +308,9 @@ impl Context {
         let is_new = !place.file.exists();
         let board = self.reporting(opener.open()?);
         if is_new {
-            // Whoever is in the wrong directory should see it now, not when nobody answers.
-            self.note(&format!("created board {}", place.file.display()));
+            // In the wrong directory, the caller should see it now and not when no other agent answers.
+            self.circumstances.borrow_mut().board = Some(BoardState::Created);
+            self.note(&format!("created a new board at {}", place.file.display()));
         }
         self.opened.replace(Some(Opened { board: board.clone(), to_write: true }));
         Ok(board)
@@ -333,6 +334,7 @@ impl Context {
         let board = match opener.existing()? {
             Some(store) => {
                 if store.is_immutable() {
+                    self.circumstances.borrow_mut().board = Some(BoardState::ReadOnly);
                     let file = opener.file.display();
                     self.note(&format!(
                         "{file} cannot be written: the board is opened read-only, without locks"
@@ -341,7 +343,7 @@ impl Context {
                 opener.board(store)
             }
             None => {
-                self.circumstances.borrow_mut().board = Some("missing");
+                self.circumstances.borrow_mut().board = Some(BoardState::Missing);
                 opener.empty()
             }
         };
@@ -436,7 +438,7 @@ impl Context {
             Err(error) if given.is_none() && reasons.contains(&error.code()) => {
                 let mut circumstances = self.circumstances.borrow_mut();
                 // A board that does not exist has no sessions, and is reported by itself.
-                if circumstances.board.is_none() {
+                if circumstances.board != Some(BoardState::Missing) {
                     let hint = error.hint().unwrap_or_default();
                     warn(&format!("{error}; continuing without a session ({hint})"));
                     circumstances.ignored_session = self.named_by_environment();
@@ -466,7 +468,7 @@ impl Context {
 
     /// Where the board would be, if a command looked for it and there is none.
     pub fn missing_board(&self) -> Option<PathBuf> {
-        self.circumstances.borrow().board?;
+        self.circumstances.borrow().board.filter(|state| *state == BoardState::Missing)?;
         self.place.get().map(|place| place.file.clone())
     }
 

@@ -26,12 +26,24 @@ pub struct Answer<'a> {
 /// What is special about a call, whatever it asks for. Usually nothing, and then nothing of this is written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Circumstances {
-    /// `missing` if there is no board, so that the answer is that of an empty one.
+    /// What is special about the board.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub board: Option<&'static str>,
+    pub board: Option<BoardState>,
     /// The session of the environment that the call could not use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_session: Option<String>,
+}
+
+/// What is special about the board of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoardState {
+    /// There is none, so that the answer is that of an empty one.
+    Missing,
+    /// This call has created it.
+    Created,
+    /// It cannot be written, and is read without locks.
+    ReadOnly,
 }
 
 /// A list whose items are written while they are found, so that it never is in memory as a whole.
@@ -329,7 +341,7 @@ mod tests {
 
     #[test]
     fn every_envelope_has_what_is_special_about_the_call() {
-        let missing = || Circumstances { board: Some("missing"), ..Circumstances::default() };
+        let missing = || Circumstances { board: Some(BoardState::Missing), ..Circumstances::default() };
         let ending = format!("\"board\":\"missing\",{EPOCH}\n");
         let writers: [fn(&mut Answer<'_>) -> output::Result; 3] = [
             |answer| answer.object(&json!({"item_id": "a"})),

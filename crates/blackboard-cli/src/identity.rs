@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use blackboard::text::visible;
 use blackboard::{Board, Result};
 
 use crate::config::Config;
@@ -22,9 +23,16 @@ const LONGEST_NAME: usize = 100;
 
 /// What a session is called here, by the environment, the configuration or the settings of PAI.
 pub fn name(environment: &Environment, config: &Config) -> Option<String> {
-    let given = environment.agent_name.as_deref().and_then(OsStr::to_str).map(str::trim);
-    let given = given.filter(|name| !name.is_empty()).map(str::to_owned);
-    given.or_else(|| config.agent_name.clone()).or_else(|| pai_name(environment))
+    let given = environment.agent_name.as_deref().and_then(OsStr::to_str).and_then(usable);
+    given.or_else(|| config.agent_name.as_deref().and_then(usable)).or_else(|| pai_name(environment))
+}
+
+/// The name without characters that are not displayed, such as the variation selector of an emoji: the board refuses them, and
+/// who calls did not type them. One that is empty or too long then is no name.
+fn usable(name: &str) -> Option<String> {
+    let name = visible(name);
+    let name = name.trim();
+    (!name.is_empty() && name.chars().count() <= LONGEST_NAME).then(|| name.to_owned())
 }
 
 /// The name that the user of PAI (Personal AI Infrastructure) gave to the assistant. PAI keeps it in the `settings.json` of
@@ -43,11 +51,8 @@ fn pai_name(environment: &Environment) -> Option<String> {
 fn name_in_settings(text: &str) -> Option<String> {
     let settings: serde_json::Value = serde_json::from_str(text).ok()?;
     let names = [&settings["daidentity"]["name"], &settings["env"]["DA"]];
-    let mut names = names.into_iter().filter_map(|name| name.as_str()).map(str::trim);
-    let is_usable = |name: &&str| {
-        !name.is_empty() && name.chars().count() <= LONGEST_NAME && !name.contains(char::is_control)
-    };
-    names.find(is_usable).map(str::to_owned)
+    let mut names = names.into_iter().filter_map(|name| name.as_str());
+    names.find_map(|name| if name.contains(char::is_control) { None } else { usable(name) })
 }
 
 /// The content of a plain file that is not too long; a pipe would never end.
@@ -143,6 +148,8 @@ mod tests {
             (r#"{"daidentity": {"name": 7}}"#, None),
             (r#"{"daidentity": "Ivy"}"#, None),
             (r#"{"daidentity": {"name": "I\u001bvy"}}"#, None),
+            ("{\"daidentity\": {\"name\": \"Kai \u{26a1}\u{fe0f}\"}}", Some("Kai \u{26a1}")),
+            ("{\"daidentity\": {\"name\": \"\u{fe0f}\"}, \"env\": {\"DA\": \"Kai\"}}", Some("Kai")),
             (&format!(r#"{{"daidentity": {{"name": "{long}"}}}}"#), None),
             (&format!(r#"{{"daidentity": {{"name": "Ivy"}}, "x": "{}"}}"#, "x".repeat(1024 * 1024)), None),
             ("{", None),

@@ -328,7 +328,8 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, wanted, f) };
-        crate::text::check_id("operation", operation)?;
+        crate::text::check_known_id("operation", operation)?;
+        crate::agent::refuse_name_of_tasks(operation)?;
         self.settings.text.check_unaltered([operation])?;
         let key = Key::Operation(operation.to_owned());
         let asked = asked();
@@ -337,6 +338,7 @@ impl Board {
             if let Some(known) = tx.row::<Operation>(&key)? {
                 return Ok((Changes::new(), known.answer(name, asked)?));
             }
+            crate::text::check_id("operation", operation)?;
             let (mut changes, answer) = f(tx)?;
             changes.put(Operation {
                 operation_id: operation.to_owned(),

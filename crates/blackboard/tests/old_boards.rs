@@ -24,7 +24,7 @@ use blackboard::entry::{By, Query, Value, Write};
 use blackboard::event::Since;
 use blackboard::file::{Check, Edited, FileFilter, Reserve, Touch};
 use blackboard::id::CountingIds;
-use blackboard::lock::Acquire;
+use blackboard::lock::{Acquire, Release};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
@@ -368,4 +368,57 @@ fn an_old_board_that_is_opened_to_read_stays_as_old_as_it_is() {
     assert_eq!(refused.code(), Code::ReadOnly);
     assert!(refused.hint().unwrap().contains("blackboard status"));
     assert!(fs::read(&path).unwrap() == old);
+}
+
+/// What earlier versions accepted, and what a new name cannot have.
+const OLD_NAME: &str = "käse 👩\u{200d}💻";
+
+#[test]
+fn names_that_earlier_versions_accepted_can_still_be_used_and_not_created() {
+    let Opened { board, path, _directory, .. } = opened(None);
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    board.scope("team").write(&Write::new("name", Value::of(&1).unwrap())).unwrap();
+    board.locks().acquire(&Acquire::of("name", &session)).unwrap();
+    board.work().create(&Create::new("name", "An item")).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    for (table, column) in [
+        ("entries", "key"),
+        ("entry_versions", "key"),
+        ("entries", "scope"),
+        ("entry_versions", "scope"),
+        ("work_items", "item_id"),
+    ] {
+        let sql = format!("UPDATE {table} SET {column} = ?1 WHERE {column} = 'name' OR {column} = 'team'");
+        connection.execute(&sql, [OLD_NAME]).unwrap();
+    }
+    drop(connection);
+
+    let scope = board.scope(OLD_NAME);
+    assert_eq!(scope.read(OLD_NAME).unwrap(), Some(Value::of(&1).unwrap()));
+    assert_eq!(scope.read_batch(&[OLD_NAME]).unwrap().len(), 1);
+    assert_eq!(
+        scope.query(&Query { prefix: Some("käse".to_owned()), ..Query::default() }).unwrap().entries.len(),
+        1
+    );
+    assert_eq!(scope.write(&Write::new(OLD_NAME, Value::of(&2).unwrap())).unwrap().version, 2);
+    assert_eq!(scope.history(OLD_NAME, 10).unwrap().versions.len(), 2);
+    scope.write(&Write::new("new key in an old scope", Value::null())).unwrap();
+    scope.delete(OLD_NAME).unwrap();
+    scope.write(&Write::new(OLD_NAME, Value::null())).unwrap();
+    assert!(scope.purge(OLD_NAME).unwrap().versions > 0);
+    assert!(board.locks().release(&Release::of(OLD_NAME, &session)).unwrap().released);
+    assert!(board.locks().acquire(&Acquire::of(OLD_NAME, &session)).unwrap().acquired);
+    board.work().claim(&Claim::of(OLD_NAME, &session)).unwrap();
+    board.work().complete(&Complete::of(OLD_NAME, &session)).unwrap();
+
+    let other = "b\u{200d}c";
+    let refused = |code: Code| assert_eq!(code, Code::InvalidValue);
+    refused(scope.write(&Write::new(other, Value::null())).unwrap_err().code());
+    refused(scope.append(other, &Value::null()).unwrap_err().code());
+    refused(scope.read(other).unwrap_err().code());
+    refused(scope.delete(other).unwrap_err().code());
+    refused(board.scope(other).write(&Write::new("a", Value::null())).unwrap_err().code());
+    refused(board.locks().acquire(&Acquire::of(other, &session)).unwrap_err().code());
+    refused(board.work().create(&Create::new(other, "An item")).unwrap_err().code());
+    refused(board.projects().register(&RegisterProject::new(other, "A project")).unwrap_err().code());
 }

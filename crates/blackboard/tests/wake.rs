@@ -59,7 +59,7 @@ fn wait(board: &Board, seen: &mut Revision) {
 /// Waits until somebody waits for the board: the first who does creates this file, and completes it before it sleeps.
 #[cfg(target_os = "linux")]
 #[track_caller]
-fn wait_until_somebody_waits(file: &BoardFile) {
+fn wait_until_a_process_waits(file: &BoardFile) {
     let is_complete = || std::fs::metadata(file.beside("-wake")).is_ok_and(|metadata| metadata.len() > 0);
     wait_until("a file to sleep on", || is_complete().then_some(()));
 }
@@ -134,7 +134,7 @@ fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(before, LONG).unwrap());
         #[cfg(target_os = "linux")]
-        wait_until_somebody_waits(&file);
+        wait_until_a_process_waits(&file);
         writer
             .execute_batch(
                 "INSERT INTO events (id, timestamp, event_type, target_id, target_type, summary, commit_id)
@@ -182,7 +182,7 @@ fn nobody_is_woken_by_what_has_no_events() {
     assert_eq!(word(), None, "nobody has waited yet");
     let told = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| board.wait(seen, LONG).unwrap());
-        wait_until_somebody_waits(&file);
+        wait_until_a_process_waits(&file);
         let told = teller.tell();
         assert_eq!(waiting.join().unwrap(), told);
         told

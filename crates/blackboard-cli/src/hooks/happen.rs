@@ -162,8 +162,6 @@ impl Hook<'_> {
         // A delegate is called after its parent.
         let own_name = || {
             let given = identity::name(context.environment(), &self.place.config);
-            // A hook refuses no name: what could not be seen of it is left out.
-            let given = given.map(|name| visible(&name)).filter(|name| !name.trim().is_empty());
             parent.is_none().then(|| given.unwrap_or_else(|| self.platform.name.to_owned()))
         };
         agents.register(&Register {

@@ -86,8 +86,9 @@ Without `--json` an error stands on stderr, as what happened (`error:`), why (`c
 code: `held_by`, `held_by_name`, `since` and `fence` name the holder, `holder_process` is `gone` if the process of that
 session is gone, `causes` is what the operating system said.
 
-Every JSON object, of an answer or an error, can have two more fields. `\"board\": \"missing\"` means that there is no board at the path,
-so that the answer is that of an empty one; nothing was created. `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that
+Every JSON object, of an answer or an error, can have two more fields. `\"board\"` is `\"missing\"` if there is no board at the path, so
+that the answer is that of an empty one and nothing was created; `\"created\"` if the command has created the board; `\"read_only\"` if
+the board cannot be written and is read without locks. `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that
 session has ended or is not on this board and the command continued without it. Commands that act for a session refuse it instead.
 `read --json`, `list --json` and `snapshot` keep their own shapes: a note on stderr reports a missing board.
 

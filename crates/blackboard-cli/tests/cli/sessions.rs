@@ -312,9 +312,12 @@ fn whoever_creates_a_board_in_passing_is_told_where() {
     let create = |more: &[&str]| {
         scratch.run(["work", "create", "item", "--title", "Item"].iter().chain(more)).success().stderr
     };
-    assert_eq!(create(&[]), format!("note: created board {}\n", scratch.database().display()));
+    assert_eq!(create(&[]), format!("note: created a new board at {}\n", scratch.database().display()));
     assert_eq!(create(&[]), "", "the second call creates nothing");
-    assert_eq!(create(&["--db", "quiet.db", "--json"]), "", "programs know what they do");
+    assert_eq!(create(&["--db", "quiet.db", "--json"]), "", "the answer itself reports it");
+    let item = ["work", "create", "item", "--title", "Item", "--db", "other.db"];
+    assert_eq!(scratch.json(item)["board"], "created");
+    assert_eq!(scratch.json(item).get("board"), None);
     let init = Scratch::new().run(["init"]).success();
     assert!(init.stderr.is_empty() && init.stdout.starts_with("Created board: "), "{init:?}");
 }

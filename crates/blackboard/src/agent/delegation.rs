@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Agents;
 use crate::clock::Timestamp;
-use crate::error::{Code, Fault, Result};
+use crate::error::{Code, Fault, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Operation, Wanted};
 
@@ -24,6 +24,7 @@ const VERB: &str = "delegate task";
 
 /// A task whose delegate has not started yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "it is stored under this name")]
 struct Task {
     kind: String,
     task: String,
@@ -77,9 +78,17 @@ impl Agents<'_> {
     }
 }
 
-/// No caller names an operation like this: a session id is random.
 fn key_of(session: &str) -> Key {
     Key::Operation(format!("{VERB}:{session}"))
+}
+
+/// Refuses the name of an operation under which tasks are stored: its caller would read or replace them.
+pub(crate) fn refuse_name_of_tasks(operation: &str) -> Result<()> {
+    if operation.strip_prefix(VERB).is_some_and(|rest| rest.starts_with(':')) {
+        let message = format!("the id of the operation begins with \"{VERB}:\", which is reserved");
+        return Err(Refusal::new(Code::InvalidValue, message).hint("choose another id").into());
+    }
+    Ok(())
 }
 
 fn put(session: &str, tasks: &[Task], now: Timestamp) -> Result<Changes> {
@@ -129,6 +138,22 @@ mod tests {
 
     fn task(kind: &str, number: usize, since: Timestamp) -> Task {
         Task { kind: kind.to_owned(), task: format!("task {number}"), since }
+    }
+
+    #[test]
+    fn an_operation_cannot_have_the_name_under_which_tasks_are_stored() {
+        let board = crate::Board::memory();
+        let session =
+            board.agents().register(&crate::agent::Register::named("Ivy")).unwrap().agent.session_id;
+        let by = crate::entry::By {
+            operation: Some(format!("{VERB}:{session}")),
+            ..crate::entry::By::session(&session)
+        };
+        let write = crate::entry::Write::new("a", crate::entry::Value::null());
+        let refused = board.scope("team").by(by).write(&write).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidValue);
+        board.agents().announce_task(&session, "Explore", "Read").unwrap();
+        assert_eq!(board.agents().take_task(&session, "Explore").unwrap().as_deref(), Some("Read"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::attend::{Attendance, Attended, READER};
+pub(crate) use self::delegation::refuse_name_of_tasks;
 pub use self::deregister::Deregistered;
 pub use self::heartbeat::{Beat, HeartbeatRecorded};
 pub use self::list::{AgentFilter, ListedAgent};

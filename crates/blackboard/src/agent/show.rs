@@ -124,7 +124,7 @@ impl Agents<'_> {
     }
 
     fn find(self, text: &str) -> Result<(Agent, ResolvedBy)> {
-        crate::text::check_id("session", text)?;
+        crate::text::check_known_id("session", text)?;
         let hinted = session_of_hint(text);
         let wanted = [Wanted::Row(Key::Agent(text.to_owned())), Wanted::Row(Key::Agent(hinted.clone()))];
         self.board.read(&wanted, |tx| {
@@ -135,11 +135,15 @@ impl Agents<'_> {
                 return Ok((agent, ResolvedBy::Hint));
             }
             if text.chars().count() < MIN_PREFIX {
+                crate::text::check_id("session", text)?;
                 return Err(too_short(text));
             }
             let fitting = tx.hints::<Agent>(&Range::agents_with_prefix(text), 2)?;
             match &fitting[..] {
-                [] => Err(not_found(text)),
+                [] => {
+                    crate::text::check_id("session", text)?;
+                    Err(not_found(text))
+                }
                 [agent] => Ok((agent.clone(), ResolvedBy::Prefix)),
                 _ => Err(Refusal::new(
                     Code::AmbiguousSession,
@@ -154,7 +158,14 @@ impl Agents<'_> {
     /// The live sessions of one process.
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
-        let agents: Vec<Agent> = self.board.read(&[Wanted::Range(range.clone())], |tx| tx.rows(&range))?;
+        let agents: Vec<Agent> = self.board.read(&[], |tx| {
+            // The automatic sweep of the same call asks in the same way, so this prepares no statement of its own. Many
+            // boards have entries and no agents.
+            if !tx.any(&range)? {
+                return Ok(Vec::new());
+            }
+            tx.rows(&range)
+        })?;
         let is_its_own = |agent: &Agent| agent.pid == Some(pid) && self.process_of(agent) == Liveness::Alive;
         Ok(agents.into_iter().filter(is_its_own).collect())
     }

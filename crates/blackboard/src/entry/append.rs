@@ -1,7 +1,7 @@
 //! `append`: one more item at the end of an array, for keys that many write.
 
 use super::draft::refuse_reserved;
-use super::{Scope, Told, Value, Write, Written, check_key};
+use super::{Scope, Told, Value, Write, Written};
 use crate::error::Result;
 use crate::store::{Key, Wanted};
 
@@ -34,7 +34,7 @@ impl Scope<'_> {
         change: impl Fn(Option<&Value>) -> Result<Value>,
     ) -> Result<Written> {
         refuse_reserved(&self.name)?;
-        check_key(&self.name, key)?;
+        self.check_known(key)?;
         let settings = self.board.settings();
         settings.text.check_unaltered([self.name.as_str(), key])?;
         settings.text.check_json([told.as_str()])?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_reserved;
 use super::write::check_count;
-use super::{By, Deleted, Draft, Entry, Told, Value, Write, Written, check_key, check_scope};
+use super::{By, Deleted, Draft, Entry, Told, Value, Write, Written, check_known_key, check_known_scope};
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
@@ -178,8 +178,8 @@ impl Board {
         let otherwise = compare.otherwise.as_deref().unwrap_or_default();
         check_count(compare.conditions.len() + compare.then.len() + otherwise.len())?;
         for Condition { scope, key, .. } in &compare.conditions {
-            check_scope(scope)?;
-            check_key(scope, key)?;
+            check_known_scope(scope)?;
+            check_known_key(scope, key)?;
         }
         let check = |operations: &[Operation]| {
             operations.iter().map(|operation| operation.checked(self)).collect::<Result<Vec<_>>>()
@@ -272,19 +272,19 @@ impl Operation {
     fn checked(&self, board: &Board) -> Result<Operation> {
         match self {
             Operation::Write { scope, write } => {
-                check_scope(scope)?;
+                check_known_scope(scope)?;
                 refuse_reserved(scope)?;
                 let write = write.checked(scope, board.settings())?;
                 return Ok(Operation::Write { scope: scope.clone(), write });
             }
             Operation::Delete { scope, key } => {
                 refuse_reserved(scope)?;
-                check_scope(scope)?;
-                check_key(scope, key)?;
+                check_known_scope(scope)?;
+                check_known_key(scope, key)?;
             }
             Operation::Read { scope, key } => {
-                check_scope(scope)?;
-                check_key(scope, key)?;
+                check_known_scope(scope)?;
+                check_known_key(scope, key)?;
             }
         }
         Ok(self.clone())

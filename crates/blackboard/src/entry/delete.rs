@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_reserved;
 use super::write::conflict;
-use super::{Scope, Told, check_key};
+use super::{Scope, Told};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
@@ -62,7 +62,7 @@ impl Scope<'_> {
 
     fn delete_at(&self, key: &str, expected: Option<Revision>) -> Result<Deleted> {
         refuse_reserved(&self.name)?;
-        check_key(&self.name, key)?;
+        self.check_known(key)?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
         self.commit(
             "delete",
@@ -77,7 +77,8 @@ impl Scope<'_> {
                     }
                     _ => {}
                 }
-                draft.delete(&self.name, key, Told::AsEntry)?.ok_or_else(|| not_found(&self.name, key))
+                let deleted = draft.delete(&self.name, key, Told::AsEntry)?;
+                deleted.ok_or_else(|| self.check_new(key).err().unwrap_or_else(|| not_found(&self.name, key)))
             },
         )
     }

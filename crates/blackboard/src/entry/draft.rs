@@ -13,7 +13,7 @@ use super::lease::pattern_of;
 use super::purge::Decision;
 use super::{
     By, DEFAULT_SCOPE, Deleted, Entry, EntryHead, EntryVersion, FILES, LOCKS, Tombstone, Value, Write,
-    Written,
+    Written, check_key, check_scope,
 };
 use crate::agent::{Agent, existing as existing_agent};
 use crate::board::Board;
@@ -148,6 +148,10 @@ impl<'a> Draft<'a> {
             self.agent.as_ref().ok_or_else(no_session_for_lease)?.must_be_live()?;
         }
         let revision = Revision::of_event(self.changes.events.len());
+        let slot = self.slot(scope, &write.key)?;
+        if slot.last == Last::default() && scope != FILES {
+            check_new_name(self.tx, scope, &write.key)?;
+        }
         let slot = self.slot(scope, &write.key)?;
         let (before, last) = (slot.current.take(), slot.last);
         let made = write.decide(before.as_ref(), scope, last.version + 1, revision, session.as_deref(), now);
@@ -315,6 +319,16 @@ impl<'a> Draft<'a> {
                 vacant.insert(slot)
             }
         })
+    }
+}
+
+/// Refuses the key of a new entry that has invisible characters, and a new scope that has some. Earlier versions accepted
+/// more of them, and the scopes and keys of that time stay usable.
+fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> {
+    check_key(scope, key)?;
+    match check_scope(scope) {
+        Err(_) if tx.any(&Range::entries(scope, ""))? => Ok(()),
+        checked => checked,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Both answer from the floor of the log on. Below it nobody knows any more, and is told so.
 
-use super::{Entry, EntryVersion, Scope, Tombstone, check_key, check_scope};
+use super::{Entry, EntryVersion, Scope, Tombstone};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::{Key, Tx, Wanted};
@@ -108,8 +108,7 @@ impl Scope<'_> {
         key: &str,
         mut f: impl FnMut(&dyn Tx, Option<Revision>) -> Result<T>,
     ) -> Result<T> {
-        check_scope(&self.name)?;
-        check_key(&self.name, key)?;
+        self.check_known(key)?;
         let entry = Key::Entry(self.name.clone(), key.to_owned());
         let tombstone = Key::Tombstone(self.name.clone(), key.to_owned());
         self.board.read(&[Wanted::Row(entry.clone()), Wanted::Row(tombstone.clone())], |tx| {
@@ -117,6 +116,9 @@ impl Scope<'_> {
                 Some(entry) => Some(entry.revision),
                 None => tx.row::<Tombstone>(&tombstone)?.map(|tombstone| tombstone.revision),
             };
+            if newest.is_none() {
+                self.check_new(key)?;
+            }
             f(tx, newest)
         })
     }

@@ -5,7 +5,7 @@
 //! trimming them would make two keys one.
 
 use crate::error::{Code, Refusal, Result};
-use crate::text::{forges, shown};
+use crate::text::{forges, forges_in_every_version, shown};
 
 /// The most bytes of a key and of a pattern.
 pub const MAX_KEY_BYTES: usize = 1024;
@@ -32,6 +32,12 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 /// assert_eq!(error.hint(), Some("write \"task\"; the scope is named apart from the key"));
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
+    check_known_key(scope, key)?;
+    check_visible("key", key)
+}
+
+/// As [`check_key`], for a key that may exist already: refuses only what no version has accepted.
+pub(crate) fn check_known_key(scope: &str, key: &str) -> Result<()> {
     if key.is_empty() {
         return refuse("the key is empty", "name the entry, such as \"task:1\"");
     }
@@ -77,6 +83,12 @@ pub fn check_pattern(scope: &str, pattern: &str) -> Result<()> {
 /// assert!(check_scope("team-*").is_err());
 /// ```
 pub fn check_scope(name: &str) -> Result<()> {
+    check_known_scope(name)?;
+    check_visible("name of the scope", name)
+}
+
+/// As [`check_scope`], for a scope that may exist already: refuses only what no version has accepted.
+pub(crate) fn check_known_scope(name: &str) -> Result<()> {
     if name.is_empty() {
         return refuse("the name of the scope is empty", "leave it out for the scope \"default\"");
     }
@@ -98,6 +110,12 @@ pub fn check_scope(name: &str) -> Result<()> {
 /// assert!(check_tag("").is_err());
 /// ```
 pub fn check_tag(tag: &str) -> Result<()> {
+    check_known_tag(tag)?;
+    check_visible("tag", tag)
+}
+
+/// As [`check_tag`], for a tag that an entry may have already: refuses only what no version has accepted.
+pub(crate) fn check_known_tag(tag: &str) -> Result<()> {
     if tag.is_empty() {
         return refuse("a tag is empty", "leave it out");
     }
@@ -113,8 +131,14 @@ pub fn check_tag(tag: &str) -> Result<()> {
 /// assert_eq!(tag_set(tags.into())?, ["finance", "urgent"]);
 /// # Ok::<(), blackboard::Error>(())
 /// ```
-pub fn tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
+pub fn tag_set(tags: Vec<String>) -> Result<Vec<String>> {
     tags.iter().try_for_each(|tag| check_tag(tag))?;
+    known_tag_set(tags)
+}
+
+/// As [`tag_set`], for tags that entries may have already.
+pub(super) fn known_tag_set(mut tags: Vec<String>) -> Result<Vec<String>> {
+    tags.iter().try_for_each(|tag| check_known_tag(tag))?;
     tags.sort_unstable();
     tags.dedup();
     if tags.len() > MAX_TAGS {
@@ -152,6 +176,15 @@ fn check_size_and_characters(what: &str, text: &str, max_bytes: usize) -> Result
             "shorten it; long text belongs into the value",
         );
     }
+    check_characters(what, text, forges_in_every_version)
+}
+
+/// Refuses what a new name does not have: characters that are not displayed.
+fn check_visible(what: &str, text: &str) -> Result<()> {
+    check_characters(what, text, forges)
+}
+
+fn check_characters(what: &str, text: &str, forges: fn(char) -> bool) -> Result<()> {
     if text.contains(forges) {
         return refuse(
             &format!("the {what} contains control or invisible characters: \"{}\"", shown(text)),

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::{Entry, EntryHead, Glob, Scope, check_pattern, check_scope, tag_set};
+use super::{Entry, EntryHead, Glob, Scope, check_known_scope, check_pattern, known_tag_set};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
@@ -137,7 +137,7 @@ impl Found<'_> {
 impl Query {
     /// The same with sorted tags, if everything about it is allowed.
     pub(super) fn checked(&self, scope: &str) -> Result<CheckedQuery> {
-        check_scope(scope)?;
+        check_known_scope(scope)?;
         self.checked_in_stored_scope(scope)
     }
 
@@ -150,7 +150,7 @@ impl Query {
         if let Some(prefix) = self.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
             check_pattern(scope, prefix)?;
         }
-        let query = Query { tags: tag_set(self.tags.clone())?, ..self.clone() };
+        let query = Query { tags: known_tag_set(self.tags.clone())?, ..self.clone() };
         let glob = query.pattern.as_deref().map(Glob::new);
         let literal = glob.as_ref().map_or("", |glob| glob.literal_prefix());
         let given = query.prefix.as_deref().unwrap_or("");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Scope, Value, check_key, check_scope};
+use super::{Entry, Scope, Value, check_key, check_known_key, check_known_scope, check_scope};
 use crate::error::Result;
 use crate::store::{Key, Wanted};
 
@@ -34,12 +34,27 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        self.check_known(key)?;
+        let row = Key::Entry(self.name.clone(), key.to_owned());
+        let entry = self.board.read(&[Wanted::Row(row.clone())], |tx| {
+            Ok(tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now())))
+        })?;
+        if entry.is_none() {
+            self.check_new(key)?;
+        }
+        Ok(entry)
+    }
+
+    /// Refuses a name that no entry can have, of whatever version.
+    pub(super) fn check_known(&self, key: &str) -> Result<()> {
+        check_known_scope(&self.name)?;
+        check_known_key(&self.name, key)
+    }
+
+    /// Refuses a name that no new entry can have.
+    pub(super) fn check_new(&self, key: &str) -> Result<()> {
         check_scope(&self.name)?;
-        check_key(&self.name, key)?;
-        let key = Key::Entry(self.name.clone(), key.to_owned());
-        self.board.read(&[Wanted::Row(key.clone())], |tx| {
-            Ok(tx.row::<Entry>(&key)?.filter(|entry| !entry.is_expired(tx.now())))
-        })
+        check_key(&self.name, key)
     }
 
     /// The values of many keys at one moment, without those that nobody can see.
@@ -53,8 +68,8 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn read_batch(&self, keys: &[&str]) -> Result<BTreeMap<String, Value>> {
-        check_scope(&self.name)?;
-        keys.iter().try_for_each(|key| check_key(&self.name, key))?;
+        check_known_scope(&self.name)?;
+        keys.iter().try_for_each(|key| check_known_key(&self.name, key))?;
         let keys: Vec<_> = keys.iter().map(|key| Key::Entry(self.name.clone(), (*key).to_owned())).collect();
         let wanted: Vec<_> = keys.iter().cloned().map(Wanted::Row).collect();
         self.board.read(&wanted, |tx| {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::draft::refuse_reserved;
 use super::write::{check_count, conflict};
-use super::{By, Draft, Entry, Query, Told, Value, Write, check_key, check_scope};
+use super::{By, Draft, Entry, Query, Told, Value, Write, check_known_key, check_known_scope};
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
@@ -255,8 +255,8 @@ impl TransactionScope<'_, '_> {
     }
 
     fn current(&mut self, key: &str) -> Result<Option<Entry>> {
-        check_scope(&self.name)?;
-        check_key(&self.name, key)?;
+        check_known_scope(&self.name)?;
+        check_known_key(&self.name, key)?;
         let place = (self.name.clone(), key.to_owned());
         if let Some(own) = self.transaction.own.get(&place) {
             return Ok(own.clone());
@@ -272,7 +272,7 @@ impl TransactionScope<'_, '_> {
 
     /// Writes an entry, once the transaction commits. Its conditions are looked at then.
     pub fn write(&mut self, write: &Write) -> Result<()> {
-        check_scope(&self.name)?;
+        check_known_scope(&self.name)?;
         refuse_reserved(&self.name)?;
         self.transaction.check_room()?;
         let board = self.transaction.board;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::history::in_the_future;
-use super::{Entry, Scope, check_key, check_scope};
+use super::{Entry, Scope};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::Key;
@@ -41,8 +41,7 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn wait(&self, key: &str, wait: &WaitFor) -> Result<Entry> {
-        check_scope(&self.name)?;
-        check_key(&self.name, key)?;
+        self.check_known(key)?;
         let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let row = Key::Entry(self.name.clone(), key.to_owned());
         let caller = self.by.session.as_deref();
@@ -54,7 +53,11 @@ impl Scope<'_> {
                 let entry = tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now()));
                 Ok((entry, tx.revision()?))
             })?;
-            // Whoever has seen more than there is has seen another board.
+            if entry.is_none() {
+                // Nothing can write such a key.
+                self.check_new(key)?;
+            }
+            // A cursor beyond the end of the log comes from another board.
             if let Some(after) = wait.after.filter(|after| *after > seen) {
                 return Err(in_the_future(after, seen));
             }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_reserved;
 use super::{
-    DEFAULT_SCOPE, Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_key, check_scope, tag_set,
+    DEFAULT_SCOPE, Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_known_key, check_known_scope,
+    known_tag_set, tag_set,
 };
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -156,7 +157,7 @@ impl Scope<'_> {
         wanted: &[Wanted],
         mut f: impl FnMut(&mut Draft<'_>) -> Result<T>,
     ) -> Result<T> {
-        check_scope(&self.name)?;
+        check_known_scope(&self.name)?;
         let by = self.board.checked_by(&self.by)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
         let wanted: Vec<_> = wanted.iter().cloned().chain(by.wanted()).collect();
@@ -210,7 +211,8 @@ impl Write {
 
     /// The same with sorted tags, if everything about it is allowed.
     pub(crate) fn checked(&self, scope: &str, settings: &Settings) -> Result<Write> {
-        check_key(scope, &self.key)?;
+        // Whether it is new, and so has to pass `check_key`, is known in the commit.
+        check_known_key(scope, &self.key)?;
         self.value.check_size(settings.max_value_bytes)?;
         let tags = tag_set(self.tags.clone())?;
         let rules = &settings.text;
@@ -242,7 +244,7 @@ impl Write {
         let (mut tags, mut metadata) = (self.tags.clone(), self.metadata.clone());
         let mut expires_at = self.ttl.map(|ttl| now.plus(ttl));
         if let Some(before) = before.filter(|_| self.merge) {
-            tags = tag_set(tags.into_iter().chain(before.tags.iter().cloned()).collect())?;
+            tags = known_tag_set(tags.into_iter().chain(before.tags.iter().cloned()).collect())?;
             metadata = merged(before.metadata.as_ref(), metadata)?;
             expires_at = expires_at.or(before.expires_at);
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::change::EntryChange;
 use super::{Event, EventType, TargetType};
 use crate::agent::Agent;
-use crate::entry::{Glob, check_pattern, check_scope, check_tag};
+use crate::entry::{Glob, check_known_scope, check_known_tag, check_pattern};
 use crate::error::{Error, Result};
 use crate::store::{Key, Tx};
 use crate::text::shown;
@@ -262,8 +262,8 @@ impl Filter {
 
 impl Prepared {
     fn new(filter: &Filter) -> Result<Prepared> {
-        filter.scopes.iter().try_for_each(|scope| check_scope(scope))?;
-        filter.tags.iter().try_for_each(|tag| check_tag(tag))?;
+        filter.scopes.iter().try_for_each(|scope| check_known_scope(scope))?;
+        filter.tags.iter().try_for_each(|tag| check_known_tag(tag))?;
         for pattern in &filter.keys {
             // Without a scope, only the prefix is refused that no scope allows.
             check_pattern("polymathera", pattern)?;

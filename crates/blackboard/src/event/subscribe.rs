@@ -26,7 +26,7 @@ use crate::entry::compacted;
 use crate::error::{Code, Error, Result};
 use crate::revision::Revision;
 use crate::store::{Cursor, Key, Patience};
-use crate::text::check_id;
+use crate::text::{check_id, check_known_id};
 
 /// How long one sleep is: a subscription that is to end notices it after this time.
 pub(super) const SLICE: Duration = Duration::from_millis(200);
@@ -223,12 +223,13 @@ impl Board {
 
     /// Where a named cursor stands. A new one is stored at once: what happens before it is first moved is not missed.
     fn cursor_or_new(&self, name: &str, new_after: Option<Revision>) -> Result<Revision> {
-        check_id("cursor", name)?;
+        check_known_id("cursor", name)?;
         let key = Key::Cursor(Cursor::OWNERLESS.to_owned(), name.to_owned());
         let (known, current) = self.read(&[], |tx| Ok((tx.row::<Cursor>(&key)?, tx.revision()?)))?;
         if let Some(known) = known {
             return self.not_ahead(known.revision);
         }
+        check_id("cursor", name)?;
         self.settings().text.check_unaltered([name])?;
         let start = self.not_ahead(new_after.unwrap_or(current))?;
         self.events().advance_patiently(Patience::Wait, Cursor::OWNERLESS, name, start)

@@ -82,11 +82,13 @@ impl PathPattern {
     /// Checks a pattern.
     pub fn parse(text: &str) -> Result<PathPattern> {
         let pattern = PathPattern::parse_stored(text)?;
+        check_visible(text)?;
         check_bounds(&pattern)?;
         Ok(pattern)
     }
 
-    /// Reads a pattern that was accepted when it was stored. Earlier versions allowed more segments and wildcards.
+    /// Reads a pattern that was accepted when it was stored. Earlier versions allowed more segments, wildcards and
+    /// invisible characters.
     pub(crate) fn parse_stored(text: &str) -> Result<PathPattern> {
         check_characters(text)?;
         let with_depth = if text.ends_with('/') { format!("{text}**") } else { text.to_owned() };
@@ -329,6 +331,10 @@ fn check_characters(text: &str) -> Result<()> {
             ),
         );
     }
+    Ok(())
+}
+
+fn check_visible(text: &str) -> Result<()> {
     if hides(text) {
         return refuse(
             format!("the pattern contains control or invisible characters: \"{}\"", shown(text)),

@@ -16,7 +16,7 @@ pub use self::release::{Release, Released};
 use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::entry::{Entry, LOCKS, check_key, held_since};
+use crate::entry::{Entry, LOCKS, check_known_key, held_since};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Tx};
@@ -83,8 +83,8 @@ impl Pending for Lock {
     }
 }
 
-/// The key of a lock, if that can be its name.
+/// The key of a lock, if a lock of any version can have this name.
 fn key_of(name: &str) -> Result<Key> {
-    check_key(LOCKS, name)?;
+    check_known_key(LOCKS, name)?;
     Ok(Key::Entry(LOCKS.to_owned(), name.to_owned()))
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Lock, Locks, key_of};
 use crate::agent::Agent;
-use crate::entry::{By, Draft, LOCKS, Told};
+use crate::entry::{By, Draft, LOCKS, Told, check_key};
 use crate::error::{Code, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
@@ -91,7 +91,7 @@ impl Locks<'_> {
 fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision>) -> Result<bool> {
     let session = &agent.session_id;
     agent.must_not_be_stale()?;
-    let Some(lock) = lock else { return Ok(false) };
+    let Some(lock) = lock else { return check_key(LOCKS, name).map(|()| false) };
     if lock.session_id != *session {
         let holder = format!("{} ({})", lock.agent_name, lock.session_id);
         return Err(Refusal::new(

@@ -138,14 +138,35 @@ fn runs_script(process: &ProcessInfo) -> bool {
 /// The script itself: a `$(…)`, a pipe or a `( … )` in it is a copy of its shell with the same arguments, and may be gone a
 /// moment later. It is the process that the script knows as `$$`.
 fn outermost(chain: &[ProcessInfo]) -> &ProcessInfo {
-    let copies = chain.windows(2).take_while(|pair| {
-        let [copy, original] = pair else { return false };
-        is_shell(original)
-            && copy.arguments == original.arguments
-            && copy.executable == original.executable
-            && copy.name == original.name
-    });
+    let copies = chain.windows(2).take_while(|pair| is_copy(&pair[0], &pair[1]));
     &chain[copies.count()]
+}
+
+fn is_copy(copy: &ProcessInfo, original: &ProcessInfo) -> bool {
+    is_shell(original)
+        && copy.arguments == original.arguments
+        && copy.executable == original.executable
+        && copy.name == original.name
+}
+
+/// Fills in the arguments of the shells that [`find_agent`] looks at if no process is an agent: up to the first shell that
+/// runs a script or has a terminal, and the shells that this one is a copy of.
+pub(super) fn complete_shells(chain: &mut [ProcessInfo], arguments: impl Fn(u32) -> Vec<String>) {
+    let mut in_script = false;
+    for index in 0..chain.len() {
+        let process = &mut chain[index];
+        if is_shell_name(&process.name) {
+            process.arguments = arguments(process.pid);
+        }
+        let process = &chain[index];
+        if in_script && !is_copy(&chain[index - 1], process) {
+            return;
+        }
+        in_script = in_script || runs_script(process);
+        if !in_script && is_terminal_shell(process) {
+            return;
+        }
+    }
 }
 
 /// The script file that a shell runs.
@@ -545,5 +566,22 @@ mod tests {
         }
         assert_eq!(find_terminal_shell(&chain([script(), in_terminal(named("zsh"))])), Some(99));
         assert_eq!(find_terminal_shell(&chain([script(), named("cron")])), None);
+    }
+
+    #[test]
+    fn arguments_are_read_only_of_shells_that_decide() {
+        let read = |chain: &mut Vec<ProcessInfo>| {
+            let asked = std::cell::RefCell::new(Vec::new());
+            complete_shells(chain, |pid| {
+                asked.borrow_mut().push(pid);
+                let script = if pid > 97 { "run.sh" } else { "other.sh" };
+                vec!["bash".to_owned(), script.to_owned()]
+            });
+            asked.into_inner()
+        };
+        let shell = || ProcessInfo { name: "bash".to_owned(), ..ProcessInfo::default() };
+        let mut scripts = chain([named("make"), shell(), shell(), shell(), shell(), shell()]);
+        assert_eq!(read(&mut scripts), [99, 98, 97]);
+        assert_eq!(find_agent(&scripts, &[]), Found::Script(98));
     }
 }

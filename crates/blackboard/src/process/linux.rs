@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::parent_id;
 use std::process;
 
-use super::ancestors::{is_agent, is_passed_over, is_shell_name};
+use super::ancestors::{complete_shells, is_agent, is_passed_over};
 use super::{ANCESTORS_MAX, Place, ProcessInfo, Sight, host_id, signal};
 
 /// Enough for the fields up to the 22nd, whatever their values.
@@ -57,9 +57,7 @@ pub(super) fn ancestors(place: &Place) -> Vec<ProcessInfo> {
     }
     // What a shell runs matters only if it has to act for an agent.
     if !chain.iter().any(is_agent) {
-        for shell in chain.iter_mut().filter(|process| is_shell_name(&process.name)) {
-            shell.arguments = arguments(shell.pid);
-        }
+        complete_shells(&mut chain, arguments);
     }
     chain
 }

@@ -9,7 +9,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
-use crate::text::{Cleaner, Kind, TextChanges};
+use crate::text::{Cleaner, Kind, TextChanges, check_id};
 
 /// A project to register.
 #[derive(Clone, Debug, Default)]
@@ -100,15 +100,18 @@ fn decide(
 ) -> Result<(Changes, RegisteredProject)> {
     let mut project = match (&before, &request.name) {
         (Some(project), _) => project.clone(),
-        (None, Some(name)) => Project {
-            project_id: request.id.clone(),
-            display_name: name.clone(),
-            local_path: None,
-            remote_repo: None,
-            registered_at: now,
-            metadata: None,
-            revision: Revision::ZERO,
-        },
+        (None, Some(name)) => {
+            check_id("project", &request.id)?;
+            Project {
+                project_id: request.id.clone(),
+                display_name: name.clone(),
+                local_path: None,
+                remote_repo: None,
+                registered_at: now,
+                metadata: None,
+                revision: Revision::ZERO,
+            }
+        }
         (None, None) => return Err(Error::invalid("a new project needs a name: --name NAME")),
     };
     project.display_name = request.name.clone().unwrap_or(project.display_name);

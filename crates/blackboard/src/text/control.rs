@@ -28,6 +28,16 @@ pub(crate) fn forges(character: char) -> bool {
         || unicode::contains(unicode::BLANK, character)
 }
 
+/// Whether a character [`forges`] and no version has stored it in a name. Earlier versions accepted the others, such as the
+/// joiners, so a name that exists may have them.
+pub(crate) fn forges_in_every_version(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
 /// Whether a character [`forges`] and does not belong to what it stands between.
 ///
 /// One variation selector belongs to the emoji before it; one joiner belongs between two letters or two emoji.

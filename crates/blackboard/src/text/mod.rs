@@ -18,7 +18,7 @@ mod unicode;
 pub use changes::TextChanges;
 pub(crate) use changes::{Cleaner, Kind};
 pub use control::characters;
-pub(crate) use control::{forges, hides};
+pub(crate) use control::{forges, forges_in_every_version, hides};
 pub use display::escape_for_terminal;
 pub(crate) use display::shell_word;
 
@@ -151,9 +151,10 @@ impl TextRules {
         })
     }
 
-    /// Checks an id that may stand in a list of ids: no comma, and no credential.
+    /// Checks an id that may stand in a list of ids: no comma, and no credential. The id may exist; a new one also has to
+    /// pass [`check_id`].
     pub(crate) fn check_listed_id(&self, what: &str, id: &str) -> Result<()> {
-        check_id(what, id)?;
+        check_known_id(what, id)?;
         if id.contains(',') {
             let shown = escape_for_terminal(id);
             return Err(Error::invalid(format!(
@@ -185,11 +186,20 @@ impl TextRules {
 /// assert!(check_id("work item", "two\nlines").is_err());
 /// ```
 pub fn check_id(what: &str, id: &str) -> Result<()> {
+    check_id_without(what, id, control::forges)
+}
+
+/// As [`check_id`], for an id that may exist already: refuses only what no version of a board has accepted.
+pub(crate) fn check_known_id(what: &str, id: &str) -> Result<()> {
+    check_id_without(what, id, control::forges_in_every_version)
+}
+
+fn check_id_without(what: &str, id: &str, forges: fn(char) -> bool) -> Result<()> {
     let problem = if id.is_empty() {
         return Err(Error::invalid(format!("the id of the {what} is empty")));
     } else if first_characters(id, MAX_ID_LENGTH).len() < id.len() {
         format!("is longer than {MAX_ID_LENGTH} characters")
-    } else if id.contains(control::forges) {
+    } else if id.contains(forges) {
         "contains control or invisible characters".to_owned()
     } else if id.trim() != id {
         "begins or ends with white space".to_owned()

@@ -62,7 +62,7 @@ const FORMS: &[Form] = &[
     form("a Slack token", "xoxp-", alphanumeric_or_dash, AtLeast(20)),
     form("a Slack token", "xoxr-", alphanumeric_or_dash, AtLeast(20)),
     form("a Slack token", "xoxs-", alphanumeric_or_dash, AtLeast(20)),
-    form("a Slack token", "xapp-", alphanumeric_or_dash, AtLeast(30)),
+    form("a Slack token", "xapp-1-", alphanumeric_or_dash, AtLeast(30)),
     form("a Google key", "AIza", word_or_dash, Exactly(35)),
     form("a Google token", "ya29.", word_or_dash, AtLeast(30)),
     form("a Google secret", "GOCSPX-", word_or_dash, AtLeast(28)),
@@ -146,8 +146,36 @@ impl Form {
             Exactly(_) => !next.first().is_some_and(|&byte| word_or_dash(byte)),
             AtLeast(_) => true,
         };
-        ends && body.iter().all(|&byte| (self.allowed)(byte)) && looks_drawn(body)
+        ends && body.iter().all(|&byte| (self.allowed)(byte))
+            && looks_drawn(body)
+            && (!(self.allowed)(b'-') || has_drawn_run(after, self.allowed))
     }
+}
+
+/// No token has more characters before its longest run.
+const LONGEST_TOKEN: usize = 256;
+
+/// How many letters and digits stand together in a token, and in no name whose words are joined by dashes.
+const DRAWN_RUN: usize = 16;
+
+/// The same for a run with this many changes between digits, lower case and upper case: dashes may cut a token into short runs.
+const SHORT_DRAWN_RUN: usize = 10;
+const DRAWN_CHANGES: usize = 3;
+
+/// Whether a run between dashes and underscores is drawn by lot. In `gldt-deploy-token-rotation-2026` none is.
+fn has_drawn_run(after: &[u8], allowed: fn(u8) -> bool) -> bool {
+    let token = &after[..after.len().min(LONGEST_TOKEN)];
+    let token = &token[..token.iter().position(|&byte| !allowed(byte)).unwrap_or(token.len())];
+    token.split(|byte| !alphanumeric(*byte)).any(|run| {
+        let is_mixed = run.iter().any(u8::is_ascii_digit) && run.iter().any(u8::is_ascii_alphabetic);
+        // A capital at the beginning of a word is no change.
+        let changes = run.windows(2).filter(|pair| {
+            pair[0].is_ascii_digit() != pair[1].is_ascii_digit()
+                || (pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+        });
+        (run.len() >= DRAWN_RUN && is_mixed)
+            || (run.len() >= SHORT_DRAWN_RUN && changes.count() >= DRAWN_CHANGES)
+    })
 }
 
 /// Placeholders (`ghp_xxxxxxxx…`) and words are not drawn by lot: those are lower case or repeat few characters.
@@ -212,11 +240,12 @@ fn contains_password_in_url(text: &str) -> bool {
         };
         let authority = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
         let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
-        let password = user.and_then(|user| {
+        let named = user.and_then(|user| {
             let colon = user.iter().position(|&byte| byte == b':')?;
-            Some(&user[colon + 1..])
+            Some((&user[..colon], &user[colon + 1..]))
         });
-        has_scheme && password.is_some_and(|password| !is_placeholder(password))
+        // The default of many development servers has the name of the user as password.
+        has_scheme && named.is_some_and(|(user, password)| user != password && !is_placeholder(password))
     })
 }
 
@@ -409,6 +438,38 @@ mod tests {
                 let text = format!("{}{prefix}{body}{}", around.0, around.1);
                 assert_eq!(find(&text), Some(kind), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn names_with_dashes_and_default_passwords_are_no_credentials() {
+        for text in [
+            "xapp-mobile-rewrite-sprint-2026-planning",
+            "xapp-1-mobile-rewrite-for-Android-and-iOS",
+            "glagent-kubernetes-cluster-prod-1",
+            "glagent-Kubernetes-Cluster-Production-EU-1",
+            "gldt-deploy-token-rotation-2026",
+            "glrt-runner-registration-for-team-2",
+            "glft-feed-token-of-the-Release-2026-11",
+            "glptt-trigger-pipeline-2026-11-16-nightly",
+            "glpat-rotation-schedule-Q4-2026-draft-2",
+            "sk-proj-migration-of-the-2026-billing-database-v2",
+            "sk-ant-hill-simulation-2026-benchmark-run-number-17",
+            "sk-admin-console-redesign-2026-phase-2-frontend",
+            "xoxb-rotation-plan-2026-11-16-for-slack",
+            "xoxp-legacy-tokens-removal-sprint-42",
+            "dckr_pat_rotation-2026-11-16-production-cluster",
+            "hvs.vault-migration-2026-plan-for-team-b",
+            "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-11-16-plan",
+            "ya29.oauth-tokens-explained-for-Team-4-in-2026",
+            "postgres://postgres:postgres@localhost/app",
+            "postgresql://app:app@db:5432/app_test",
+            "amqp://guest:guest@localhost:5672/",
+            "mysql://root:root@127.0.0.1/test",
+            "mongodb://admin:admin@mongo:27017",
+            "https://elastic:elastic@localhost:9200",
+        ] {
+            assert_eq!(find(text), None, "{text}");
         }
     }
 

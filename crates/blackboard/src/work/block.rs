@@ -36,6 +36,9 @@ pub struct Blocked {
     pub open_blockers: Vec<String>,
     /// Those of them that do not exist yet, also those that were named earlier.
     pub missing_blockers: Vec<String>,
+    /// The given fields that changed nothing: the reason, if the item waited for all named blockers already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<&'static str>,
     /// What happened to the reason.
     #[serde(flatten)]
     pub text: TextChanges,
@@ -80,7 +83,9 @@ impl Work<'_> {
             let stored = blockers_of(tx, &block.id)?;
             let named = named_blockers(tx, &block.id, &block.blocked_by)?;
             let (mut changes, mut blocked) = decide(&block, item, stored, named, tx.now())?;
-            blocked.text.clone_from(&text);
+            if blocked.ignored.is_empty() {
+                blocked.text.clone_from(&text);
+            }
             self.board.agents().note_activity_of(tx, block.session.as_deref(), &mut changes)?;
             Ok((changes, blocked))
         })
@@ -131,8 +136,9 @@ fn decide(
         item.revision = changes.event(event);
         changes.put(item.clone());
     }
+    let ignored = if added.is_empty() && block.reason.is_some() { vec!["reason"] } else { Vec::new() };
     let text = TextChanges::default();
-    Ok((changes, Blocked { item, open_blockers: open, missing_blockers, text }))
+    Ok((changes, Blocked { item, open_blockers: open, missing_blockers, ignored, text }))
 }
 
 fn nothing_to_wait_for(blocker: &str) -> Error {
@@ -147,6 +153,22 @@ fn nothing_to_wait_for(blocker: &str) -> Error {
 mod tests {
     use super::*;
     use crate::store::conformance::an_item;
+
+    #[test]
+    fn a_reason_is_reported_as_ignored_if_all_named_blockers_are_known() {
+        let block = Block { reason: Some("waits for review".to_owned()), ..Block::default() };
+        for (is_known, expected) in [(false, &[][..]), (true, &["reason"])] {
+            let named = NamedBlocker {
+                id: "a".to_owned(),
+                status: Some(Status::Available),
+                is_known,
+                waits_for_item: false,
+            };
+            let (_, blocked) =
+                decide(&block, an_item("x"), Vec::new(), vec![named], Timestamp::EPOCH).unwrap();
+            assert_eq!(blocked.ignored, expected);
+        }
+    }
 
     #[test]
     fn an_item_waits_for_what_is_open_and_does_not_wait_for_it() {

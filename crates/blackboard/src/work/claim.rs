@@ -108,7 +108,7 @@ impl Work<'_> {
             Some((create, text)) => (Some(create), text),
             None => (None, TextChanges::default()),
         };
-        crate::text::check_id("work item", &claim.id)?;
+        crate::text::check_known_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
         let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
         wanted.extend(create.iter().flat_map(Create::wanted));

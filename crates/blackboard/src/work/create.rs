@@ -212,6 +212,7 @@ pub(super) struct NewItem {
 
 /// The item that a cleaned request asks for.
 pub(super) fn new_item(create: &Create, named: Vec<NamedBlocker>, now: Timestamp) -> Result<NewItem> {
+    check_id("work item", &create.id)?;
     let mut changes = Changes::new();
     let mut item = blank(create, now);
     let session = create.session.as_deref();

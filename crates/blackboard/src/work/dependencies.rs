@@ -129,12 +129,16 @@ pub(super) fn named_blockers(tx: &dyn Tx, item: &str, ids: &[String]) -> Result<
         if named.iter().any(|known| known.id == *id) {
             continue;
         }
-        named.push(NamedBlocker {
+        let blocker = NamedBlocker {
             id: id.clone(),
             status: status_of(tx, id)?,
             is_known: tx.get(&Key::Dependency(item.to_owned(), id.clone()))?.is_some(),
             waits_for_item: waits_for(tx, id, item)?,
-        });
+        };
+        if blocker.status.is_none() && !blocker.is_known {
+            crate::text::check_id("blocking work item", id)?;
+        }
+        named.push(blocker);
     }
     Ok(named)
 }

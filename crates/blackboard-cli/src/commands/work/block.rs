@@ -41,6 +41,10 @@ impl Run for Block {
         let (id, blocked_by, reason) = (self.item.id(), self.blocked_by, self.reason);
         let blocked = board.work().block(&Blocking { id, blocked_by, reason, session })?;
         context.note_text(&blocked.text);
+        if !blocked.ignored.is_empty() {
+            let id = &blocked.item.item_id;
+            context.note(&format!("work item {id} is already blocked by these items; ignored --reason"));
+        }
         Ok(Outcome::new(BlockedItem(blocked)))
     }
 }

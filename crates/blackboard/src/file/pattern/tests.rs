@@ -266,3 +266,10 @@ proptest! {
         prop_assert_eq!(pattern(&path).overlaps(&other), other.matches(&path), "{} and {}", path, other);
     }
 }
+
+#[test]
+fn a_stored_pattern_with_an_invisible_character_is_still_read() {
+    assert!(PathPattern::parse("src/so\u{ad}ft.rs").is_err());
+    let stored = PathPattern::parse_stored("src/so\u{ad}ft.rs").unwrap();
+    assert!(stored.matches("src/so\u{ad}ft.rs"));
+}
