@@ -35,21 +35,49 @@ const TRIES: usize = 10;
 
 /// A server that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Registration", into = "Registration")]
 pub struct Running {
-    /// Where it is, with its token.
-    pub url: String,
+    /// Its address without the token: for messages, which others may read.
+    pub address: String,
     /// What a request has to carry; `None` if any request is answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<Secret>,
     /// Its port.
     pub port: u16,
     /// Its process.
     pub pid: u32,
     /// What makes the PID mean one process.
-    #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<String>,
     /// Since when.
     pub started_at: Timestamp,
+}
+
+/// A server in its file and in JSON output. It has no `Debug`, because its URL has the token in it.
+#[derive(Serialize, Deserialize)]
+struct Registration {
+    url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<Secret>,
+    port: u16,
+    pid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<String>,
+    started_at: Timestamp,
+}
+
+impl From<Registration> for Running {
+    fn from(registration: Registration) -> Running {
+        let Registration { url, token, port, pid, process, started_at } = registration;
+        let address = url.split_once("/?").map_or(url.as_str(), |(address, _)| address).to_owned();
+        Running { address, token, port, pid, process, started_at }
+    }
+}
+
+impl From<Running> for Registration {
+    fn from(running: Running) -> Registration {
+        let url = running.url();
+        let Running { token, port, pid, process, started_at, .. } = running;
+        Registration { url, token, port, pid, process, started_at }
+    }
 }
 
 impl Running {
@@ -57,16 +85,16 @@ impl Running {
     pub fn here(address: SocketAddr, token: Option<Secret>) -> Running {
         let pid = std::process::id();
         let process = SystemProcesses::default().mark(pid).map(|mark| mark.to_string());
-        let url = match &token {
-            Some(token) => format!("http://{address}/?token={}", token.as_str()),
-            None => format!("http://{address}"),
-        };
-        Running { url, token, port: address.port(), pid, process, started_at: SystemClock.now() }
+        let (port, address) = (address.port(), format!("http://{address}"));
+        Running { address, token, port, pid, process, started_at: SystemClock.now() }
     }
 
-    /// Where it is, without its token: for messages, which others may read.
-    pub fn address(&self) -> &str {
-        self.url.split_once("/?").map_or(self.url.as_str(), |(address, _)| address)
+    /// The address to open, with the token.
+    pub fn url(&self) -> String {
+        match &self.token {
+            Some(token) => format!("{}/?token={}", self.address, token.as_str()),
+            None => self.address.clone(),
+        }
     }
 
     /// Whether its address has a token in it.
@@ -274,7 +302,7 @@ fn runs_already(running: Option<&Running>) -> Error {
         return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
     };
     // Errors are kept in logs, where the token should not be.
-    let (address, pid) = (running.address(), running.pid);
+    let (address, pid) = (running.address.as_str(), running.pid);
     let message = format!("this board already has a dashboard at {address} (PID {pid})");
     Refusal::new(Code::AlreadyRunning, message)
         .hint("print the address to open: blackboard serve --status")
@@ -389,6 +417,18 @@ fn is_at(_file: &File, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_output_of_a_server_has_no_token() {
+        let token = Secret::random().unwrap();
+        let running = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), Some(token.clone()));
+        assert!(!format!("{running:?}").contains(token.as_str()), "{running:?}");
+        let text = serde_json::to_string(&running).unwrap();
+        let read: Running = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.address, "http://127.0.0.1:3141");
+        assert_eq!(read.url(), format!("http://127.0.0.1:3141/?token={}", token.as_str()));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
 
     #[test]
     fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
