@@ -57,7 +57,7 @@ impl Run for Serve {
     fn run(self, context: &Context) -> Result<Outcome> {
         let place = context.place()?;
         if self.stop {
-            return Ok(Outcome::new(Stopped(web::stop(&place.file)?)));
+            return Ok(Outcome::new(Stopped(web::stop(&place.file, context.globals.db.as_deref())?)));
         }
         if self.status {
             let running = web::find(&place.file);

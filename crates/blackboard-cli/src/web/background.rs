@@ -6,6 +6,7 @@
 //! killed means nothing. Nobody is asked to end but the process that the file means: a PID that was used again is
 //! another process.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 
 use super::token::Secret;
 use crate::context::Context;
+use crate::output::entry::in_quotes;
 
 /// How much of the file is read: more than any server writes.
 const MOST_BYTES: u64 = 4096;
@@ -132,8 +134,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes it, and refuses if another process has it.
-    pub fn take(board: &Path) -> Result<Claim> {
+    /// Takes it, and refuses if another process has it. `db` is the board as the command names it, for the hint.
+    pub fn take(board: &Path, db: Option<&OsStr>) -> Result<Claim> {
         let path = place(board);
         for _ in 0..TRIES {
             let mut file = match opened(&path, true) {
@@ -161,7 +163,7 @@ impl Claim {
                         Err(error) => Claim::without(&path, error),
                     });
                 }
-                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref())),
+                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref(), db)),
                 Err(TryLockError::Error(error)) => return Ok(Claim::without(&path, error)),
             }
         }
@@ -216,7 +218,7 @@ impl Drop for Claim {
 pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
     let board = context.opener()?.file().to_owned();
     if let Some(running) = find(&board) {
-        return Err(runs_already(Some(&running)));
+        return Err(runs_already(Some(&running), context.globals.db.as_deref()));
     }
     let fault = |error: io::Error| -> Error {
         Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
@@ -253,11 +255,11 @@ pub fn detach() {
     }
 }
 
-/// Asks the server of this board to end, and waits until it has.
-pub fn stop(board: &Path) -> Result<Running> {
+/// Asks the server of this board to end, and waits until it has. `db` is the board as the command names it.
+pub fn stop(board: &Path, db: Option<&OsStr>) -> Result<Running> {
     let running = find(board).ok_or_else(|| -> Error {
         Refusal::new(Code::NotRunning, "no dashboard of this board is running")
-            .hint("start one: blackboard serve --background")
+            .hint(format!("start one: {}", serve_command("--background", db)))
             .into()
     })?;
     ask_to_end(&running)?;
@@ -297,7 +299,13 @@ fn unknown(running: &Running) -> Error {
     Refusal::new(Code::NotRunning, message).hint("end it where it was started").into()
 }
 
-fn runs_already(running: Option<&Running>) -> Error {
+/// The command with this option for the same board.
+fn serve_command(option: &str, db: Option<&OsStr>) -> String {
+    let db = db.map(|db| format!(" --db {}", in_quotes(&db.to_string_lossy()))).unwrap_or_default();
+    format!("blackboard serve {option}{db}")
+}
+
+fn runs_already(running: Option<&Running>, db: Option<&OsStr>) -> Error {
     let Some(running) = running else {
         return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
     };
@@ -305,7 +313,7 @@ fn runs_already(running: Option<&Running>) -> Error {
     let (address, pid) = (running.address.as_str(), running.pid);
     let message = format!("this board already has a dashboard at {address} (PID {pid})");
     Refusal::new(Code::AlreadyRunning, message)
-        .hint("print the address to open: blackboard serve --status")
+        .hint(format!("print the address to open: {}", serve_command("--status", db)))
         .detail("url", address)
         .detail("pid", pid)
         .into()
@@ -436,8 +444,8 @@ mod tests {
         let board = scratch.path().join("local.db");
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);
         fs::write(place(&board), serde_json::to_vec(&killed).unwrap()).unwrap();
-        let _starting = Claim::take(&board).unwrap();
-        let refused = Claim::take(&board).err().unwrap();
+        let _starting = Claim::take(&board, None).unwrap();
+        let refused = Claim::take(&board, None).err().unwrap();
         assert_eq!(refused.code(), Code::AlreadyRunning);
         assert_eq!(refused.to_string(), "another dashboard of this board is just starting");
     }

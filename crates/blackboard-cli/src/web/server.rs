@@ -95,7 +95,7 @@ impl Listening {
     /// refuses, if nobody would find it again.
     pub fn bind(context: &Context, options: Options) -> Result<Listening> {
         let opener = context.opener()?;
-        let mut claim = Claim::take(opener.file())?;
+        let mut claim = Claim::take(opener.file(), context.globals.db.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -154,7 +154,7 @@ async fn stay_the_only_one(claim: &mut Claim, board: &Path, running: &Running) {
         if claim.is_found() {
             continue;
         }
-        match Claim::take(board) {
+        match Claim::take(board, None) {
             Ok(mut new_claim) => {
                 new_claim.publish(running);
                 *claim = new_claim;
