@@ -57,7 +57,7 @@ impl Run for Serve {
     fn run(self, context: &Context) -> Result<Outcome> {
         let place = context.place()?;
         if self.stop {
-            return Ok(Outcome::new(Stopped(web::stop(&place.file)?)));
+            return Ok(Outcome::new(Stopped(web::stop(&place.file, context.globals.db.as_deref())?)));
         }
         if self.status {
             let running = web::find(&place.file);
@@ -73,8 +73,11 @@ impl Run for Serve {
         if self.background {
             let started = web::start_in_background(context, port, !self.no_token)?;
             let (running, file) = (started.clone(), place.file.clone());
-            let outcome =
-                Outcome::new(Background { running: started, names_board: context.globals.db.is_some() });
+            let outcome = Outcome::new(Background {
+                running: started,
+                names_board: context.globals.db.is_some(),
+                opens: self.open,
+            });
             // The server removes what leads the browser to it.
             let open = move || web::open(&running, &file).keep();
             return Ok(if self.open { outcome.after_flush(open) } else { outcome });

@@ -85,8 +85,8 @@ impl Stage {
     }
 
     /// Where the dashboard is.
-    pub fn url(&self) -> &str {
-        &self.dashboard.url
+    pub fn url(&self) -> String {
+        self.dashboard.url()
     }
 
     /// The dashboard.

@@ -95,13 +95,13 @@ pub struct Use {
     pub tool: Option<String>,
     /// The files that it edits, as the platform names them, each once and at most [`MOST_PATHS`].
     pub paths: Vec<String>,
-    /// How many more it names, or names at a length that is not read.
-    pub unlisted: usize,
+    /// Whether it edits files that are not in `paths`: there are more, or a path is longer than [`LONGEST_PATH`].
+    pub has_unlisted: bool,
 }
 
 impl Use {
     fn edits_nothing(&self) -> bool {
-        self.paths.is_empty() && self.unlisted == 0
+        self.paths.is_empty() && !self.has_unlisted
     }
 }
 
@@ -183,22 +183,22 @@ impl Dialect {
     /// The tool, and the files that it edits.
     fn usage(&self, payload: &Payload<'_>) -> Use {
         let tool = payload.text(TOOL);
-        let mut files = Named::default();
+        let mut files = NamedFiles::default();
         if let Some(tool) = tool.as_deref().filter(|tool| self.edit_tools.contains(tool)) {
             let takes_patch = tool.contains("patch");
             // The input is an object, or a text that is one, or the patch itself.
             let object = payload.inside(INPUT, |input| {
-                let mut files = Named::default();
+                let mut files = NamedFiles::default();
                 files.add_all_of(input, takes_patch);
                 files
             });
             files = object.unwrap_or_else(|| {
-                let mut files = Named::default();
+                let mut files = NamedFiles::default();
                 patch::files(&payload.text(INPUT).unwrap_or_default(), |file| files.add(file));
                 files
             });
         }
-        Use { tool, paths: files.paths, unlisted: files.unlisted }
+        Use { tool, paths: files.paths, has_unlisted: files.has_unlisted }
     }
 }
 
@@ -228,19 +228,19 @@ fn id(payload: &Payload<'_>, names: &[&str]) -> Option<String> {
 
 /// The files that the input of a tool names, each once.
 #[derive(Default)]
-struct Named {
+struct NamedFiles {
     paths: Vec<String>,
     known: HashSet<String>,
-    unlisted: usize,
+    has_unlisted: bool,
 }
 
-impl Named {
+impl NamedFiles {
     fn add(&mut self, path: &str) {
         if path.is_empty() || self.known.contains(path) {
             return;
         }
         if path.len() > LONGEST_PATH || self.paths.len() == MOST_PATHS {
-            self.unlisted += 1;
+            self.has_unlisted = true;
             return;
         }
         self.known.insert(path.to_owned());
@@ -292,18 +292,18 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_the_limit_are_counted_and_not_kept() {
+    fn files_beyond_the_limit_are_reported_and_not_kept() {
         let patch = |count: usize| {
             let lines: Vec<String> = (0..count).map(|number| format!("*** Add File: {number}")).collect();
             let lines = lines.join("\\n");
             usage(&format!(r#"{{"tool_name": "edit", "tool_input": "*** Begin Patch\n{lines}\n{lines}"}}"#))
         };
         let found = patch(MOST_PATHS);
-        assert_eq!((found.paths.len(), found.unlisted), (MOST_PATHS, 0), "each file counts once");
-        let found = patch(MOST_PATHS + 7);
-        assert_eq!((found.paths.len(), found.unlisted), (MOST_PATHS, 14));
+        assert_eq!((found.paths.len(), found.has_unlisted), (MOST_PATHS, false), "each file counts once");
+        let found = patch(MOST_PATHS + 1);
+        assert_eq!((found.paths.len(), found.has_unlisted), (MOST_PATHS, true));
         let long = format!(r#"{{"tool_name": "edit", "tool_input": {{"path": "{}"}}}}"#, "x/".repeat(3000));
         let found = usage(&long);
-        assert_eq!((found.paths.len(), found.unlisted), (0, 1));
+        assert_eq!((found.paths.len(), found.has_unlisted), (0, true));
     }
 }

@@ -22,14 +22,16 @@ const AT_ONCE: usize = 1000;
 const DEEPEST: usize = 100;
 
 /// How much the files of one call may cost to resolve, about in system calls.
-const MOST_STEPS: usize = 50_000;
+///
+/// A step takes a few microseconds on a busy machine: all of them fit into a third of a hook's 300 ms.
+const MOST_STEPS: usize = 20_000;
 
 /// The files of a call by the worktree that they are in, whichever that is.
 #[derive(Default)]
 pub struct Files {
     trees: BTreeMap<String, InTree>,
-    /// How many files of the call are not here, because there are too many of them or they are too deep.
-    pub unchecked: usize,
+    /// Whether files of the call are not here, because there are too many of them or they are too deep.
+    pub has_unchecked: bool,
 }
 
 /// Files of one worktree.
@@ -42,17 +44,26 @@ struct InTree {
 impl Files {
     /// The files that a tool edits. Relative paths start at `base`.
     pub fn of(used: &Use, base: &Path, context: &Context) -> Files {
-        let mut files = Files { unchecked: used.unlisted, ..Files::default() };
+        let mut files = Files { has_unchecked: used.has_unlisted, ..Files::default() };
         let mut resolver = Resolver { context, directories: HashMap::new(), steps: 0 };
         for path in &used.paths {
             let path = base.join(path);
+            if is_too_deep(&path) {
+                files.has_unchecked = true;
+                continue;
+            }
             let plain = location::lexically(&path);
             // Some platforms leave `..` to the system, which follows links first, and others remove it before.
             let is_resolved = resolver.add_to(&mut files, &plain)
                 && (!has_parent(&path) || resolver.add_to(&mut files, &path));
-            files.unchecked += usize::from(!is_resolved);
+            files.has_unchecked |= !is_resolved;
         }
         files
+    }
+
+    /// Whether some files of a tool are not checked, whatever they are. It asks neither the file system nor the board.
+    pub fn exceed_limits(used: &Use, base: &Path) -> bool {
+        used.has_unlisted || used.paths.iter().any(|path| is_too_deep(&base.join(path)))
     }
 
     /// Who else has any of them.
@@ -83,12 +94,17 @@ impl Files {
     }
 }
 
+/// Counts no further than it has to: a path may have thousands of names.
+fn is_too_deep(path: &Path) -> bool {
+    path.components().nth(DEEPEST).is_some()
+}
+
 fn has_parent(path: &Path) -> bool {
     path.components().any(|component| component == Component::ParentDir)
 }
 
 /// An existing directory.
-struct Existing {
+struct ExistingDirectory {
     /// As it was spelled.
     directory: PathBuf,
     /// What it is called without links: a working directory, from which other commands find the tree, never has one.
@@ -100,19 +116,19 @@ struct Existing {
 struct Resolver<'a> {
     context: &'a Context,
     /// The nearest existing directory of each directory that was looked at.
-    directories: HashMap<PathBuf, Option<Rc<Existing>>>,
+    directories: HashMap<PathBuf, Option<Rc<ExistingDirectory>>>,
     steps: usize,
 }
 
 impl Resolver<'_> {
     /// Adds a file, if it can be reserved. `false` if finding that out costs too much.
     fn add_to(&mut self, files: &mut Files, path: &Path) -> bool {
-        let depth = path.components().count();
-        if depth > DEEPEST || self.steps > MOST_STEPS {
+        if self.steps > MOST_STEPS {
             return false;
         }
+        let depth = path.components().count();
         let Some(existing) = path.parent().and_then(|parent| self.existing(parent)) else { return true };
-        let Existing { directory, real, tree } = &*existing;
+        let ExistingDirectory { directory, real, tree } = &*existing;
         let Ok(inside) = path.strip_prefix(directory) else { return true };
         // Each missing directory is resolved again by the tree.
         self.steps += (1 + inside.components().count()) * depth;
@@ -131,7 +147,7 @@ impl Resolver<'_> {
     }
 
     /// The nearest existing directory: this one or one above it.
-    fn existing(&mut self, directory: &Path) -> Option<Rc<Existing>> {
+    fn existing(&mut self, directory: &Path) -> Option<Rc<ExistingDirectory>> {
         let mut missing = Vec::new();
         let mut found = None;
         for directory in directory.ancestors() {
@@ -152,10 +168,10 @@ impl Resolver<'_> {
         found
     }
 
-    fn look_at(&mut self, directory: &Path) -> Option<Existing> {
+    fn look_at(&mut self, directory: &Path) -> Option<ExistingDirectory> {
         let real = directory.canonicalize().ok()?;
         self.steps += 2 * real.components().count();
         let tree = location::tree(&place::request(self.context, Some(&real))).ok()?;
-        Some(Existing { directory: directory.to_owned(), real, tree })
+        Some(ExistingDirectory { directory: directory.to_owned(), real, tree })
     }
 }

@@ -334,7 +334,16 @@ impl Hook<'_> {
         if guard == FileGuard::Off || !can_be_told {
             return Ok(Done::new(Reply::Silence, false));
         }
+        // An edit that is not checked completely is denied: a large one would bypass the guard. The denial comes before
+        // files are resolved, because the process ends when its time is over, and the edit is allowed then.
+        if guard == FileGuard::Deny && Files::exceed_limits(used, &self.base()) {
+            self.log.write(words::NOT_CHECKED);
+            return Ok(Done::new(Reply::Deny(words::unchecked_denial()), false));
+        }
         let (files, session) = (self.files(used), self.session());
+        if guard == FileGuard::Deny && files.has_unchecked {
+            return Ok(Done::new(Reply::Deny(words::unchecked_denial()), false));
+        }
         let others = files.others(self.board(), &session)?;
         if guard == FileGuard::Warn {
             let text = warning(&others, &files, false);
@@ -342,9 +351,7 @@ impl Hook<'_> {
             return Ok(Done::new(reply, false));
         }
         if others.is_empty() {
-            // What was not checked is not let through: a large edit would be a way around the guard.
-            let denied = (files.unchecked > 0).then(|| words::unchecked_denial(files.unchecked));
-            return Ok(Done::new(denied.map_or(Reply::Silence, Reply::Deny), false));
+            return Ok(Done::new(Reply::Silence, false));
         }
         // That it waits is worth noting, but the answer does not depend on it.
         let wanted = files.edited(used.tool.as_deref(), |path| others.iter().any(|other| other.path == path));
@@ -357,19 +364,23 @@ impl Hook<'_> {
     }
 
     fn files(&self, used: &Use) -> Files {
-        let base = self.call.directory.clone().or_else(|| self.directory.clone()).unwrap_or_default();
-        let files = Files::of(used, &base, self.context);
-        if files.unchecked > 0 {
-            self.log.write(&format!("{} files of the edit were not checked", files.unchecked));
+        let files = Files::of(used, &self.base(), self.context);
+        if files.has_unchecked {
+            self.log.write(words::NOT_CHECKED);
         }
         files
+    }
+
+    /// The directory at which relative paths of a call start.
+    fn base(&self) -> PathBuf {
+        self.call.directory.clone().or_else(|| self.directory.clone()).unwrap_or_default()
     }
 }
 
 /// What to warn of: files that others hold, and files of which that is unknown.
 fn warning(others: &[Other], files: &Files, after: bool) -> Option<String> {
     let held = (!others.is_empty()).then(|| words::warning(others, after));
-    let unchecked = (files.unchecked > 0).then(|| words::unchecked(files.unchecked));
+    let unchecked = files.has_unchecked.then(words::unchecked);
     let texts: Vec<String> = unchecked.into_iter().chain(held).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

@@ -38,7 +38,7 @@ fn read_file(id: &str, name: &str) -> Vec<Call> {
 
 fn used(tool: &str, paths: &[&str]) -> Use {
     let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-    Use { tool: Some(tool.to_owned()), paths, unlisted: 0 }
+    Use { tool: Some(tool.to_owned()), paths, has_unlisted: false }
 }
 
 fn delegate(kind: &str) -> Happening {

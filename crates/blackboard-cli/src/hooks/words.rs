@@ -92,19 +92,23 @@ pub fn denial(others: &[Other]) -> String {
     fenced(&says, &lines_about(others), LIMIT)
 }
 
+/// The log line about an edit of which not all files were checked.
+pub const NOT_CHECKED: &str =
+    "some files of the edit were not checked: too many files, or paths that are too long";
+
 /// That some files of an edit were not compared with what others hold.
-pub fn unchecked(count: usize) -> String {
+pub fn unchecked() -> String {
     format!(
-        "[blackboard] {count} of the files of this edit were not checked against the reservations of other agents: there are \
-         too many of them, or their paths are too long."
+        "[blackboard] Some files of this edit were not checked against the reservations of other agents: the edit has more \
+         than {MOST_PATHS} files, or paths that are too long."
     )
 }
 
 /// Why an agent may not make an edit of which some files were not checked.
-pub fn unchecked_denial(count: usize) -> String {
+pub fn unchecked_denial() -> String {
     format!(
-        "[blackboard] Not edited: {count} of the files of this edit cannot be checked against the reservations of other \
-         agents, because there are too many of them or their paths are too long, and the configuration of this board requires \
+        "[blackboard] Not edited: some files of this edit cannot be checked against the reservations of other agents, because \
+         the edit has more than {MOST_PATHS} files or paths that are too long, and the configuration of this board requires \
          the check. Split the edit: at most {MOST_PATHS} files at once."
     )
 }

@@ -31,7 +31,7 @@ pub struct Demonstration {
 struct Answered<'a> {
     #[serde(flatten)]
     ended: &'a Ended,
-    url: &'a str,
+    url: String,
 }
 
 impl Demonstration {
@@ -72,7 +72,7 @@ impl Render for Demonstration {
         let mut stage = self.stage.borrow_mut();
         screen.fields([
             ("Board", Some(format!("{} (removed at the end)", stage.file().display()))),
-            ("Dashboard", Some(stage.url().to_owned())),
+            ("Dashboard", Some(stage.url())),
         ])?;
         self.open(&stage);
         let ended = demo::tell(&mut stage, &self.signals, self.limit, |told| show(screen, &told))?;

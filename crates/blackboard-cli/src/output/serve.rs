@@ -10,6 +10,9 @@ use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::web::{self, Listening, Running};
 
+/// A sandboxed browser (snap, Flatpak) may not read the file that leads it to the page.
+const IF_NOT_OPENED: &str = "If the page does not open, use the address above.";
+
 /// The answer of `serve`, which goes on until somebody ends it.
 pub struct Serving {
     listening: RefCell<Option<Listening>>,
@@ -50,8 +53,11 @@ impl Render for Serving {
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         self.run(|running, database| {
-            screen.line(format_args!("Blackboard dashboard: {}", running.url))?;
+            screen.line(format_args!("Blackboard dashboard: {}", running.url()))?;
             screen.line(format_args!("Database: {}", escape(&database)))?;
+            if self.open {
+                screen.line(format_args!("{IF_NOT_OPENED}"))?;
+            }
             screen.line(format_args!("Press Ctrl+C to stop"))?;
             screen.flush()
         })
@@ -64,6 +70,8 @@ pub struct Background {
     pub running: Running,
     /// Whether the call named its board, as the one that stops it has to.
     pub names_board: bool,
+    /// Whether the page is opened in a browser.
+    pub opens: bool,
 }
 
 impl Render for Background {
@@ -72,12 +80,13 @@ impl Render for Background {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Running { url, pid, .. } = &self.running;
+        let (url, pid) = (self.running.url(), self.running.pid);
         let same = if self.names_board { " with the same --db" } else { "" };
         screen.line(format_args!("Blackboard dashboard running in background"))?;
         screen.line(format_args!("URL:  {url}"))?;
         screen.line(format_args!("PID:  {pid}"))?;
-        screen.line(format_args!("Stop: blackboard serve --stop{same} (or kill {pid})"))
+        screen.line(format_args!("Stop: blackboard serve --stop{same} (or kill {pid})"))?;
+        if self.opens { screen.line(format_args!("{IF_NOT_OPENED}")) } else { Ok(()) }
     }
 }
 
@@ -101,7 +110,7 @@ impl Render for Found {
             return screen.line(format_args!("No dashboard of this board is running."));
         };
         let since = time::ago(screen.now().since(running.started_at));
-        screen.line(format_args!("Blackboard dashboard: {}", running.url))?;
+        screen.line(format_args!("Blackboard dashboard: {}", running.url()))?;
         screen.line(format_args!("PID:  {} (started {since})", running.pid))
     }
 }
@@ -115,6 +124,6 @@ impl Render for Stopped {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.address(), self.0.pid))
+        screen.line(format_args!("Stopped the dashboard at {} (PID {})", self.0.address, self.0.pid))
     }
 }

@@ -6,6 +6,7 @@
 //! killed means nothing. Nobody is asked to end but the process that the file means: a PID that was used again is
 //! another process.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 
 use super::token::Secret;
 use crate::context::Context;
+use crate::output::entry::in_quotes;
 
 /// How much of the file is read: more than any server writes.
 const MOST_BYTES: u64 = 4096;
@@ -35,21 +37,49 @@ const TRIES: usize = 10;
 
 /// A server that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Registration", into = "Registration")]
 pub struct Running {
-    /// Where it is, with its token.
-    pub url: String,
+    /// Its address without the token: for messages, which others may read.
+    pub address: String,
     /// What a request has to carry; `None` if any request is answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<Secret>,
     /// Its port.
     pub port: u16,
     /// Its process.
     pub pid: u32,
     /// What makes the PID mean one process.
-    #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<String>,
     /// Since when.
     pub started_at: Timestamp,
+}
+
+/// A server in its file and in JSON output. It has no `Debug`, because its URL has the token in it.
+#[derive(Serialize, Deserialize)]
+struct Registration {
+    url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<Secret>,
+    port: u16,
+    pid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<String>,
+    started_at: Timestamp,
+}
+
+impl From<Registration> for Running {
+    fn from(registration: Registration) -> Running {
+        let Registration { url, token, port, pid, process, started_at } = registration;
+        let address = url.split_once("/?").map_or(url.as_str(), |(address, _)| address).to_owned();
+        Running { address, token, port, pid, process, started_at }
+    }
+}
+
+impl From<Running> for Registration {
+    fn from(running: Running) -> Registration {
+        let url = running.url();
+        let Running { token, port, pid, process, started_at, .. } = running;
+        Registration { url, token, port, pid, process, started_at }
+    }
 }
 
 impl Running {
@@ -57,16 +87,16 @@ impl Running {
     pub fn here(address: SocketAddr, token: Option<Secret>) -> Running {
         let pid = std::process::id();
         let process = SystemProcesses::default().mark(pid).map(|mark| mark.to_string());
-        let url = match &token {
-            Some(token) => format!("http://{address}/?token={}", token.as_str()),
-            None => format!("http://{address}"),
-        };
-        Running { url, token, port: address.port(), pid, process, started_at: SystemClock.now() }
+        let (port, address) = (address.port(), format!("http://{address}"));
+        Running { address, token, port, pid, process, started_at: SystemClock.now() }
     }
 
-    /// Where it is, without its token: for messages, which others may read.
-    pub fn address(&self) -> &str {
-        self.url.split_once("/?").map_or(self.url.as_str(), |(address, _)| address)
+    /// The address to open, with the token.
+    pub fn url(&self) -> String {
+        match &self.token {
+            Some(token) => format!("{}/?token={}", self.address, token.as_str()),
+            None => self.address.clone(),
+        }
     }
 
     /// Whether its address has a token in it.
@@ -104,8 +134,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes it, and refuses if another process has it.
-    pub fn take(board: &Path) -> Result<Claim> {
+    /// Takes it, and refuses if another process has it. `db` is the board as the command names it, for the hint.
+    pub fn take(board: &Path, db: Option<&OsStr>) -> Result<Claim> {
         let path = place(board);
         for _ in 0..TRIES {
             let mut file = match opened(&path, true) {
@@ -133,7 +163,7 @@ impl Claim {
                         Err(error) => Claim::without(&path, error),
                     });
                 }
-                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref())),
+                Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref(), db)),
                 Err(TryLockError::Error(error)) => return Ok(Claim::without(&path, error)),
             }
         }
@@ -188,7 +218,7 @@ impl Drop for Claim {
 pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
     let board = context.opener()?.file().to_owned();
     if let Some(running) = find(&board) {
-        return Err(runs_already(Some(&running)));
+        return Err(runs_already(Some(&running), context.globals.db.as_deref()));
     }
     let fault = |error: io::Error| -> Error {
         Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
@@ -225,11 +255,11 @@ pub fn detach() {
     }
 }
 
-/// Asks the server of this board to end, and waits until it has.
-pub fn stop(board: &Path) -> Result<Running> {
+/// Asks the server of this board to end, and waits until it has. `db` is the board as the command names it.
+pub fn stop(board: &Path, db: Option<&OsStr>) -> Result<Running> {
     let running = find(board).ok_or_else(|| -> Error {
         Refusal::new(Code::NotRunning, "no dashboard of this board is running")
-            .hint("start one: blackboard serve --background")
+            .hint(format!("start one: {}", serve_command("--background", db)))
             .into()
     })?;
     ask_to_end(&running)?;
@@ -269,15 +299,21 @@ fn unknown(running: &Running) -> Error {
     Refusal::new(Code::NotRunning, message).hint("end it where it was started").into()
 }
 
-fn runs_already(running: Option<&Running>) -> Error {
+/// The command with this option for the same board.
+fn serve_command(option: &str, db: Option<&OsStr>) -> String {
+    let db = db.map(|db| format!(" --db {}", in_quotes(&db.to_string_lossy()))).unwrap_or_default();
+    format!("blackboard serve {option}{db}")
+}
+
+fn runs_already(running: Option<&Running>, db: Option<&OsStr>) -> Error {
     let Some(running) = running else {
         return Refusal::new(Code::AlreadyRunning, "another dashboard of this board is just starting").into();
     };
     // Errors are kept in logs, where the token should not be.
-    let (address, pid) = (running.address(), running.pid);
+    let (address, pid) = (running.address.as_str(), running.pid);
     let message = format!("this board already has a dashboard at {address} (PID {pid})");
     Refusal::new(Code::AlreadyRunning, message)
-        .hint("print the address to open: blackboard serve --status")
+        .hint(format!("print the address to open: {}", serve_command("--status", db)))
         .detail("url", address)
         .detail("pid", pid)
         .into()
@@ -391,13 +427,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn debug_output_of_a_server_has_no_token() {
+        let token = Secret::random().unwrap();
+        let running = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), Some(token.clone()));
+        assert!(!format!("{running:?}").contains(token.as_str()), "{running:?}");
+        let text = serde_json::to_string(&running).unwrap();
+        let read: Running = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.address, "http://127.0.0.1:3141");
+        assert_eq!(read.url(), format!("http://127.0.0.1:3141/?token={}", token.as_str()));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
     fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
         let scratch = testkit::tempdir().unwrap();
         let board = scratch.path().join("local.db");
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);
         fs::write(place(&board), serde_json::to_vec(&killed).unwrap()).unwrap();
-        let _starting = Claim::take(&board).unwrap();
-        let refused = Claim::take(&board).err().unwrap();
+        let _starting = Claim::take(&board, None).unwrap();
+        let refused = Claim::take(&board, None).err().unwrap();
         assert_eq!(refused.code(), Code::AlreadyRunning);
         assert_eq!(refused.to_string(), "another dashboard of this board is just starting");
     }

@@ -32,14 +32,14 @@ impl Drop for OpenedPage {
 /// Opens the page of a server. If that is not possible, it warns; the page can be opened by hand.
 pub fn open(running: &Running, board: &Path) -> OpenedPage {
     let mut command = opener();
-    let page = if running.has_token() { page_to(&running.url, board).map(Some) } else { Ok(None) };
+    let page = if running.has_token() { page_to(&running.url(), board).map(Some) } else { Ok(None) };
     match &page {
         Ok(Some(file)) => command.arg(file),
-        _ => command.arg(&running.url),
+        _ => command.arg(running.url()),
     };
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if page.is_err() || command.spawn().is_err() {
-        warn(&format!("no browser could be started; open {} yourself", running.url));
+        warn(&format!("no browser could be started; open {} yourself", running.url()));
     }
     OpenedPage(page.ok().flatten())
 }

@@ -2,21 +2,40 @@
 //!
 //! A stream keeps its connection for as long as its page is open, and connections are limited. A client is a browser,
 //! by the id in its cookie, or all other programs together: on the loopback interface nothing tells one program from
-//! another. So a script that forgets to close its streams keeps no page from following the board.
+//! another. So a script that forgets to close its streams keeps no page from following the board. A script can also
+//! exchange the token for one cookie after the other: browsers that got their cookies within the same ten minutes share a
+//! limit, which leaves streams for the browsers before and after.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many streams one browser may have: browsers themselves open six connections to a server.
-const OF_A_BROWSER: usize = 32;
+const MAX_BROWSER_STREAMS: usize = 32;
 
 /// Who sends a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
     /// The browser with this id in its cookie.
-    Browser(String),
+    Browser {
+        /// The random part of the id.
+        id: String,
+        /// The stretch of time in which the server issued it.
+        window: u64,
+    },
     /// Any program without such a cookie.
     Program,
+}
+
+/// Which limit refuses a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamLimit {
+    /// That of one browser.
+    Browser,
+    /// That of all other programs.
+    Programs,
+    /// That of the whole server, or of all browsers with new cookies.
+    Server,
 }
 
 /// The streams that are open.
@@ -24,6 +43,7 @@ pub struct Streams {
     /// How many there may be in all; the other connections are for requests that end.
     most: usize,
     most_of_programs: usize,
+    most_of_a_window: usize,
     most_of_a_browser: usize,
     open: Mutex<Open>,
 }
@@ -32,6 +52,7 @@ pub struct Streams {
 struct Open {
     all: usize,
     by_client: HashMap<Client, usize>,
+    by_window: HashMap<u64, usize>,
 }
 
 /// The right to one stream, as long as the value exists.
@@ -47,26 +68,37 @@ impl Streams {
         Arc::new(Streams {
             most: (3 * quarter).min(connections),
             most_of_programs: quarter,
-            most_of_a_browser: quarter.min(OF_A_BROWSER),
+            most_of_a_window: quarter,
+            most_of_a_browser: quarter.min(MAX_BROWSER_STREAMS),
             open: Mutex::default(),
         })
     }
 
-    /// Opens one for a client; `None` if it, or all together, have as many as they may.
-    pub fn open(self: &Arc<Streams>, client: &Client) -> Option<StreamSlot> {
-        let most = match client {
-            Client::Browser(_) => self.most_of_a_browser,
-            Client::Program => self.most_of_programs,
+    /// Opens one for a client.
+    pub fn open(self: &Arc<Streams>, client: &Client) -> Result<StreamSlot, StreamLimit> {
+        let (most, limit) = match client {
+            Client::Browser { .. } => (self.most_of_a_browser, StreamLimit::Browser),
+            Client::Program => (self.most_of_programs, StreamLimit::Programs),
         };
         let mut open = self.lock();
         let own = open.by_client.get(client).copied().unwrap_or(0);
-        if own >= most || open.all >= self.most {
-            return None;
+        if own >= most {
+            return Err(limit);
+        }
+        if open.all >= self.most {
+            return Err(StreamLimit::Server);
+        }
+        if let Client::Browser { window, .. } = client {
+            let together = open.by_window.entry(*window).or_default();
+            if *together >= self.most_of_a_window {
+                return Err(StreamLimit::Server);
+            }
+            *together += 1;
         }
         open.all += 1;
         open.by_client.insert(client.clone(), own + 1);
         drop(open);
-        Some(StreamSlot { streams: Arc::clone(self), client: client.clone() })
+        Ok(StreamSlot { streams: Arc::clone(self), client: client.clone() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -78,11 +110,19 @@ impl Drop for StreamSlot {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
         open.all -= 1;
-        if let Some(own) = open.by_client.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                open.by_client.remove(&self.client);
-            }
+        decrease(&mut open.by_client, &self.client);
+        if let Client::Browser { window, .. } = &self.client {
+            decrease(&mut open.by_window, window);
+        }
+    }
+}
+
+/// Counts one less, and forgets what is at zero.
+fn decrease<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
@@ -91,29 +131,43 @@ impl Drop for StreamSlot {
 mod tests {
     use super::*;
 
+    fn browser(id: usize, window: u64) -> Client {
+        Client::Browser { id: id.to_string(), window }
+    }
+
     #[test]
     fn a_client_that_has_all_of_its_streams_leaves_the_others_theirs() {
         let streams = Streams::new(400);
-        let [first, second] = ["a", "b"].map(|id| Client::Browser(id.to_owned()));
-        let mut slots: Vec<_> = (0..OF_A_BROWSER).map(|_| streams.open(&first).unwrap()).collect();
-        assert!(streams.open(&first).is_none());
+        let (first, second) = (browser(1, 0), browser(2, 0));
+        let mut slots: Vec<_> = (0..MAX_BROWSER_STREAMS).map(|_| streams.open(&first).unwrap()).collect();
+        assert_eq!(streams.open(&first).err(), Some(StreamLimit::Browser));
         slots.extend((0..100).map(|_| streams.open(&Client::Program).unwrap()));
-        assert!(streams.open(&Client::Program).is_none());
+        assert_eq!(streams.open(&Client::Program).err(), Some(StreamLimit::Programs));
         let other = streams.open(&second).unwrap();
         slots.remove(0);
         slots.push(streams.open(&first).unwrap());
-        assert!(streams.open(&first).is_none());
+        assert_eq!(streams.open(&first).err(), Some(StreamLimit::Browser));
         drop((slots, other));
         let open = streams.lock();
-        assert_eq!((open.all, open.by_client.len()), (0, 0));
+        assert_eq!((open.all, open.by_client.len(), open.by_window.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn browsers_with_cookies_of_the_same_time_share_a_limit() {
+        let streams = Streams::new(400);
+        let slots: Vec<_> = (0..200).map_while(|id| streams.open(&browser(id, 7)).ok()).collect();
+        assert_eq!(slots.len(), 100);
+        assert_eq!(streams.open(&browser(500, 7)).err(), Some(StreamLimit::Server));
+        assert!(streams.open(&browser(500, 6)).is_ok() && streams.open(&browser(500, 8)).is_ok());
+        assert!(streams.open(&Client::Program).is_ok());
     }
 
     #[test]
     fn all_clients_together_leave_connections_for_requests() {
         let streams = Streams::new(8);
-        let slots: Vec<_> =
-            (0..100).filter_map(|id| streams.open(&Client::Browser(format!("{id}")))).collect();
+        let slots: Vec<_> = (0..100).filter_map(|id| streams.open(&browser(id, id as u64)).ok()).collect();
         assert_eq!(slots.len(), 6);
-        assert!(Streams::new(1).open(&Client::Program).is_some());
+        assert_eq!(streams.open(&Client::Program).err(), Some(StreamLimit::Server));
+        assert!(Streams::new(1).open(&Client::Program).is_ok());
     }
 }

@@ -11,6 +11,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
+use super::clients::StreamLimit;
 use super::stream::Stream;
 use crate::envelope::{Answer, Failure};
 use crate::output;
@@ -149,14 +150,17 @@ pub fn not_allowed() -> Reply {
     reply
 }
 
-/// A client that has as many streams as it may have.
-pub fn too_many_streams() -> Reply {
-    let mut reply = refused(
-        StatusCode::TOO_MANY_REQUESTS,
-        "too_many_streams",
-        "this client has too many streams open",
-        "close a page or a program that follows the board, and try again",
-    );
+/// A stream beyond a limit.
+pub fn too_many_streams(limit: StreamLimit) -> Reply {
+    let (code, message) = match limit {
+        StreamLimit::Browser => ("too_many_streams", "this browser has too many streams open"),
+        StreamLimit::Programs => {
+            ("too_many_streams", "programs have too many streams of this dashboard open")
+        }
+        StreamLimit::Server => ("no_free_streams", "the dashboard has no free streams"),
+    };
+    let hint = "close a page or a program that follows the board, and try again";
+    let mut reply = refused(StatusCode::TOO_MANY_REQUESTS, code, message, hint);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
     reply
 }

@@ -84,13 +84,9 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
     let (mut reply, nonce) = match admitted {
         Err(refusal) => (*refusal, None),
         Ok(_) if request.method != Method::GET && !head => (reply::not_allowed(), None),
-        Ok(client) if request.uri.path() == "/" => {
+        Ok(_) if request.uri.path() == "/" => {
             let nonce = nonce();
-            let mut reply = reply::text("text/html; charset=utf-8", page::document(&nonce));
-            if !shared.access.needs_token() {
-                shared.access.name_client(&client, &mut reply);
-            }
-            (reply, Some(nonce))
+            (reply::text("text/html; charset=utf-8", page::document(&nonce)), Some(nonce))
         }
         Ok(client) => (route(request, &client, &shared).await, None),
     };
@@ -109,7 +105,10 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
         return reply::empty(StatusCode::NO_CONTENT);
     }
     if path == STREAM {
-        let Some(slot) = shared.streams.open(client) else { return reply::too_many_streams() };
+        let slot = match shared.streams.open(client) {
+            Ok(slot) => slot,
+            Err(limit) => return reply::too_many_streams(limit),
+        };
         return Stream::open(&request, feed, slot).await.unwrap_or_else(|error| reply::failure(&error));
     }
     let Some((answer, id)) = find(path) else { return reply::not_found() };

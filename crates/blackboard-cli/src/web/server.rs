@@ -1,25 +1,29 @@
 //! Listening, connections and their limits, stopping.
 //!
 //! A connection that does not bring its request within ten seconds is closed, and so is one that does not take what it
-//! asked for. There are only so many of them at once; more are closed at once, so that those that are there go on.
+//! asked for. The number of connections is limited. When all are in use, a new one replaces the oldest that has not sent a
+//! request with the token: every user of the machine can connect, and idle connections must not block the dashboard.
+//! If there is none, the new connection is closed.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::path::Path;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use blackboard::{Code, Fault, Refusal, Result};
+use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::background::{Claim, Running};
@@ -57,6 +61,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long connections are waited for when the server ends.
 const TO_LEAVE: Duration = Duration::from_secs(2);
 
+/// How long a connection may take to close that another one replaces.
+const TO_CLOSE: Duration = Duration::from_secs(1);
+
 /// How far a free port is looked for beside one that is taken.
 const NEAR: u16 = 50;
 
@@ -88,7 +95,7 @@ impl Listening {
     /// refuses, if nobody would find it again.
     pub fn bind(context: &Context, options: Options) -> Result<Listening> {
         let opener = context.opener()?;
-        let mut claim = Claim::take(opener.file())?;
+        let mut claim = Claim::take(opener.file(), context.globals.db.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -147,10 +154,10 @@ async fn stay_the_only_one(claim: &mut Claim, board: &Path, running: &Running) {
         if claim.is_found() {
             continue;
         }
-        match Claim::take(board) {
-            Ok(mut anew) => {
-                anew.publish(running);
-                *claim = anew;
+        match Claim::take(board, None) {
+            Ok(mut new_claim) => {
+                new_claim.publish(running);
+                *claim = new_claim;
             }
             Err(_) => return,
         }
@@ -195,6 +202,7 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, port: u16
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
     let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most), port });
+    let newcomers = Arc::new(NewConnections::default());
     let (ending, ended) = watch::channel(false);
     let mut asked_to_end = pin!(signals::asked_to_end()?);
     loop {
@@ -202,8 +210,8 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, port: u16
             () = &mut asked_to_end => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                    let talk = talk(stream, Arc::clone(&shared), ended.clone());
+                    let Some(place) = place_for_another(&places, &newcomers).await else { continue };
+                    let talk = talk(stream, Arc::clone(&shared), ended.clone(), newcomers.add());
                     tokio::spawn(async move {
                         talk.await;
                         drop(place);
@@ -222,13 +230,95 @@ async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, port: u16
     Ok(())
 }
 
+/// A place for one more connection, if necessary that of the oldest new one.
+async fn place_for_another(
+    places: &Arc<Semaphore>,
+    newcomers: &NewConnections,
+) -> Option<OwnedSemaphorePermit> {
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        return Some(place);
+    }
+    if !newcomers.close_oldest() {
+        return None;
+    }
+    timeout(TO_CLOSE, Arc::clone(places).acquire_owned()).await.ok()?.ok()
+}
+
+/// The connections on which no request was admitted yet, by age.
+#[derive(Default)]
+struct NewConnections(Mutex<Newcomers>);
+
+#[derive(Default)]
+struct Newcomers {
+    next: u64,
+    by_number: BTreeMap<u64, Arc<Notify>>,
+}
+
+impl NewConnections {
+    fn add(self: &Arc<Self>) -> NewConnection {
+        let close = Arc::new(Notify::new());
+        let mut newcomers = self.lock();
+        let number = newcomers.next;
+        newcomers.next += 1;
+        newcomers.by_number.insert(number, Arc::clone(&close));
+        drop(newcomers);
+        NewConnection { all: Arc::clone(self), number, close }
+    }
+
+    /// Asks the oldest to close; `false` if there is none.
+    fn close_oldest(&self) -> bool {
+        let oldest = self.lock().by_number.pop_first();
+        oldest.is_some_and(|(_, close)| {
+            close.notify_one();
+            true
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Newcomers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of them, until it is dropped.
+struct NewConnection {
+    all: Arc<NewConnections>,
+    number: u64,
+    close: Arc<Notify>,
+}
+
+impl NewConnection {
+    /// Notes that the server answered a request: another connection does not replace this one any more.
+    fn admit(&self) {
+        self.all.lock().by_number.remove(&self.number);
+    }
+}
+
+impl Drop for NewConnection {
+    fn drop(&mut self) {
+        self.admit();
+    }
+}
+
 /// Speaks with one client.
-async fn talk(stream: TcpStream, shared: Arc<Shared>, mut ended: watch::Receiver<bool>) {
+async fn talk(
+    stream: TcpStream,
+    shared: Arc<Shared>,
+    mut ended: watch::Receiver<bool>,
+    newcomer: NewConnection,
+) {
+    let close = Arc::clone(&newcomer.close);
+    let newcomer = Arc::new(newcomer);
     // What happens is small and wanted at once.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(route::answer(request.into_parts().0, shared).await) }
+        let (shared, newcomer) = (Arc::clone(&shared), Arc::clone(&newcomer));
+        async move {
+            let reply = route::answer(request.into_parts().0, shared).await;
+            if !matches!(reply.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                newcomer.admit();
+            }
+            Ok::<_, Infallible>(reply)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -239,6 +329,7 @@ async fn talk(stream: TcpStream, shared: Arc<Shared>, mut ended: watch::Receiver
     let mut connection = pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => {}
+        () = close.notified() => {}
         () = async { drop(ended.wait_for(|ended| *ended).await) } => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;

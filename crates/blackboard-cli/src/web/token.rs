@@ -9,10 +9,14 @@
 //! sends its cookie there: that cookie must be worth nothing to the next server.
 //!
 //! A cookie is for a host, whatever the port. Its name has the port, so that two dashboards do not overwrite each
-//! other's. It also has a random client id, by which streams are counted (`clients.rs`).
+//! other's. It also has a random client id, by which streams are counted (`clients.rs`). The id has a tag that only this
+//! server can make, so that a program cannot invent ids. The tag is a keyed hash of the standard library: it protects a
+//! limit, while access depends on the secrets alone.
 
 use std::fmt::{self, Write};
+use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use blackboard::{Code, Fault, Result};
 use hyper::header::{
@@ -31,9 +35,12 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// How many random bytes a secret has.
 const SECRET_BYTES: usize = 16;
 
+/// Browsers that get their cookies in the same stretch of this length share a limit of streams.
+const WINDOW: Duration = Duration::from_mins(10);
+
 /// The page to which a browser goes on by itself. It is a page of this server, so the browser sends the cookie there,
 /// also where a page of another site led to this one.
-const GO_ON: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+const REDIRECT_PAGE: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
     <meta http-equiv=\"refresh\" content=\"0;url=/\"><title>Blackboard</title></head>\
     <body><p><a href=\"/\">Open the dashboard</a></p></body></html>\n";
 
@@ -75,7 +82,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a server knows about those who may ask it.
+/// Which requests a server answers.
 pub struct Access {
     /// `None` if every program on this machine may ask.
     token: Option<Secret>,
@@ -83,64 +90,79 @@ pub struct Access {
     session: Secret,
     /// The name of its cookies.
     cookie: String,
+    /// The key of the tags of client ids.
+    key: RandomState,
+    started: Instant,
 }
 
 impl Access {
     /// Access to the server on this port, with this token.
     pub fn new(port: u16, token: Option<Secret>) -> Result<Access> {
-        Ok(Access { token, session: Secret::random()?, cookie: format!("blackboard-{port}") })
+        let cookie = format!("blackboard-{port}");
+        let (session, key) = (Secret::random()?, RandomState::new());
+        Ok(Access { token, session, cookie, key, started: Instant::now() })
     }
 
     /// The client that sent a request; the answer instead, if it has no token or still has to get its cookie.
     pub fn admit(&self, request: &Parts) -> Result<Client, Box<Reply>> {
+        // Without a token any program can get any number of cookies, so all clients share one limit.
+        let Some(token) = &self.token else { return Ok(Client::Program) };
         let known = self.client(&request.headers);
-        let Some(token) = &self.token else { return Ok(known.unwrap_or(Client::Program)) };
         let reads = request.method == Method::GET || request.method == Method::HEAD;
         let given = token_in_address(request).filter(|_| reads);
         match (known, given) {
             (Some(client), None) => Ok(client),
-            (Some(client), Some(_)) => Err(Box::new(self.exchanged(request, Some(&client)))),
-            (None, Some(given)) if token.is(given) => Err(Box::new(self.exchanged(request, None))),
+            (Some(Client::Browser { .. }), Some(_)) => Err(Box::new(self.exchanged(request, true))),
+            (Some(Client::Program), Some(_)) => Err(Box::new(self.exchanged(request, false))),
+            (None, Some(given)) if token.is(given) => Err(Box::new(self.exchanged(request, false))),
             (None, _) => Err(Box::new(refused(request))),
         }
     }
 
-    /// Gives a browser that has no cookie one with this answer. Where no token is needed, that is how its streams are
-    /// told apart from those of others.
-    pub fn name_client(&self, client: &Client, reply: &mut Reply) {
-        if matches!(client, Client::Browser(_)) {
-            return;
-        }
-        // Without one its streams count together with those of programs.
+    /// Gives a browser a cookie with this answer.
+    fn name_client(&self, reply: &mut Reply) {
+        // Without one the browser is refused, and its user opens the address again.
         let Ok(id) = Secret::random() else { return };
+        let window = self.started.elapsed().as_secs() / WINDOW.as_secs();
         let cookie = format!(
             "{}={}.{}; Path=/; HttpOnly; SameSite=Strict",
             self.cookie,
             self.session.as_str(),
-            id.as_str()
+            self.client_id(window, id.as_str())
         );
         if let Ok(cookie) = HeaderValue::try_from(cookie) {
             reply.headers_mut().insert(SET_COOKIE, cookie);
         }
     }
 
-    /// Whether a request needs the token.
-    pub fn needs_token(&self) -> bool {
-        self.token.is_some()
+    /// A client id that only this server can make.
+    fn client_id(&self, window: u64, random: &str) -> String {
+        format!("{window}.{random}.{:016x}", self.key.hash_one((window, random)))
+    }
+
+    /// The browser with this client id; `None` if this server did not issue it.
+    fn browser(&self, id: &str) -> Option<Client> {
+        let (window, rest) = id.split_once('.')?;
+        let (random, _) = rest.split_once('.')?;
+        let window = window.parse().ok()?;
+        let issued = Secret(self.client_id(window, random));
+        issued.is(id).then(|| Client::Browser { id: random.to_owned(), window })
     }
 
     /// The answer to a token in the address: a cookie, and the address without it.
-    fn exchanged(&self, request: &Parts, known: Option<&Client>) -> Reply {
+    fn exchanged(&self, request: &Parts, has_cookie: bool) -> Reply {
         // A browser does not send such a cookie to where another site redirects it, but our own page may lead there.
         let from_elsewhere = request.headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
         let mut reply = if from_elsewhere {
-            reply::text("text/html; charset=utf-8", GO_ON)
+            reply::text("text/html; charset=utf-8", REDIRECT_PAGE)
         } else {
             let mut reply = reply::empty(StatusCode::SEE_OTHER);
             reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
             reply
         };
-        self.name_client(known.unwrap_or(&Client::Program), &mut reply);
+        if !has_cookie {
+            self.name_client(&mut reply);
+        }
         reply
     }
 
@@ -151,8 +173,7 @@ impl Access {
         let own = cookies.flat_map(|header| header.split(';')).find_map(|cookie| {
             let (name, value) = cookie.trim().split_once('=')?;
             let (session, id) = value.split_once('.').filter(|_| name == self.cookie)?;
-            let is_id = id.len() == 2 * SECRET_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-            (self.session.is(session) && is_id).then(|| Client::Browser(id.to_owned()))
+            self.session.is(session).then(|| self.browser(id)).flatten()
         });
         own.or_else(|| {
             let mut given = headers.get_all(AUTHORIZATION).iter();
@@ -222,8 +243,11 @@ mod tests {
         let access = Access::new(3141, Some(token.clone())).unwrap();
         let other = Access::new(3141, Some(Secret::random().unwrap())).unwrap();
         let token = token.as_str();
-        let id = "0".repeat(32);
-        let cookie = |access: &Access| format!("blackboard-3141={}.{id}", access.session.as_str());
+        let id = access.client_id(0, &"0".repeat(32));
+        let cookie = |access: &Access| {
+            let id = access.client_id(0, &"0".repeat(32));
+            format!("blackboard-3141={}.{id}", access.session.as_str())
+        };
         let (own, foreign) = (cookie(&access), cookie(&other));
         for (name, value, expected) in [
             ("authorization", format!("Bearer {token}"), true),
@@ -241,6 +265,11 @@ mod tests {
             ("cookie", format!("blackboard-3141={token}.{id}"), false),
             ("cookie", format!("blackboard-3141={}", access.session.as_str()), false),
             ("cookie", format!("blackboard-3141={}.x", access.session.as_str()), false),
+            // Ids that this server did not issue.
+            ("cookie", format!("blackboard-3141={}.{}", access.session.as_str(), "0".repeat(32)), false),
+            ("cookie", own.replace(".0.", ".1."), false),
+            ("cookie", own.replacen(".00", ".01", 1), false),
+            ("cookie", format!("{own}0"), false),
             ("x-token", token.to_owned(), false),
         ] {
             let found = admitted(&access, "/api/work", &[(name, &value)]);

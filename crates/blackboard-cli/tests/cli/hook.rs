@@ -317,15 +317,14 @@ fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
     let deep = patch(&mut (0..3000).map(|number| format!("{number}{}/a", "/d".repeat(2000))));
     // A thousand of these would take longer to resolve than a hook may take.
     let costly = patch(&mut (0..900).map(|number| format!("{number}{}/a", "/d".repeat(80))));
-    for (what, usage, logged) in [("many", &many, "99000"), ("deep", &deep, "3000"), ("costly", &costly, "")]
-    {
+    for (what, usage) in [("many", &many), ("deep", &deep), ("costly", &costly)] {
         stage.configure(r#"{"fileGuard": "deny"}"#);
         let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
         assert!(text_of(&said).contains("Split the edit"), "{what}: {said}");
         let log = stage.log();
         let line = log.lines().last().unwrap_or_default();
-        assert!(line.contains(&format!("{logged} files of the edit were not checked")), "{what}: {line}");
+        assert!(line.contains("some files of the edit were not checked"), "{what}: {line}");
         stage.configure(r#"{"fileGuard": "warn"}"#);
         let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], Value::Null, "{what}: {said}");

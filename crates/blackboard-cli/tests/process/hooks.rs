@@ -168,7 +168,7 @@ fn a_denial_does_not_wait_for_the_write_lock() {
 }
 
 #[test]
-fn a_hook_does_not_hang_while_somebody_holds_the_write_lock() {
+fn a_hook_does_not_hang_while_another_process_holds_the_write_lock() {
     let scratch = Scratch::new();
     hook(&scratch, "ivy", "SessionStart");
     tell_of_items(&scratch, 1);
@@ -180,7 +180,7 @@ fn a_hook_does_not_hang_while_somebody_holds_the_write_lock() {
             assert_eq!(said, "", "{event}: nothing can be told that can't be noted as told");
         }
     }
-    // Nobody but this test can end the transaction: the lock was held while they ran from beginning to end.
+    // Only this test can end the transaction: the lock was held from the start to the end of each hook.
     assert!(!lock.is_autocommit());
     let log = std::fs::read_to_string(scratch.database().with_file_name("hook.log")).unwrap();
     assert!(log.lines().count() >= 8, "{log}");
@@ -207,7 +207,7 @@ fn traced(scratch: &Scratch, tracer: &[&str], event: &str, tool: &str, input: &V
     child
 }
 
-/// Lets some system calls of a hook never return, as far as a test can wait, and waits until the hook ends all the same.
+/// Lets some system calls of a hook never return, as far as a test can wait, and waits until the hook ends anyway.
 /// The tracer notices that only after its delay, so that its own record of system calls is what shows it.
 fn end_of_delayed(scratch: &Scratch, filter: &[&str], calls: &str, event: &str, tool: &str, input: &Value) {
     let trace = scratch.path().join("trace");
@@ -224,6 +224,26 @@ fn end_of_delayed(scratch: &Scratch, filter: &[&str], calls: &str, event: &str, 
     child.kill().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{event} during {calls}");
+    ends_after_its_time_limit(&std::fs::read_to_string(&trace).unwrap(), calls);
+}
+
+/// A trace shows the time limit however busy the machine is: the thread that keeps it was started before the first delayed
+/// call, asked the kernel to sleep for 300 ms at most, once, and ended the process.
+fn ends_after_its_time_limit(trace: &str, delayed: &str) {
+    let position = |what: &str| trace.lines().position(|line| line.contains(what));
+    let (started, first) = (position(" clone"), position(&format!(" {delayed}(")));
+    assert!(started.is_some() && started < first, "the thread starts before the first {delayed}: {trace}");
+    let sleeps: Vec<&str> = trace.lines().filter(|line| line.contains("nanosleep(")).collect();
+    let [sleep] = sleeps[..] else { panic!("one sleep, not {sleeps:?}: {trace}") };
+    let number = |name: &str| -> u64 {
+        let (_, rest) = sleep.split_once(name).unwrap_or_else(|| panic!("{name} is not in {sleep}"));
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    let time = Duration::new(number("tv_sec="), 0) + Duration::from_nanos(number("tv_nsec="));
+    assert!(time <= Duration::from_millis(300), "{sleep}");
+    let thread = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let end = trace.lines().find(|line| line.contains("exit_group(0"));
+    assert_eq!(thread(sleep), end.and_then(thread), "the thread that slept ends the process: {trace}");
 }
 
 #[test]
@@ -272,6 +292,32 @@ fn a_hook_that_waits_for_the_directory_of_an_edited_file_reports_it_in_its_log()
         child.wait().unwrap();
         ended().then_some(())
     });
+}
+
+#[test]
+fn a_denial_of_too_many_files_resolves_none_of_them() {
+    if !can_trace("the system calls of a denial") {
+        return;
+    }
+    let scratch = Scratch::new();
+    hook(&scratch, "ivy", "SessionStart");
+    std::fs::write(scratch.database().with_file_name("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
+    let many: String = (0..1001).map(|number| format!("*** Add File: edited/{number}\n")).collect();
+    let deep = format!("*** Add File: edited{}/a\n", "/d".repeat(200));
+    let trace = scratch.path().join("trace");
+    for files in [many, deep] {
+        let input = json!({"command": format!("*** Begin Patch\n{files}*** End Patch")});
+        // With the usual time limit: a machine under load may not get to the answer in time.
+        let said = wait_until("a denial within the time limit", || {
+            let tracer = ["-o", trace.to_str().unwrap(), "-e", "trace=%file"];
+            let ended = end_of(traced(&scratch, &tracer, "PreToolUse", "apply_patch", &input));
+            assert!(ended.status.success(), "{ended:?}");
+            (!ended.stdout.is_empty()).then_some(ended.stdout)
+        });
+        assert!(said.contains("\"deny\"") && said.contains("Split the edit"), "{said}");
+        let trace = std::fs::read_to_string(&trace).unwrap();
+        assert!(trace.contains("local.db") && !trace.contains("edited"), "{trace}");
+    }
 }
 
 #[test]

@@ -144,3 +144,21 @@ fn one_whose_directory_is_replaced_is_found_again() {
     assert_eq!(refused["pid"], started["pid"]);
     assert_eq!(scratch.json(["serve", "--stop"])["pid"], started["pid"]);
 }
+
+#[test]
+fn hints_name_the_board_that_the_command_names() {
+    let scratch = Scratch::new();
+    let db = "other board.db";
+    let refused = scratch.run(["serve", "--stop", "--json", "--db", db]).refused(Code::NotRunning);
+    assert_eq!(refused["hint"], "start one: blackboard serve --background --db 'other board.db'");
+    scratch.json(["serve", "--background", "--port", "0", "--db", db]);
+    for background in [&[][..], &["--background"]] {
+        let call = ["serve", "--port", "0", "--json", "--db", db];
+        let refused = scratch.run(call.iter().chain(background)).refused(Code::AlreadyRunning);
+        assert_eq!(
+            refused["hint"],
+            "print the address to open: blackboard serve --status --db 'other board.db'"
+        );
+    }
+    scratch.json(["serve", "--stop", "--db", db]);
+}

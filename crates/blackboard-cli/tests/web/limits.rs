@@ -92,3 +92,20 @@ fn more_connections_than_there_is_room_for_are_let_go_and_the_others_go_on() {
     };
     testkit::wait_until("there is room again once they have left", answered);
 }
+
+#[test]
+fn idle_connections_without_the_token_do_not_block_the_dashboard() {
+    let scratch = Scratch::new();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    // 36 connections.
+    let command = scratch.shell("ulimit -n 100; exec blackboard serve --json --port 0");
+    let served = Served::by(scratch, command);
+    let mut events = Events::follow(served.port, Some(0), None).unwrap();
+    assert_eq!(events.next().unwrap().id, 1);
+    let idle: Vec<_> = (0..150).map(|_| Connection::open(served.port)).collect();
+    // All places are in use, by connections that send nothing.
+    assert_eq!(get(served.port, "/api/work").status, 200);
+    served.says(&["work", "create", "b", "--title", "B"]);
+    assert_eq!(events.next().unwrap().id, 2, "a connection with the token is not replaced");
+    drop(idle);
+}

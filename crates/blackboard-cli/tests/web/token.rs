@@ -218,10 +218,8 @@ fn without_a_token_every_request_is_answered() {
     let status = served.says(&["serve", "--status"]);
     assert_eq!(status["url"], format!("http://127.0.0.1:{}", served.port));
     assert!(status.get("token").is_none(), "{status}");
-    // Its page has a cookie too, by which its streams are counted.
-    let page = ask(served.port, "GET", "/", "");
-    let cookie = page.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    assert_eq!(ask(served.port, "GET", "/", &format!("Cookie: {cookie}\r\n")).header("set-cookie"), None);
+    // A cookie would prove nothing: all clients share one limit.
+    assert_eq!(ask(served.port, "GET", "/", "").header("set-cookie"), None);
     let scratch = served.end();
     let started = scratch.json(["serve", "--background", "--port", "0", "--no-token"]);
     assert!(started.get("token").is_none(), "{started}");
@@ -384,7 +382,7 @@ fn a_client_with_too_many_streams_leaves_the_others_theirs() {
     assert_eq!(ask(port, "GET", "/api/work", first.split_once("\r\n").unwrap().1).status, 200);
     let (programs, refused) = as_many_as_possible(port, &own(port));
     assert_eq!((programs.len(), refused.status), (100, 429));
-    // Others get theirs, and whoever closes one may open another.
+    // Other clients get theirs, and a client that closes one may open another.
     let mut others = Events::follow_with(port, &second, None, None).unwrap();
     drop(open.pop());
     let began = Instant::now();
@@ -401,4 +399,61 @@ fn a_client_with_too_many_streams_leaves_the_others_theirs() {
     for events in &mut open {
         assert_eq!(events.next().unwrap().id, id);
     }
+}
+
+#[test]
+fn invented_client_ids_open_no_streams() {
+    let served = Served::furnished();
+    let cookie = exchange(&served);
+    let (name, value) = cookie.trim_end().split_once('=').unwrap();
+    let session = value.split('.').next().unwrap();
+    for number in 0..40 {
+        let invented = format!("{name}={session}.{number:032x}\r\n");
+        is_refused(&ask(served.port, "GET", "/api/events/stream", &invented), &invented);
+        let invented = format!("{name}={session}.0.{number:032x}.{number:016x}\r\n");
+        is_refused(&ask(served.port, "GET", "/api/events/stream", &invented), &invented);
+    }
+    assert_eq!(ask(served.port, "GET", "/api/work", &cookie).status, 200);
+}
+
+#[test]
+fn repeated_exchanges_share_a_limit_that_leaves_streams_for_other_clients() {
+    let scratch = Scratch::new();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    // 64 connections, of which browsers with new cookies may use 16 for streams.
+    let command = scratch.shell("ulimit -n 128; exec blackboard serve --json --port 0");
+    let served = Served::by(scratch, command);
+    let port = served.port;
+    let mut open = Vec::new();
+    let refused = loop {
+        let headers = format!("Host: 127.0.0.1:{port}\r\n{}", exchange(&served));
+        match Events::follow_with(port, &headers, None, None) {
+            Ok(events) => open.push(events),
+            Err(refused) => break refused,
+        }
+        assert!(open.len() < 100, "each exchange gets streams of its own");
+    };
+    assert_eq!((open.len(), refused.status), (16, 429));
+    let answer = refused.json();
+    assert_eq!(
+        (&answer["code"], &answer["error"]),
+        (&"no_free_streams".into(), &"the dashboard has no free streams".into())
+    );
+    assert!(Events::follow(port, None, None).is_ok(), "programs have a limit of their own");
+}
+
+#[test]
+fn without_a_token_all_streams_share_a_limit_that_leaves_connections() {
+    let scratch = Scratch::new();
+    scratch.run(["work", "create", "a", "--title", "A"]).success();
+    let command =
+        scratch.shell("ulimit -n 128; exec blackboard serve --json --port 0 --no-token 2>/dev/null");
+    let served = Served::by(scratch, command);
+    let port = served.port;
+    let (open, refused) = as_many_as_possible(port, &own(port));
+    assert_eq!((open.len(), refused.status), (16, 429));
+    let invented =
+        format!("{}Cookie: blackboard-{port}={}.{}\r\n", own(port), "0".repeat(32), "1".repeat(32));
+    assert_eq!(Events::follow_with(port, &invented, None, None).err().unwrap().status, 429);
+    assert_eq!(get(port, "/api/work").status, 200);
 }

@@ -96,7 +96,7 @@ impl Render for EntryList {
 }
 
 /// A word as a shell takes it.
-fn in_quotes(word: &str) -> String {
+pub fn in_quotes(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || ":_-./".contains(character);
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -19,7 +19,7 @@ pub use self::change::{
     WrittenEntry,
 };
 pub use self::history::{Change, KeyHistory};
-pub use self::list::{EntryList, KeyList, WholeScope};
+pub use self::list::{EntryList, KeyList, WholeScope, in_quotes};
 pub use self::read::{BareValue, Missing, RawText, ReadEntry};
 use super::{Screen, harmless_json, shortened};
 

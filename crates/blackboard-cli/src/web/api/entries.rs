@@ -66,7 +66,7 @@ impl Listed {
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
     let query = asked.query(&["scope", "prefix", "search", "limit", "after"])?;
     let limit = query.limit(MOST)?.unwrap_or(SHOWN);
-    let wanted = Wanted { scope: query.text("scope"), prefix: query.text("prefix") };
+    let wanted = EntryRange { scope: query.text("scope"), prefix: query.text("prefix") };
     let after = query.text("after").map(str::to_owned);
     if let Some(text) = query.text("search") {
         return search(asked, &wanted, &Words::parse(text)?, limit, after);
@@ -77,7 +77,7 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
 }
 
 /// Which entries a request is about.
-struct Wanted<'a> {
+struct EntryRange<'a> {
     scope: Option<&'a str>,
     prefix: Option<&'a str>,
 }
@@ -89,7 +89,7 @@ struct Page {
     revision: Revision,
 }
 
-impl Wanted<'_> {
+impl EntryRange<'_> {
     /// The first of them behind `after`.
     fn page(&self, asked: &Asked<'_>, after: Option<String>, limit: usize) -> Result<Page> {
         let prefix = self.prefix.map(str::to_owned);
@@ -131,13 +131,13 @@ struct SearchEnd {
 /// there unless it has looked through all.
 fn search(
     asked: &Asked<'_>,
-    wanted: &Wanted<'_>,
+    wanted: &EntryRange<'_>,
     words: &Words,
     limit: usize,
     mut after: Option<String>,
 ) -> Result<Reply> {
     let (mut found, mut searched, mut bytes) = (Vec::new(), 0, 0);
-    // Later pages may be newer: whoever follows the log from the first revision misses nothing.
+    // Later pages may be newer: a client that follows the log from the first revision misses nothing.
     let mut first = None;
     let next = loop {
         let page = wanted.page(asked, after, SEARCH_CHUNK)?;

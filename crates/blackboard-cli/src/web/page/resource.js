@@ -127,7 +127,7 @@ function troubleOf(refused) {
   if (refused.status === 401)
     return "This page has no access: the dashboard was started again. Print its new address with `blackboard serve --status` and open it.";
   if (refused.status === 429)
-    return "Too many pages of this dashboard are open in this browser. Close one of them.";
+    return `This page is not updated: ${shown(refused.message)}. Close a page or a program that follows the board.`;
   return `Cannot read the board: ${shown(refused.message)}`;
 }
 

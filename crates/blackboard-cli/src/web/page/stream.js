@@ -38,7 +38,7 @@ async function keepConnected() {
     if (!response.ok || !response.body) {
       // The log does not reach back that far, or it is another board by now: start over.
       if (![401, 429, 503].includes(response.status)) stream.after = null;
-      throw new Refused(response.status, {});
+      throw new Refused(response.status, await response.json().catch(() => ({})));
     }
     if (stream.attempt > 0) readEverything();
     timelineConnected();
