@@ -331,21 +331,16 @@ impl Context {
     }
 
     fn open_existing_with(&self, opener: &Opener) -> Result<Board> {
-        let board = match opener.existing()? {
-            Some(store) => {
-                if store.is_immutable() {
-                    self.circumstances.borrow_mut().board = Some(BoardState::ReadOnly);
-                    let file = opener.file.display();
-                    self.note(&format!(
-                        "{file} cannot be written: the board is opened read-only, without locks"
-                    ));
-                }
-                opener.board(store)
+        let board = if let Some(store) = opener.existing()? {
+            if store.is_immutable() {
+                self.circumstances.borrow_mut().board = Some(BoardState::ReadOnly);
+                let file = opener.file.display();
+                self.note(&format!("{file} cannot be written: the board is opened read-only, without locks"));
             }
-            None => {
-                self.circumstances.borrow_mut().board = Some(BoardState::Missing);
-                opener.empty()
-            }
+            opener.board(store)
+        } else {
+            self.circumstances.borrow_mut().board = Some(BoardState::Missing);
+            opener.empty()
         };
         let board = self.reporting(board);
         self.opened.replace(Some(Opened { board: board.clone(), to_write: false }));

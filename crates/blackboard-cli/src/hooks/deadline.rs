@@ -57,7 +57,7 @@ impl Deadline {
         let for_log = whole / LOG_SHARE;
         std::thread::Builder::new()
             .spawn(move || {
-                std::thread::sleep((whole - for_log).saturating_sub(begin.elapsed()));
+                std::thread::sleep(whole.saturating_sub(for_log).saturating_sub(begin.elapsed()));
                 let line = format!("its {} ms were over", whole.as_millis());
                 at_most(for_log, move || for_thread.write_from_anywhere(&line));
                 end_process();

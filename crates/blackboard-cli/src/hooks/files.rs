@@ -152,7 +152,7 @@ impl Resolver<'_> {
         let mut found = None;
         for directory in directory.ancestors() {
             if let Some(known) = self.directories.get(directory) {
-                found = known.clone();
+                found.clone_from(known);
                 break;
             }
             self.steps += 1;

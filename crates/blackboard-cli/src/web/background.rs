@@ -394,7 +394,7 @@ fn opened(path: &Path, create: bool) -> io::Result<File> {
 #[cfg(unix)]
 fn is_private(file: &File) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 == 0)
+    file.metadata().is_ok_and(|metadata| metadata.permissions().mode().trailing_zeros() >= 6)
 }
 
 /// The directory of a board, in the user's own folders, decides who can read its files here.

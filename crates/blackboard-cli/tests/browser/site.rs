@@ -78,7 +78,7 @@ impl Site {
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         self.server = Some(server);
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        self.address = said["url"].as_str().unwrap_or_else(|| panic!("no server: {said}")).to_owned();
+        said["url"].as_str().unwrap_or_else(|| panic!("no server: {said}")).clone_into(&mut self.address);
     }
 
     /// Ends the server without a word.

@@ -309,7 +309,10 @@ fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
     let patch = |files: &mut dyn Iterator<Item = String>| {
-        let lines: String = files.map(|file| format!("*** Update File: {file}\n@@\n+x\n")).collect();
+        let mut lines = String::new();
+        for file in files {
+            lines.extend(["*** Update File: ", &file, "\n@@\n+x\n"]);
+        }
         json!({"tool_name": "apply_patch", "tool_input": {"command": format!("*** Begin Patch\n{lines}*** End Patch")}})
     };
     let many = patch(&mut (0..100_000).map(|number| format!("src/{number}")));

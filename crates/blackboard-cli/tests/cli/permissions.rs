@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::process::Stdio;
 
 use blackboard::Code;
 
@@ -25,12 +26,16 @@ fn modes(directory: &Path) -> Vec<(String, u32)> {
 fn a_board_is_private_under_every_umask() {
     for umask in ["000", "022", "027", "077", "777"] {
         let scratch = Scratch::new();
-        // Whoever waits has one file more.
-        let line = format!(
-            "umask {umask}; blackboard wait never --timeout 1ms; exec blackboard agent register --name Ivy"
-        );
-        Output::of(scratch.shell(&line).output().unwrap()).success();
+        // A command that waits creates one more file.
+        let line = format!("umask {umask}; exec blackboard wait awaited --timeout 5m");
+        let mut waiting = scratch.shell(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let home = scratch.path().join(".pai/blackboard");
+        testkit::wait_until("the file of a waiting command", || {
+            home.join("local.db-wake").exists().then_some(())
+        });
+        let line = format!("umask {umask}; exec blackboard write awaited 1");
+        Output::of(scratch.shell(&line).output().unwrap()).success();
+        testkit::wait_until("the end of the wait", || waiting.try_wait().unwrap());
         for directory in [scratch.path().join(".pai"), home.clone()] {
             assert_eq!(mode(&directory), 0o700, "umask {umask}: {}", directory.display());
         }

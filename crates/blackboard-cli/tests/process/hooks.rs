@@ -302,7 +302,8 @@ fn a_denial_of_too_many_files_resolves_none_of_them() {
     let scratch = Scratch::new();
     hook(&scratch, "ivy", "SessionStart");
     std::fs::write(scratch.database().with_file_name("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
-    let many: String = (0..1001).map(|number| format!("*** Add File: edited/{number}\n")).collect();
+    let many: Vec<_> = (0..1001).map(|number| format!("*** Add File: edited/{number}\n")).collect();
+    let many = many.concat();
     let deep = format!("*** Add File: edited{}/a\n", "/d".repeat(200));
     let trace = scratch.path().join("trace");
     for files in [many, deep] {
