@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -26,6 +26,12 @@ use crate::work::Status;
 /// How often a commit is tried before it is called a conflict.
 const MAX_RUNS: usize = 1000;
 
+/// After how many lost runs other commits make way: a commit that reads much would otherwise lose to small ones for ever.
+const STARVING_RUNS: usize = 8;
+
+/// How long other commits make way at most, each.
+const MOST_YIELD: Duration = Duration::from_millis(100);
+
 /// A board in memory.
 pub struct Memory {
     state: RwLock<State>,
@@ -34,6 +40,8 @@ pub struct Memory {
     grown: Condvar,
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
+    /// How often a commit has lost that is starving; zero if none is.
+    starving: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -71,6 +79,19 @@ impl Memory {
             grown: Condvar::new(),
             clock,
             runs_twice: AtomicBool::new(false),
+            starving: AtomicUsize::new(0),
+        }
+    }
+
+    /// Makes way for a commit that keeps losing, the longer the more often it has lost.
+    fn yield_to_starving(&self, run: usize) {
+        if run >= STARVING_RUNS {
+            self.starving.store(run, Ordering::Relaxed);
+            return;
+        }
+        let lost = self.starving.load(Ordering::Relaxed);
+        if lost > 0 {
+            std::thread::sleep(Duration::from_millis(lost as u64).min(MOST_YIELD));
         }
     }
 
@@ -112,6 +133,7 @@ impl Store for Memory {
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
         for run in 0..MAX_RUNS {
+            self.yield_to_starving(run);
             let view = Recorder { memory: self, now: self.clock.now(), seen: RefCell::default() };
             let outcome = f(&view);
             let seen = view.seen.into_inner();
@@ -120,12 +142,16 @@ impl Store for Memory {
             if lost || !seen.still_holds(&state) {
                 continue;
             }
+            if run >= STARVING_RUNS {
+                self.starving.store(0, Ordering::Relaxed);
+            }
             // A refusal is an answer too, and was just validated like any other.
             let changes = outcome?;
             let committed = state.apply(changes, &seen, self.clock.now())?;
             self.tell(state.revision());
             return Ok(committed);
         }
+        self.starving.store(0, Ordering::Relaxed);
         Err(Refusal::new(Code::Conflict, format!("{} lost against others {MAX_RUNS} times", commit.name))
             .into())
     }
