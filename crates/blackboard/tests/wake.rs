@@ -56,7 +56,7 @@ fn wait(board: &Board, seen: &mut Revision) {
     *seen = now;
 }
 
-/// Waits until somebody waits for the board: the first who does creates this file, and completes it before it sleeps.
+/// Waits until a process waits for the board: the first one creates this file, and completes it before it sleeps.
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn wait_until_a_process_waits(file: &BoardFile) {

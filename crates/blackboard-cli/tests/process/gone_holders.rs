@@ -76,7 +76,7 @@ fn what_a_killed_agent_holds_is_free_for_the_next_call_and_people_are_told() {
         assert_eq!(refused.json()["held_by"], ivy.as_str(), "{refused:?}");
         assert_eq!(board.status_of(&ivy), "active");
 
-        board.heard_of_nobody_for_eleven_seconds();
+        board.make_all_heartbeats_eleven_seconds_old();
         let done = call(&[]);
         assert_eq!(done.code, 0, "{done:?}");
         let note = "note: marked \"Ivy\" stale, released 1 work item(s) and ";
@@ -105,7 +105,7 @@ fn json_output_has_no_note_about_the_sweep() {
     let board = TestBoard::new();
     killed_holder(&board);
     let oak = board.session("Oak");
-    board.heard_of_nobody_for_eleven_seconds();
+    board.make_all_heartbeats_eleven_seconds_old();
     let taken = board.run(["lock", "acquire", "deploy", "--session", &oak, "--json"]).success();
     assert_eq!((taken.stderr.as_str(), &taken.json()["acquired"]), ("", &true.into()));
 }
@@ -118,7 +118,7 @@ fn a_wait_gets_the_lock_of_a_killed_agent_when_the_ten_seconds_have_passed() {
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
     // It waits on the board, and has been refused before.
     wait_until("it waits", || board.beside("-wake").exists().then_some(()));
-    board.heard_of_nobody_for_eleven_seconds();
+    board.make_all_heartbeats_eleven_seconds_old();
     let ended = end_of(waiting);
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stderr.contains("note: marked \"Ivy\" stale"), "{ended:?}");

@@ -194,7 +194,7 @@ impl TestBoard {
 
     /// Makes the last heartbeat of every agent come eleven seconds ago. Its session was seen just now by others, so that no
     /// threshold is reached.
-    pub fn heard_of_nobody_for_eleven_seconds(&self) {
+    pub fn make_all_heartbeats_eleven_seconds_old(&self) {
         self.tamper(
             "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-11 seconds'), \
              last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",

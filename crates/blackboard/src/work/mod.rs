@@ -78,7 +78,7 @@ pub struct WorkItem {
     pub fence: Option<Revision>,
     /// When it was completed.
     pub completed_at: Option<Timestamp>,
-    /// What came of it, if the session that completed it said so.
+    /// The summary that the completing session gave, if any.
     pub summary: Option<String>,
     /// The first open item that it waits for.
     pub blocked_by: Option<String>,

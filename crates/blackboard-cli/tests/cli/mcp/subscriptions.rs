@@ -81,7 +81,7 @@ fn a_client_of_2026_listens_until_it_cancels() {
     let told = client.notified(tells_of("blackboard://agents"));
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], json!(id), "{told}");
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    // From then on nobody is there who could tell.
+    // From then on no process is left that could report it.
     client.wait_until_followed(false);
     scratch.json(["agent", "register", "--name", "Oak"]);
     assert!(!client.has_answer(id));

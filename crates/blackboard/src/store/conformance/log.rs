@@ -150,7 +150,7 @@ fn cursors_are_kept_for_each_session_and_reader(fixture: &Fixture) {
     assert_eq!(read(fixture, &observe(fixture, &ivy, "observe")), [4]);
     assert_eq!(read(fixture, &observe(fixture, &ivy, "hook")), [2, 3, 4]);
     assert_eq!(read(fixture, &observe(fixture, &oak, "observe")), [3, 4]);
-    assert_eq!(fixture.revision(), Revision::new(4), "a cursor is nobody else's business: no event");
+    assert_eq!(fixture.revision(), Revision::new(4), "a cursor makes no event");
 }
 
 fn a_cursor_never_goes_back(fixture: &Fixture) {

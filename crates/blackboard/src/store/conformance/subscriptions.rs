@@ -360,7 +360,7 @@ fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
     drop(second);
     write(fixture, "a", 6);
     assert_eq!(ids(&drain(&mut named(fixture))), [6]);
-    assert_eq!(fixture.revision(), Revision::new(6), "a cursor is nobody else's business: no event");
+    assert_eq!(fixture.revision(), Revision::new(6), "a cursor makes no event");
 }
 
 fn a_named_cursor_keeps_up_with_what_nobody_wanted(fixture: &Fixture) {

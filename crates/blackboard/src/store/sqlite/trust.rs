@@ -53,7 +53,7 @@ pub(super) fn plain_file(path: &Path) -> Result<Option<Metadata>> {
 }
 
 /// Refuses a directory in which others can put another database, or other companions, in the place of ours. A sticky
-/// directory such as `/tmp` lets nobody but the owner of a file rename or delete it, and companions of another user are
+/// directory such as `/tmp` lets only the owner of a file rename or delete it, and companions of another user are
 /// refused by themselves.
 #[cfg(unix)]
 pub(super) fn check_directory(path: &Path) -> Result<()> {
