@@ -97,7 +97,7 @@ fn steps(options: Options, report: &mut Report) -> Result {
 
 /// Runs all tests. What is compiled for them is compiled before the machine is made busy.
 fn tests(under_load: bool, report: &mut Report) -> Result {
-    let all = ["test", "--workspace", "--all-features"];
+    let all = ["test", "--workspace", "--all-features", "--no-fail-fast"];
     if !under_load {
         return report.step("tests", cargo(&all), TO_TEST);
     }

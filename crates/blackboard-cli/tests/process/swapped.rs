@@ -4,10 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::scale::size;
+use crate::scratch::Output;
 use crate::test_board::TestBoard;
 
 /// Swaps two names until it is dropped.
@@ -29,34 +31,48 @@ fn a_link_that_takes_the_place_of_a_board_is_never_followed() {
     let link = board.path().join("board/link");
     symlink(victim.database(), &link).unwrap();
 
+    let create = |item: &str| board.run(["work", "create", item, "--title", "Work", "--json"]);
+    let swap = || renameat_with(CWD, board.database(), CWD, &link, RenameFlags::EXCHANGE).unwrap();
+    swap();
+    assert_refused(&create("through-the-link"));
+    swap();
+    assert_eq!(create("on-the-board").code, 0, "the board is back in its place");
+
     let stop = AtomicBool::new(false);
-    let (mut done, mut refused) = (0, 0);
+    let (mut done, mut refused) = (1, 1);
     thread::scope(|scope| {
         let _swapping = Swapping(&stop);
         scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                renameat_with(CWD, board.database(), CWD, &link, RenameFlags::EXCHANGE).unwrap();
+            // The link comes at a different step of a command each time, and stays for less time than the board.
+            for pause in (0..3_000).step_by(7).cycle() {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                swap();
+                thread::sleep(Duration::from_micros(pause / 8));
+                swap();
+                thread::sleep(Duration::from_micros(pause));
             }
         });
         for index in 0..size(150, 2_000) {
-            let item = format!("item-{index}");
-            let answer = board.run(["work", "create", &item, "--title", "Work", "--json"]);
-            assert_eq!(answer.stderr, "", "{answer:?}");
+            let answer = create(&format!("item-{index}"));
             if answer.code == 0 {
                 done += 1;
-                continue;
+            } else {
+                assert_refused(&answer);
+                refused += 1;
             }
-            refused += 1;
-            let answer = answer.json();
-            assert!(["unsafe_permissions", "io"].contains(&answer["code"].as_str().unwrap()), "{answer}");
         }
     });
     println!("swapped: {done} commands met the board, {refused} a link");
-    assert!(done > 0 && refused > 0, "both were met: {done} and {refused}");
     assert_eq!(fs::read(victim.database()).unwrap(), before, "nothing was done through the link");
-    if fs::symlink_metadata(board.database()).unwrap().is_symlink() {
-        fs::rename(&link, board.database()).unwrap();
-    }
     assert_eq!(board.count_of("work_created"), done);
     board.assert_sound();
+}
+
+/// Asserts that a command was refused for what it found in place of the board, and printed nothing else.
+fn assert_refused(answer: &Output) {
+    assert_eq!(answer.stderr, "", "{answer:?}");
+    let code = answer.json()["code"].clone();
+    assert!(["unsafe_permissions", "io"].contains(&code.as_str().unwrap()), "{answer:?}");
 }
