@@ -42,7 +42,10 @@ pub fn build(options: Options) -> Result<PathBuf> {
     }
     if STATIC {
         let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
-        cargo.env(variable, "-C target-feature=+crt-static -C relocation-model=static");
+        cargo.env(
+            variable,
+            "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no",
+        );
     }
     let status = run::status(cargo.arg("--target-dir").arg(&directory), TO_BUILD)?;
     if !status.success() {

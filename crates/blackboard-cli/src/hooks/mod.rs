@@ -34,8 +34,8 @@ mod place;
 mod tests;
 mod words;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
+use std::panic;
+use std::process::{self, ExitCode};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -99,11 +99,12 @@ pub fn start_deadline() {
     let _ = deadline::start();
 }
 
-/// Makes a call of a hook, after which its platform finds that all is well, whatever happened. Platforms take another exit
-/// code for a reason to stop the tool or the agent.
+/// Makes a call of a hook and ends with success, also after a panic. Platforms take another exit code for a reason to stop
+/// the tool or the agent.
 pub fn in_good_order(call: impl FnOnce() -> ExitCode) -> ExitCode {
-    // The process ends now: nobody sees what a fault left half done.
-    let _ = catch_unwind(AssertUnwindSafe(call));
+    // Release builds do not unwind (docs/decisions/0013), so a panic is handled where it starts.
+    panic::set_hook(Box::new(|_| process::exit(0)));
+    call();
     ExitCode::SUCCESS
 }
 
@@ -120,7 +121,7 @@ pub fn run(platform: &str, context: &Context) -> Answer {
     };
     let log = &deadline.log;
     log.called_by(platform, context.globals.db.clone());
-    log_faults(log);
+    log_panics(log);
     let silence_about = |what: &str| {
         log.locate(&place::log_directories(&context.request()));
         log.write(what);
@@ -168,12 +169,12 @@ fn who_really_calls<'p>(platform: &'p Platform, session: &str, environment: &Env
     platform
 }
 
-/// Writes where a fault happened into the log, in the place of words about it on standard error, which may repeat what was
-/// read.
-fn log_faults(log: &Arc<LogFile>) {
+/// Lets a panic write its location into the log before the process ends. Its message is left out: it may repeat what was read.
+fn log_panics(log: &Arc<LogFile>) {
     let log = Arc::clone(log);
-    std::panic::set_hook(Box::new(move |fault| {
-        let place = fault.location().map(ToString::to_string).unwrap_or_default();
-        log.write(&format!("a fault of this program at {place}"));
+    panic::set_hook(Box::new(move |panic| {
+        let location = panic.location().map(ToString::to_string).unwrap_or_default();
+        log.write(&format!("a fault of this program at {location}"));
+        process::exit(0);
     }));
 }
