@@ -12,12 +12,12 @@ use crate::{Result, run};
 /// The limit of everything. `.ci/run` ends the task a few minutes later, and cannot say which step took too long.
 pub const LIMIT: Duration = Duration::from_mins(17);
 
-/// The limit of the demonstration, which takes about six seconds.
+/// The limit of the demonstration, which takes about four seconds.
 const TO_SHOW: Duration = Duration::from_mins(2);
 
-/// How many milliseconds an agent of the demonstration takes for a step: twelve steps are about six seconds. `blackboard demo`
+/// How many milliseconds an agent of the demonstration takes for a step: twelve steps are about four seconds. `blackboard demo`
 /// itself takes 2000, which leaves time to watch the dashboard.
-const PACE: &str = "400";
+const PACE: &str = "250";
 
 /// Installs.
 pub fn run(arguments: &[String]) -> Result {

@@ -79,7 +79,7 @@ fn parse(
     arguments: &[OsString],
 ) -> Result<(&'static Command, ArgMatches), clap::Error> {
     match invocation {
-        Invocation::Leaf { leaf, arguments } => leaf.parse(arguments).map(|matches| (leaf.command, matches)),
+        Invocation::Leaf { leaf, arguments } => leaf.parse(&arguments).map(|matches| (leaf.command, matches)),
         Invocation::Version | Invocation::Hook(_) | Invocation::Tree => tree::parse(arguments),
     }
 }

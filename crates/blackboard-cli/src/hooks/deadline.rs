@@ -8,7 +8,7 @@
 //! end, so the platform reads all of it or nothing.
 
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -27,10 +27,10 @@ const LOCK_SHARE: u32 = 3;
 const LOG_SHARE: u32 = 10;
 
 /// How much of standard input is read: more than any agent writes in one call of a tool.
-const LONGEST_INPUT: usize = 16 * 1024 * 1024;
+const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
 
-/// How much of it is read at once: at least what the standard library would buffer, so that nothing is copied twice.
-const CHUNK: usize = 16 * 1024;
+/// How much most calls write. Longer input takes more reads.
+const USUAL_INPUT: usize = 8 * 1024;
 
 /// The deadline of this process; `None` inside if it cannot be kept.
 static DEADLINE: OnceLock<Option<Deadline>> = OnceLock::new();
@@ -74,25 +74,16 @@ impl Deadline {
 
 /// What the platform writes to standard input.
 pub fn input() -> Result<String, String> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_INPUT);
     let mut stdin = std::io::stdin().lock();
-    loop {
-        let length = bytes.len();
-        bytes.resize(length + CHUNK, 0);
-        let read = stdin.read(&mut bytes[length..]);
-        bytes.truncate(length + read.as_ref().copied().unwrap_or(0));
-        match read {
-            Ok(0) => return String::from_utf8(bytes).map_err(|_| "the input is not text".to_owned()),
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return Err("the input cannot be read".to_owned()),
-        }
-        if bytes.len() > LONGEST_INPUT {
-            // The platform must not find a closed pipe.
-            let _ = std::io::copy(&mut stdin, &mut std::io::sink());
-            return Err("the input is too long".to_owned());
-        }
+    let read = stdin.by_ref().take(LONGEST_INPUT + 1).read_to_end(&mut bytes);
+    let length = read.map_err(|_| "the input cannot be read".to_owned())?;
+    if length as u64 > LONGEST_INPUT {
+        // The platform must not find a closed pipe.
+        let _ = std::io::copy(&mut stdin, &mut std::io::sink());
+        return Err("the input is too long".to_owned());
     }
+    String::from_utf8(bytes).map_err(|_| "the input is not text".to_owned())
 }
 
 fn limit(given: Option<&OsStr>) -> Duration {
