@@ -29,6 +29,7 @@ use crate::identity;
 use crate::location::{self, Target};
 use crate::output::entry::counted_leases;
 use crate::output::{Screen, Tone, escape};
+use crate::platforms::{self, AGENT_NAMES};
 
 /// What a command knows beside its own arguments.
 pub struct Context {
@@ -381,8 +382,8 @@ impl Context {
         if let Some(session) = &self.environment.session {
             return session_of_environment(board, text_of(session)?).map(Some);
         }
-        let ancestors = Processes::ancestors(&SystemProcesses::default());
-        let caller = find_agent(&ancestors, &self.agent_pids());
+        let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
+        let caller = find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(&self.environment));
         let mut sessions = match caller.pid() {
             Some(pid) => board.agents().of_process(pid)?,
             None => Vec::new(),
@@ -404,11 +405,10 @@ impl Context {
         }
     }
 
-    /// The session that Codex tells its children to be in: in its sandbox nothing else shows it. What other platforms say
-    /// leaks into every terminal that is opened from there.
+    /// The session that the environment names, if its platform runs commands in a sandbox that hides its process. What other
+    /// platforms set leaks into every terminal that an agent opens.
     fn session_of_sandbox(&self, board: &Board) -> Result<Option<String>> {
-        let hints = self.environment.session_hints();
-        for hint in hints.into_iter().filter(|hint| hint.starts_with("codex:")) {
+        for hint in platforms::session_hints(&self.environment, |platform| platform.process.is_hidden) {
             let session = match board.agents().resolve(&hint) {
                 Ok((session, _)) => session,
                 Err(error) if error.code() == Code::AgentNotFound => continue,
@@ -473,12 +473,8 @@ impl Context {
     }
 
     fn calling_process(&self) -> Found {
-        find_agent(&Processes::ancestors(&SystemProcesses::default()), &self.agent_pids())
-    }
-
-    /// The PIDs that agents put into the environment.
-    fn agent_pids(&self) -> Vec<u32> {
-        self.environment.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect()
+        let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
+        find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(&self.environment))
     }
 
     /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of

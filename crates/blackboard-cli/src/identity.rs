@@ -11,6 +11,7 @@ use blackboard::{Board, Result};
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::location::{self, Request};
+use crate::platforms::claude;
 
 /// Git's configuration is short; anything longer is not read to its end.
 const LONGEST_CONFIGURATION: u64 = 64 * 1024;
@@ -38,9 +39,8 @@ fn usable(name: &str) -> Option<String> {
 /// The name that the user of PAI (Personal AI Infrastructure) gave to the assistant. PAI keeps it in the `settings.json` of
 /// its own directory, which is that of Claude Code unless it was moved.
 fn pai_name(environment: &Environment) -> Option<String> {
-    let home = environment.user_home.as_ref().map(|home| Path::new(home).join(".claude"));
-    let moved = [&environment.pai_dir, &environment.claude_config_dir];
-    let directories = moved.into_iter().flatten().map(PathBuf::from).chain(home);
+    let own = environment.pai_dir.as_ref().map(PathBuf::from);
+    let directories = own.into_iter().chain(claude::settings_directories(environment));
     directories.filter(|directory| directory.is_absolute()).find_map(|directory| {
         let file = directory.join("settings.json");
         name_in_settings(&plain_text(&file, LONGEST_SETTINGS)?)
@@ -161,7 +161,7 @@ mod tests {
         settings(".claude", r#"{"daidentity": {"name": "Ivy"}}"#);
         settings("claude", r#"{"daidentity": {"name": "Oak"}}"#);
         settings("pai", r#"{"daidentity": {"name": "Elm"}}"#);
-        environment.claude_config_dir = Some(home.join("claude").into());
+        environment.platform_variables = vec![("CLAUDE_CONFIG_DIR", home.join("claude").into())];
         assert_eq!(name(&environment, &config).as_deref(), Some("Oak"));
         environment.pai_dir = Some(home.join("pai").into());
         assert_eq!(name(&environment, &config).as_deref(), Some("Elm"));

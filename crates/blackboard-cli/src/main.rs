@@ -32,6 +32,7 @@ mod location;
 mod mcp;
 mod outcome;
 mod output;
+mod platforms;
 mod setup;
 mod tree;
 mod web;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     let invocation = args::find(&arguments);
     if invocation.path() == "hook" {
         hooks::start_deadline();
-        return hooks::in_good_order(|| call(invocation, &arguments));
+        return hooks::always_exit_zero(|| call(invocation, &arguments));
     }
     call(invocation, &arguments)
 }

@@ -1,6 +1,6 @@
 //! What the tests of all crates share. Not published, and not a dependency of anything but tests.
 //!
-//! It does not depend on `blackboard`, so the library's own unit tests can use it.
+//! Without the feature `program` it does not depend on `blackboard`. The feature adds what the tests of the program need.
 //!
 //! | Module | What it is about |
 //! |---|---|
@@ -9,6 +9,9 @@
 //! | `process` | processes that a test starts |
 //! | `machine` | what a test needs of the machine |
 //! | `scale` | how large a test is |
+//! | `scratch` | a board for the real program: the fixture of its tests |
+//! | `server` | the server of a board |
+//! | `hostile_board` | boards with hostile text in every column |
 //!
 //! A test that starts a thread or a process, waits, or uses files begins with [`limit_test`] or [`tempdir`], directly
 //! or in its fixture.
@@ -18,11 +21,17 @@
 
 #[cfg(target_os = "linux")]
 mod descendants;
+#[cfg(all(unix, feature = "program"))]
+pub mod hostile_board;
 mod limit;
 pub mod machine;
 #[cfg(unix)]
 pub mod process;
 pub mod scale;
+#[cfg(all(unix, feature = "program"))]
+pub mod scratch;
+#[cfg(all(unix, feature = "program"))]
+pub mod server;
 #[cfg(unix)]
 mod signals;
 mod wait;

@@ -1,13 +1,21 @@
 //! `blackboard hook`
 
+use std::ffi::OsStr;
+
 use blackboard::Result;
+use clap::builder::PossibleValue;
+use serde_json::Value;
 
 use crate::commands::Run;
 use crate::context::Context;
 use crate::envelope::Answer;
-use crate::hooks;
+use crate::hooks::handle::{HookOutcome, handle};
+use crate::hooks::log::LogFile;
+use crate::hooks::request::{HookEvent, HookRequest, Payload, session_of};
+use crate::hooks::{self, deadline, place};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
+use crate::platforms::{PLATFORMS, Platform};
 
 /// Answer a hook of an agent platform (agents call this, not people)
 ///
@@ -22,19 +30,68 @@ use crate::output::{self, Screen};
 #[command(verbatim_doc_comment)]
 pub struct Hook {
     /// Who calls: claude, codex, gemini, copilot, cursor or opencode
-    #[arg(value_name = "PLATFORM", value_parser = crate::setup::AnyPlatform)]
+    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform)]
     pub platform: String,
 }
 
 impl Run for Hook {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let hooks::Answer { said, afterwards } = hooks::run(&self.platform, context);
-        Ok(Outcome::new(Said(said)).after_flush(afterwards))
+        Ok(self.answer(context).unwrap_or_else(|| Outcome::new(Said(None))))
     }
 }
 
 /// What the platform is told: one line of its own JSON, or nothing at all.
-struct Said(Option<serde_json::Value>);
+struct Said(Option<Value>);
+
+impl Hook {
+    /// What the platform is told, and what is done after that; `None` if nothing is to be done. Nothing that fails here is an
+    /// error of the call: the log has a line about it.
+    fn answer(&self, context: &Context) -> Option<Outcome> {
+        let Some(deadline) = deadline::start() else {
+            // Without a limit nothing is begun.
+            let log = LogFile::default();
+            log.called_by(&self.platform, context.globals.db.clone());
+            log.write_from_anywhere("no thread could be started to keep the time");
+            return None;
+        };
+        let log = &deadline.log;
+        log.called_by(&self.platform, context.globals.db.clone());
+        hooks::log_panics(log);
+        let (platform, request) = match self.read(context) {
+            Ok(read) => read,
+            Err(reason) => {
+                log.locate(&place::log_directories(&context.request()));
+                log.write(&reason);
+                return None;
+            }
+        };
+        log.about(&request.event_name);
+        if request.event == HookEvent::Nothing {
+            return None;
+        }
+        match handle(platform, &request, context, deadline) {
+            Ok(HookOutcome { reply, afterwards }) => {
+                let said = (platform.replies.format_reply)(&request.event_name, &reply);
+                Some(Outcome::new(Said(said)).after_flush(afterwards))
+            }
+            Err(error) => {
+                log.write(&format!("{}: {error}", error.code()));
+                None
+            }
+        }
+    }
+
+    /// Which platform calls, and about what.
+    fn read(&self, context: &Context) -> std::result::Result<(&'static Platform, HookRequest), String> {
+        let platform = Platform::find(&self.platform).ok_or("unknown platform")?;
+        let input = deadline::input()?;
+        let request = Payload::parse(&input).and_then(|payload| {
+            let platform = platform.resolve(&session_of(&payload)?, context.environment());
+            Some((platform, platform.payload.read(&payload)?))
+        });
+        request.ok_or_else(|| "the input names no event and no session".to_owned())
+    }
+}
 
 impl Render for Said {
     fn json(&self, answer: &mut Answer<'_>) -> output::Result {
@@ -49,5 +106,26 @@ impl Render for Said {
             Some(said) => screen.verbatim(format_args!("{said}\n")),
             None => Ok(()),
         }
+    }
+}
+
+/// Any word is a platform, because a hook may not fail; only the names of the real ones are offered to a shell.
+#[derive(Clone)]
+struct AnyPlatform;
+
+impl clap::builder::TypedValueParser for AnyPlatform {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        _command: &clap::Command,
+        _argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> std::result::Result<String, clap::Error> {
+        Ok(value.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(PLATFORMS.iter().map(|platform| PossibleValue::new(platform.id))))
     }
 }

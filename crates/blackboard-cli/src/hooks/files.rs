@@ -7,8 +7,8 @@ use std::rc::Rc;
 use blackboard::file::{Check, Edited, Other};
 use blackboard::{Board, Result};
 
-use super::call::Use;
 use super::place;
+use super::request::ToolCall;
 use crate::context::Context;
 use crate::location::{self, Tree};
 
@@ -43,7 +43,7 @@ struct InTree {
 
 impl Files {
     /// The files that a tool edits. Relative paths start at `base`.
-    pub fn of(used: &Use, base: &Path, context: &Context) -> Files {
+    pub fn of(used: &ToolCall, base: &Path, context: &Context) -> Files {
         let mut files = Files { has_unchecked: used.has_unlisted, ..Files::default() };
         let mut resolver = Resolver { context, directories: HashMap::new(), steps: 0 };
         for path in &used.paths {
@@ -62,7 +62,7 @@ impl Files {
     }
 
     /// Whether some files of a tool are not checked, whatever they are. It asks neither the file system nor the board.
-    pub fn exceed_limits(used: &Use, base: &Path) -> bool {
+    pub fn exceed_limits(used: &ToolCall, base: &Path) -> bool {
         used.has_unlisted || used.paths.iter().any(|path| is_too_deep(&base.join(path)))
     }
 

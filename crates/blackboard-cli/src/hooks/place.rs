@@ -8,29 +8,14 @@ use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions, Waiting};
 use blackboard::{Board, Code, Refusal, Result};
 
-use super::Platform;
-use super::call::Call;
 use crate::config::{self, Config};
 use crate::context::{self, Context};
-use crate::environment::Environment;
 use crate::location::{self, Request, Target};
 
 /// The board of a session, and what applies to it.
 pub struct Place {
     pub board: Board,
     pub config: Config,
-}
-
-/// Where a call is made: where the session was started, if the platform says so, or where it is now. A session that
-/// changes into another repository stays on its board.
-pub fn directory(platform: &Platform, call: &Call, environment: &Environment) -> Option<PathBuf> {
-    let started = environment.claude_project.as_ref().map(PathBuf::from);
-    let started = started.filter(|path| platform.id == "claude" && path.is_absolute() && path.is_dir());
-    // As a working directory would be spelled, which never goes through a link.
-    started
-        .or_else(|| call.directory.clone())
-        .and_then(|path| path.canonicalize().ok())
-        .filter(|path| path.is_dir())
 }
 
 /// What the search for the board goes by.

@@ -8,8 +8,8 @@ use blackboard::file::{JUST_NOW, Other, Touch};
 use blackboard::news::News;
 use blackboard::work::WorkItem;
 
-use super::call::MOST_PATHS;
 use super::fence::{LIMIT, fenced, quoted};
+use super::request::MOST_PATHS;
 
 /// How many characters of one thing are shown.
 const NAME: usize = 40;

@@ -1,7 +1,7 @@
 //! For whom a call is made.
 //!
-//! A client's own session is found, in this order: by what the call itself says about it (Codex names the session and the
-//! thread of every call, our plugin for OpenCode puts the session into the arguments), by `BLACKBOARD_SESSION_ID`, by the id that the platform gives its children, under which hooks
+//! A client's own session is found, in this order: by what the call itself says about it (in its metadata, or in an argument
+//! that our plugins add), by `BLACKBOARD_SESSION_ID`, by the id that the platform gives its children, under which hooks
 //! register a session with the hint `<platform>:<id>`, and as the session of the process that started this one. Only if
 //! there is none is one registered here, and only such a one ends here: clients start and end their servers as they like, and
 //! what their session holds must stay.
@@ -30,12 +30,10 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::identity;
 use crate::location::Request;
+use crate::platforms::{self, AGENT_NAMES, PLATFORMS};
 
-/// Where Codex says in which session and thread a call is made.
-const CODEX_METADATA: &str = "x-codex-turn-metadata";
-
-/// The argument in which the plugin for OpenCode says in which session a call is made: one server serves all sessions of
-/// that process, and nothing else tells them apart.
+/// The argument in which a plugin of ours names the session that calls: where one server serves all sessions of a process,
+/// nothing else distinguishes them.
 const SESSION_ARGUMENT: &str = "blackboard_session";
 
 /// What a client is called that does not say so.
@@ -55,7 +53,12 @@ pub struct Caller {
 impl Caller {
     /// Whoever makes this call.
     pub fn of(context: &RequestContext<RoleServer>) -> Caller {
-        let hints = context.meta.get(CODEX_METADATA).map(codex_hints).unwrap_or_default();
+        let metadata = PLATFORMS.iter().filter_map(|platform| platform.exceptions.call_metadata.as_ref());
+        let hints = metadata.filter_map(|metadata| {
+            let value = context.meta.get(metadata.key)?;
+            Some((metadata.session_hints)(value))
+        });
+        let hints = hints.flatten().collect();
         Caller { session: None, hints, name: context.client_info().map(|client| client.name) }
     }
 
@@ -64,21 +67,6 @@ impl Caller {
         let session = arguments.and_then(|arguments| arguments.remove(SESSION_ARGUMENT));
         Caller { session: session.and_then(|session| session.as_str().map(str::to_owned)), ..self }
     }
-}
-
-/// What Codex says, as an object or as its text.
-fn codex_hints(metadata: &Value) -> Vec<String> {
-    let parsed = metadata.as_str().and_then(|text| serde_json::from_str(text).ok());
-    let metadata: &Value = parsed.as_ref().unwrap_or(metadata);
-    let id = |name| metadata.get(name).and_then(Value::as_str);
-    let (session, thread) =
-        (id("session_id"), id("thread_id").filter(|thread| id("session_id") != Some(*thread)));
-    // A sub-agent is another thread of its parent's session. Where it is not registered, its parent stands for it.
-    let delegate = session.zip(thread).map(|(session, thread)| format!("codex:{session}/{thread}"));
-    delegate
-        .into_iter()
-        .chain([session, thread].into_iter().flatten().map(|id| format!("codex:{id}")))
-        .collect()
 }
 
 /// The sessions of one client.
@@ -110,14 +98,17 @@ impl Sessions {
         let environment = context.environment();
         let text = |value: &std::ffi::OsString| value.to_str().map(str::to_owned);
         let processes = SystemProcesses::default();
-        let ancestors = processes.ancestors();
+        let ancestors = processes.ancestors(AGENT_NAMES);
         let client = match &environment.pid {
             Some(_) => context.agent_pid(None)?,
             None if ancestors.is_empty() => parent(),
             None => find_client(&ancestors),
         };
         Ok(Sessions {
-            named: environment.session.iter().filter_map(text).chain(environment.session_hints()).collect(),
+            named: {
+                let hints = platforms::session_hints(environment, |_| true);
+                environment.session.iter().filter_map(text).chain(hints).collect()
+            },
             mark: client.and_then(|pid| processes.mark(pid)),
             client,
             ancestors,
@@ -207,7 +198,7 @@ impl Sessions {
     /// Whether a session belongs to an agent that started the one that started this process.
     fn is_of_another(&self, agent: &Agent) -> bool {
         let place = |pid| self.ancestors.iter().position(|process| Some(process.pid) == pid);
-        let Found::Agent(nearest) = find_agent(&self.ancestors, &[]) else { return false };
+        let Found::Agent(nearest) = find_agent(&self.ancestors, AGENT_NAMES, &[]) else { return false };
         place(agent.pid).is_some_and(|its| place(Some(nearest)).is_some_and(|nearest| its > nearest))
     }
 
@@ -289,25 +280,4 @@ fn back_again(board: &Board, agent: &Agent) -> Result<Error> {
         .detail("lost", back.lost)
         .detail("lost_leases", leases)
         .into())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn codex_names_its_session_as_an_object_or_as_text() {
-        let hints = ["codex:s1/t1".to_owned(), "codex:s1".to_owned(), "codex:t1".to_owned()];
-        let metadata = json!({"session_id": "s1", "thread_id": "t1", "turn_id": "x"});
-        assert_eq!(codex_hints(&metadata), hints);
-        assert_eq!(codex_hints(&json!(metadata.to_string())), hints);
-        assert_eq!(codex_hints(&json!({"session_id": "s1", "thread_id": "s1"})), hints[1..2]);
-        assert_eq!(codex_hints(&json!({"session_id": "s1"})), hints[1..2]);
-        assert_eq!(codex_hints(&json!({"thread_id": "t1"})), hints[2..]);
-        for odd in [json!(null), json!("{"), json!(7), json!({"session_id": 7}), json!([])] {
-            assert_eq!(codex_hints(&odd), Vec::<String>::new(), "{odd}");
-        }
-    }
 }

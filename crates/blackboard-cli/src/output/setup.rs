@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{Cell, Column, Result, Screen, Table, Tone, escape};
 use crate::envelope::{Answer, Failure};
 use crate::outcome::Render;
-use crate::setup::{Action, Change, Part, Platform, Scope, State};
+use crate::platforms::Platform;
+use crate::setup::{Action, Change, Part, SettingsLevel, State};
 
 /// The answer of `setup` and `setup remove`.
 pub struct Report {
@@ -35,7 +36,7 @@ pub enum Done {
 /// What happens to the files of one platform.
 pub struct PlatformChanges {
     pub platform: &'static Platform,
-    pub scope: Scope,
+    pub scope: SettingsLevel,
     pub changes: Vec<Change>,
 }
 
@@ -49,7 +50,7 @@ struct ReportFields<'a> {
 #[derive(Serialize)]
 struct PlatformFields<'a> {
     platform: &'static str,
-    scope: Scope,
+    scope: SettingsLevel,
     changes: &'a [Change],
     afterwards: &'static [&'static str],
 }
@@ -109,7 +110,7 @@ impl Report {
     /// What only the user can do once all is set up, now or before.
     fn afterwards(&self, platform: &PlatformChanges) -> &'static [&'static str] {
         let is_set_up = self.done == Done::SetUp && (self.written || !self.is_pending());
-        if is_set_up { (platform.platform.afterwards)(platform.scope) } else { &[] }
+        if is_set_up { (platform.platform.settings.afterwards)(platform.scope) } else { &[] }
     }
 
     fn verb(&self, action: Action) -> &'static str {
@@ -130,7 +131,7 @@ impl Report {
 impl Render for Report {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let platforms = self.platforms.iter().map(|platform| PlatformFields {
-            platform: platform.platform.name,
+            platform: platform.platform.id,
             scope: platform.scope,
             changes: &platform.changes,
             afterwards: self.afterwards(platform),
@@ -168,7 +169,7 @@ impl Report {
             return screen.line(format_args!("Nothing is set up."));
         }
         for platform in self.platforms.iter().filter(is_of_interest) {
-            screen.heading(&format!("{} ({})", platform.platform.title, platform.scope.as_str()))?;
+            screen.heading(&format!("{} ({})", platform.platform.name, platform.scope.as_str()))?;
             for change in &platform.changes {
                 self.show(change, screen)?;
             }
@@ -178,7 +179,7 @@ impl Report {
             }
         }
         if self.done == Done::SetUp {
-            if self.platforms.iter().any(|platform| platform.scope == Scope::Project) {
+            if self.platforms.iter().any(|platform| platform.scope == SettingsLevel::Project) {
                 screen.line(format_args!(
                     "Everybody who works here needs `blackboard` on the PATH. The agents of those who do not have it go on \
                      without it; some show an error of the hook."
@@ -253,7 +254,7 @@ pub struct PlatformStatus {
 
 /// What is known about one of its files.
 pub struct TargetStatus {
-    pub scope: Scope,
+    pub scope: SettingsLevel,
     pub part: Part,
     pub file: PathBuf,
     /// Whether our part is in it, or why that can't be told.
@@ -292,7 +293,7 @@ struct StatusFields<'a> {
 
 #[derive(Serialize)]
 struct TargetFields<'a> {
-    scope: Scope,
+    scope: SettingsLevel,
     part: Part,
     file: String,
     state: String,
@@ -303,8 +304,8 @@ struct TargetFields<'a> {
 impl Render for SetupStatus {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
         let platforms = self.platforms.iter().map(|status| StatusFields {
-            platform: status.platform.name,
-            title: status.platform.title,
+            platform: status.platform.id,
+            title: status.platform.name,
             installed: status.installed,
             files: status.targets.iter().map(TargetStatus::fields).collect(),
         });
@@ -325,16 +326,17 @@ impl Render for SetupStatus {
         for platform in &self.platforms {
             let installed = if platform.installed { "yes" } else { "no" };
             let is_shown = |target: &&TargetStatus| {
-                target.state != Ok(State::Missing) || (platform.installed && target.scope == Scope::User)
+                target.state != Ok(State::Missing)
+                    || (platform.installed && target.scope == SettingsLevel::User)
             };
             if !platform.targets.iter().any(|target| is_shown(&target)) {
-                others.push(platform.platform.title);
+                others.push(platform.platform.name);
             }
             for target in platform.targets.iter().filter(is_shown) {
                 let unknown =
                     target.state.as_ref().err().map(|reason| format!(" ({reason})")).unwrap_or_default();
                 table.row([
-                    Cell::new(platform.platform.name),
+                    Cell::new(platform.platform.id),
                     Cell::new(installed),
                     Cell::new(target.scope.as_str()),
                     Cell::new(target.part.as_str()),
@@ -360,19 +362,23 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::output::Styles;
-    use crate::setup::{PLATFORMS, Places};
+    use crate::platforms::PLATFORMS;
+    use crate::setup::SettingsDirs;
 
     #[test]
     fn whoever_is_asked_has_the_files_in_front_and_the_differences_above() {
         let home = testkit::tempdir().unwrap();
         let path = home.path().to_owned();
-        let places = Places::new(path.clone(), path.clone(), Environment::default(), path);
+        let dirs = SettingsDirs::new(path.clone(), path.clone(), Environment::default(), path);
         let plan_of = |platform: &'static Platform| PlatformChanges {
             platform,
-            scope: Scope::User,
-            changes: (platform.targets)(&places, Scope::User).iter().map(Change::to_set_up).collect(),
+            scope: SettingsLevel::User,
+            changes: (platform.settings.targets)(&dirs, SettingsLevel::User)
+                .iter()
+                .map(Change::to_set_up)
+                .collect(),
         };
-        let platforms = PLATFORMS.into_iter().map(plan_of).collect();
+        let platforms = PLATFORMS.iter().map(plan_of).collect();
         let report = Report { done: Done::SetUp, written: false, shown: false, on_path: true, platforms };
         let mut bytes = Vec::new();
         let mut screen = Screen::new(&mut bytes, Styles::new(false), None, Timestamp::EPOCH);

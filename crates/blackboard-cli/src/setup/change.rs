@@ -11,8 +11,8 @@ use serde::{Serialize, Serializer};
 use super::content::{State, Trouble};
 use super::diff;
 use super::files::{self, Found, backup_of};
-use super::platform::{Part, Target};
 use super::shared::{self, is_made_of, is_wholly_ours};
+use super::target::{Part, Target};
 use crate::config::printable;
 use crate::disk::Access;
 

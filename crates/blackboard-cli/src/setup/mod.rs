@@ -1,26 +1,20 @@
 //! Connecting the agents that a user has: our entries in the settings of other programs.
 //!
-//! A [`Platform`] says what goes where, [`content`] how a file looks with our part and without it, and [`change`] what
-//! is to be done about a file. Nothing here touches what is not ours: a file that can't be edited without doubt
+//! A [`Platform`](crate::platforms::Platform) says what goes where, [`content`] how a file looks with our part and without
+//! it, and [`change`] what is to be done about a file. Nothing here touches what is not ours: a file that can't be edited without doubt
 //! is left alone, and the user is told what to add. What we did can be undone to the byte.
 //!
 //! The commands that end up in the settings name neither a path nor a version of this program.
 
 mod change;
-mod claude;
-mod codex;
 mod command;
 mod content;
-mod copilot;
-mod cursor;
 mod diff;
 mod files;
-mod gemini;
 mod json;
 mod mask;
-mod opencode;
-mod platform;
 mod shared;
+mod target;
 mod toml;
 
 #[cfg(test)]
@@ -30,23 +24,14 @@ use std::path::PathBuf;
 
 use blackboard::{Code, Refusal, Result};
 pub use change::{Action, Change};
-pub use content::State;
-pub use platform::{AnyPlatform, Part, Places, Platform, Scope, Target};
+pub use content::{Content, State};
+pub use json::Wanted;
+pub use target::{Part, SettingsDirs, SettingsLevel, Target, grouped, servers, skill};
 
 use crate::context::Context;
 
-/// Every platform, in the order in which they are shown.
-pub const PLATFORMS: [&Platform; 6] = [
-    &claude::CLAUDE,
-    &codex::CODEX,
-    &gemini::GEMINI,
-    &opencode::OPENCODE,
-    &copilot::COPILOT,
-    &cursor::CURSOR,
-];
-
-/// The places that a call is about.
-pub fn places(context: &Context) -> Result<Places> {
+/// The directories that a call is about.
+pub fn settings_dirs(context: &Context) -> Result<SettingsDirs> {
     let request = context.request();
     let Some(home) = &request.environment.user_home else {
         return Err(Refusal::new(Code::InvalidValue, "there is no home directory: HOME is not set")
@@ -58,7 +43,7 @@ pub fn places(context: &Context) -> Result<Places> {
     // Outside of a repository the project is the directory itself, never the whole machine.
     let worktree = worktree.filter(|worktree| worktree.parent().is_some());
     let project = worktree.unwrap_or_else(|| request.current_dir.clone());
-    Ok(Places::new(home, project, request.environment, request.current_dir))
+    Ok(SettingsDirs::new(home, project, request.environment, request.current_dir))
 }
 
 /// What of ours is in one file, for those who only want to know.

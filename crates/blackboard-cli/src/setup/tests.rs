@@ -1,22 +1,22 @@
 //! What every platform's description has to keep, and the corners of editing that its files seldom show.
 
-use std::ffi::OsString;
-
 use super::content::{Content, Trouble, Without};
 use super::*;
 use crate::environment::Environment;
+use crate::platforms::PLATFORMS;
 
-fn places(environment: Environment) -> Places {
-    Places::new("/home/ivy".into(), "/project".into(), environment, "/work".into())
+fn dirs() -> SettingsDirs {
+    SettingsDirs::new("/home/ivy".into(), "/project".into(), Environment::default(), "/work".into())
 }
 
-/// Every target of every platform in every scope.
-fn targets() -> Vec<(&'static str, Scope, Target)> {
-    let places = places(Environment::default());
-    let scopes =
-        PLATFORMS.iter().flat_map(|platform| platform.scopes.iter().map(move |scope| (*platform, *scope)));
-    let targets = scopes.flat_map(|(platform, scope)| {
-        (platform.targets)(&places, scope).into_iter().map(move |target| (platform.name, scope, target))
+/// Every target of every platform at every level.
+fn targets() -> Vec<(&'static str, SettingsLevel, Target)> {
+    let dirs = dirs();
+    let levels = PLATFORMS
+        .iter()
+        .flat_map(|platform| platform.settings.levels.iter().map(move |level| (platform, *level)));
+    let targets = levels.flat_map(|(platform, level)| {
+        (platform.settings.targets)(&dirs, level).into_iter().map(move |target| (platform.id, level, target))
     });
     targets.collect()
 }
@@ -39,16 +39,16 @@ fn what_is_written_names_neither_a_path_nor_a_version_of_this_program() {
 #[test]
 fn every_platform_gets_hooks_a_server_and_a_skill_in_every_scope_that_it_has() {
     for platform in PLATFORMS {
-        for scope in platform.scopes {
-            let targets = (platform.targets)(&places(Environment::default()), *scope);
+        for scope in platform.settings.levels {
+            let targets = (platform.settings.targets)(&dirs(), *scope);
             let has = |parts: &[Part]| targets.iter().any(|target| parts.contains(&target.part));
-            assert!(has(&[Part::Hooks, Part::HooksAndServer]), "{} {scope:?}", platform.name);
-            assert!(has(&[Part::Server, Part::HooksAndServer]), "{} {scope:?}", platform.name);
+            assert!(has(&[Part::Hooks, Part::HooksAndServer]), "{} {scope:?}", platform.id);
+            assert!(has(&[Part::Server, Part::HooksAndServer]), "{} {scope:?}", platform.id);
             // Claude Code alone has a third scope, and no skills in it.
-            assert_eq!(has(&[Part::Skill]), *scope != Scope::Local, "{} {scope:?}", platform.name);
-            let root = if *scope == Scope::User { "/home/ivy" } else { "/project" };
+            assert_eq!(has(&[Part::Skill]), *scope != SettingsLevel::Local, "{} {scope:?}", platform.id);
+            let root = if *scope == SettingsLevel::User { "/home/ivy" } else { "/project" };
             for target in targets.iter().filter(|target| !target.is_private) {
-                assert!(target.file.starts_with(root), "{} {scope:?}: {:?}", platform.name, target.file);
+                assert!(target.file.starts_with(root), "{} {scope:?}: {:?}", platform.id, target.file);
             }
         }
     }
@@ -62,32 +62,6 @@ fn a_new_file_is_set_up_stays_as_it_is_and_is_empty_without_us() {
         assert_eq!(target.content.state(&text), Ok(State::SetUp), "{platform}");
         assert_eq!(target.content.with(Some(&text)), Ok(text.clone()), "{platform}");
         assert!(target.content.without(&text, None).unwrap().is_empty, "{platform}");
-    }
-}
-
-#[test]
-fn the_directories_of_an_agent_are_where_its_environment_says() {
-    let value = |text: &str| Some(OsString::from(text));
-    let moved = places(Environment {
-        claude_config_dir: value("/moved/claude"),
-        codex_home: value("/moved/codex"),
-        gemini_home: value("/moved"),
-        config_home: value("/moved"),
-        copilot_home: value("copilot"),
-        ..Environment::default()
-    });
-    let usual = places(Environment::default());
-    for (directory, expected, expected_moved) in [
-        (Places::claude as fn(&Places) -> PathBuf, "/home/ivy/.claude", "/moved/claude"),
-        (Places::claude_state, "/home/ivy/.claude.json", "/moved/claude/.claude.json"),
-        (Places::codex, "/home/ivy/.codex", "/moved/codex"),
-        (Places::gemini, "/home/ivy/.gemini", "/moved/.gemini"),
-        (Places::opencode, "/home/ivy/.config/opencode", "/moved/opencode"),
-        (Places::copilot, "/home/ivy/.copilot", "/work/copilot"),
-        (Places::cursor, "/home/ivy/.cursor", "/home/ivy/.cursor"),
-    ] {
-        assert_eq!(directory(&usual), PathBuf::from(expected));
-        assert_eq!(directory(&moved), PathBuf::from(expected_moved));
     }
 }
 
@@ -193,8 +167,9 @@ fn a_server_with_arguments_of_the_user_keeps_them_and_all_else_that_it_has() {
 #[test]
 fn a_server_that_was_switched_off_stays_off() {
     let mut targets = targets().into_iter();
-    let opencode =
-        |(name, _, target): &(&str, Scope, Target)| *name == "opencode" && target.part == Part::Server;
+    let opencode = |(name, _, target): &(&str, SettingsLevel, Target)| {
+        *name == "opencode" && target.part == Part::Server
+    };
     let server = targets.find(opencode).unwrap().2.content;
     let text =
         r#"{"mcp": {"blackboard": {"type": "local", "command": ["blackboard", "mcp"], "enabled": false}}}"#;

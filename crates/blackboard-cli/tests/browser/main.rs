@@ -18,11 +18,10 @@ mod crowded;
 mod hostile;
 mod keyboard;
 mod live;
-#[expect(dead_code, reason = "the tests of single commands use more of it")]
-#[path = "../cli/scratch.rs"]
-mod scratch;
 mod sections;
 mod site;
 mod timeline;
 mod token;
 mod webdriver;
+
+use testkit::scratch;

@@ -1,14 +1,13 @@
 //! A board, and the program that serves it.
 
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use blackboard::Board;
 use rusqlite::Connection;
 use serde_json::Value;
+use testkit::server::Server;
 
 use crate::scratch::Scratch;
 
@@ -22,7 +21,7 @@ pub struct Site {
     directory: Option<PathBuf>,
     /// Where it is, with the token of the server.
     address: String,
-    server: Option<Child>,
+    server: Option<Server>,
 }
 
 impl Site {
@@ -73,19 +72,15 @@ impl Site {
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
-        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let server = Server::start(command);
+        server.printed["url"].as_str().unwrap().clone_into(&mut self.address);
         self.server = Some(server);
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        said["url"].as_str().unwrap_or_else(|| panic!("no server: {said}")).clone_into(&mut self.address);
     }
 
     /// Ends the server without a word.
     pub fn kill(&mut self) {
         if let Some(mut server) = self.server.take() {
-            server.kill().unwrap();
-            server.wait().unwrap();
+            server.kill();
         }
     }
 

@@ -3,7 +3,7 @@
 
 #![cfg(unix)]
 #![expect(unreachable_pub, reason = "a test has no public interface: `pub` means used outside of its module")]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod agent;
 mod append;
@@ -42,7 +42,6 @@ mod aliases;
 mod configuration;
 mod exit_codes;
 mod foreign_files;
-mod hostile_board;
 mod hostile_entries;
 mod hostile_reads;
 mod hostile_text;
@@ -52,11 +51,10 @@ mod output;
 mod permissions;
 mod publishing;
 mod refusals;
-mod scratch;
 mod sessions;
 mod shapes;
 mod transcript;
 mod usage;
 mod workflows;
 
-use testkit::machine;
+use testkit::{hostile_board, machine, scratch};

@@ -111,7 +111,7 @@ fn whoever_has_not_put_the_program_on_the_path_is_told() {
         let output = scratch.command(call).env("PATH", "/usr/bin:/bin").output().unwrap();
         crate::scratch::Output::of(output).success().stdout
     };
-    let program = std::path::Path::new(crate::scratch::PROGRAM).canonicalize().unwrap();
+    let program = crate::scratch::program().canonicalize().unwrap();
     let programs = program.parent().unwrap().to_str().unwrap();
     for call in [&["setup", "codex", "--yes"][..], &["setup", "codex"], &["setup", "status"]] {
         let (shown, here) = (told(call), scratch.run(call).success().stdout);

@@ -40,9 +40,6 @@ mod readers;
 mod readme;
 mod retention;
 mod runs;
-#[expect(dead_code, reason = "the tests of single commands use more of it")]
-#[path = "../cli/scratch.rs"]
-mod scratch;
 mod swapped;
 mod swarm;
 mod sweep_race;
@@ -52,4 +49,4 @@ mod unknown_outcome;
 mod unreadable_rows;
 mod wal;
 
-use testkit::{machine, scale};
+use testkit::{machine, scale, scratch};

@@ -11,19 +11,13 @@ mod client;
 mod conditions;
 mod crowd;
 mod hostile;
-#[path = "../cli/hostile_board.rs"]
-#[expect(dead_code, reason = "the tests of single commands use more of it")]
-mod hostile_board;
 mod limits;
 mod pages;
 mod routes;
-#[path = "../cli/scratch.rs"]
-#[expect(dead_code, reason = "the tests of single commands use more of it")]
-mod scratch;
 mod security;
 mod served;
 mod stream;
 mod token;
 mod writes;
 
-use testkit::scale;
+use testkit::{hostile_board, scale, scratch};

@@ -1,11 +1,10 @@
 //! A board and the server that shows it.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use testkit::server::Server;
 
 use crate::client::{self, Reply};
 use crate::scratch::Scratch;
@@ -16,7 +15,7 @@ pub struct Served {
     pub port: u16,
     /// What requests carry; empty if they need nothing.
     pub token: String,
-    server: Child,
+    server: Server,
 }
 
 impl Served {
@@ -32,14 +31,10 @@ impl Served {
     }
 
     /// A server that was started like this.
-    pub fn by(scratch: Scratch, mut command: Command) -> Served {
-        let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        assert_eq!(said["ok"], true, "{said}");
-        let token = said["token"].as_str().unwrap_or_default().to_owned();
-        Served { scratch, port: client::remember(&said), token, server }
+    pub fn by(scratch: Scratch, command: Command) -> Served {
+        let server = Server::start(command);
+        let token = server.printed["token"].as_str().unwrap_or_default().to_owned();
+        Served { scratch, port: client::remember(&server.printed), token, server }
     }
 
     /// The server on a board on which there is something of everything.
@@ -90,32 +85,18 @@ impl Served {
 
     /// The number of the server's process.
     pub fn pid(&self) -> u32 {
-        self.server.id()
+        self.server.pid()
     }
 
     /// Ends the server, and hands back the board.
     pub fn end(mut self) -> Scratch {
-        let status = end(&mut self.server);
+        let status = self.server.end();
         assert_eq!(status.code(), Some(0), "asked to end, it ends in good order");
-        std::mem::replace(&mut self.scratch, Scratch::new())
+        self.scratch
     }
 
     /// Where the database is.
     pub fn database(&self) -> PathBuf {
         self.scratch.database()
     }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        if self.server.try_wait().unwrap().is_none() {
-            end(&mut self.server);
-        }
-    }
-}
-
-fn end(server: &mut Child) -> std::process::ExitStatus {
-    let pid = Pid::from_raw(i32::try_from(server.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
-    server.wait().unwrap()
 }

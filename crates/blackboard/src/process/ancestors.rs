@@ -1,8 +1,11 @@
 //! Which ancestor of a command is the agent.
 //!
 //! The command that registers is gone a moment later, and so is a shell that was started for it: the process to watch is
-//! the nearest ancestor known to be an agent, else the nearest shell that runs a script file or has a terminal. The rule is pure; the chain comes from
-//! [`Processes::ancestors`](super::Processes::ancestors).
+//! the nearest ancestor known to be an agent, else the nearest shell that runs a script file or has a terminal.
+//!
+//! The rule is pure: the chain comes from [`Processes::ancestors`](super::Processes::ancestors), and the names of agents from
+//! the caller. The names of commands and of the packages that contain them are enough; how a process shows such a name is the same for
+//! all agents and is known here.
 
 use super::ProcessInfo;
 
@@ -34,29 +37,8 @@ const WRAPPERS: &[&str] = &[
     "yarn",
 ];
 
-/// The names of agents: of their commands and of the packages that hold them.
-const AGENTS: &[&str] = &[
-    "aider",
-    "aider-chat",
-    "amp",
-    "claude",
-    "claude-agent-sdk",
-    "claude-code",
-    "codex",
-    "copilot",
-    "cursor",
-    "cursor-agent",
-    "gemini",
-    "gemini-cli",
-    "goose",
-    "opencode",
-    "opencode-ai",
-    "qwen",
-    "qwen-code",
-];
-
-/// What follows the name of an agent in a program that was built for one platform, as `codex-x86_64-unknown-linux-musl`.
-const PLATFORMS: &[&str] =
+/// What follows the name of an agent in a program that was built for one system, as `codex-x86_64-unknown-linux-musl`.
+const SYSTEMS: &[&str] =
     &["aarch64", "arm64", "darwin", "linux", "macos", "win32", "windows", "x64", "x86_64"];
 
 /// Options of interpreters whose value is the next argument.
@@ -88,18 +70,22 @@ impl Found {
 
 /// Finds the agent among the ancestors of a command, nearest first.
 ///
-/// `hints` are the PIDs that agents put into the environment (`CLAUDE_PID`, `OPENCODE_PID`). They leak into agents
-/// that are started by agents, so one counts only if it is on the chain and no agent is nearer.
+/// `agents` are the names of agents: of their commands, and of the packages that contain them. `declared` are the PIDs that
+/// agents put into the environment. They leak into agents that are started by agents, so one counts only if it is on the chain
+/// and no agent is nearer.
 ///
 /// ```
 /// use blackboard::process::{Found, ProcessInfo, find_agent};
 ///
 /// let process = |pid, name: &str| ProcessInfo { pid, name: name.to_owned(), ..ProcessInfo::default() };
 /// let chain = [process(30, "sh"), process(20, "claude"), process(10, "zsh")];
-/// assert_eq!(find_agent(&chain, &[]), Found::Agent(20));
+/// assert_eq!(find_agent(&chain, &["claude"], &[]), Found::Agent(20));
+/// assert_eq!(find_agent(&chain, &["codex"], &[]), Found::Nothing);
+/// assert_eq!(find_agent(&chain, &["codex"], &[20]), Found::Agent(20));
 /// ```
-pub fn find_agent(chain: &[ProcessInfo], hints: &[u32]) -> Found {
-    let stands_for_agent = |process: &&ProcessInfo| hints.contains(&process.pid) || is_agent(process);
+pub fn find_agent(chain: &[ProcessInfo], agents: &[&str], declared: &[u32]) -> Found {
+    let stands_for_agent =
+        |process: &&ProcessInfo| declared.contains(&process.pid) || is_agent(process, agents);
     // An agent that is pid 1 is the sandbox around one command: the PIDs in it mean nothing outside, or later.
     if chain.last().filter(|last| last.pid == 1).is_some_and(|first| stands_for_agent(&first)) {
         return Found::Nothing;
@@ -248,16 +234,16 @@ fn is_shell(process: &ProcessInfo) -> bool {
     is_shell_name(&process.name) || is_shell_name(file_name(&process.executable)) || is_shell_name(called)
 }
 
-/// Whether a process is known to be an agent.
-pub(super) fn is_agent(process: &ProcessInfo) -> bool {
+/// Whether a process is one of these agents.
+pub(super) fn is_agent(process: &ProcessInfo, agents: &[&str]) -> bool {
     // A script bears its own name, and its program is the shell.
     if is_shell(process) || is_passed_over(&process.name) || is_passed_over(file_name(&process.executable)) {
         return false;
     }
-    is_agent_name(&process.name)
-        || is_agent_path(&process.executable)
-        || process.arguments.first().is_some_and(|called| is_agent_path(called))
-        || script(process).is_some_and(is_agent_path)
+    is_agent_name(&process.name, agents)
+        || is_agent_path(&process.executable, agents)
+        || process.arguments.first().is_some_and(|called| is_agent_path(called, agents))
+        || script(process).is_some_and(|script| is_agent_path(script, agents))
 }
 
 /// The script that an interpreter runs, or the module.
@@ -289,27 +275,27 @@ fn is_interpreter(name: &str) -> bool {
 /// Whether a path leads to a program of an agent: by its last part, as the package in `node_modules`, or as one of
 /// several installed versions (`…/claude/versions/2.1.325`). Other directories prove nothing: one may be called
 /// `/home/claude`.
-fn is_agent_path(path: &str) -> bool {
+fn is_agent_path(path: &str, agents: &[&str]) -> bool {
     let parts: Vec<&str> = path.split(['/', '\\']).collect();
     let package = parts.iter().rposition(|part| *part == "node_modules").and_then(|modules| {
         let after = &parts[modules + 1..];
         after.iter().find(|part| !part.starts_with('@'))
     });
     let versioned = parts.windows(2).find(|pair| pair[1] == "versions").map(|pair| &pair[0]);
-    [parts.last(), package, versioned].into_iter().flatten().any(|part| is_agent_name(part))
+    [parts.last(), package, versioned].into_iter().flatten().any(|part| is_agent_name(part, agents))
 }
 
-fn is_agent_name(name: &str) -> bool {
+fn is_agent_name(name: &str, agents: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     let name = [".exe", ".js", ".mjs", ".cjs", ".py"]
         .iter()
         .find_map(|extension| name.strip_suffix(extension))
         .unwrap_or(&name);
-    AGENTS.iter().any(|agent| match name.strip_prefix(agent) {
+    agents.iter().any(|agent| match name.strip_prefix(agent) {
         Some("") => true,
-        Some(rest) => rest
-            .strip_prefix('-')
-            .is_some_and(|platform| PLATFORMS.iter().any(|known| platform.starts_with(known))),
+        Some(rest) => {
+            rest.strip_prefix('-').is_some_and(|system| SYSTEMS.iter().any(|known| system.starts_with(known)))
+        }
         None => false,
     })
 }
@@ -321,6 +307,24 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const AGENTS: &[&str] = &[
+        "aider",
+        "amp",
+        "claude",
+        "codex",
+        "cursor",
+        "cursor-agent",
+        "gemini",
+        "gemini-cli",
+        "goose",
+        "opencode",
+        "qwen-code",
+    ];
+
+    fn find_agent(chain: &[ProcessInfo], declared: &[u32]) -> Found {
+        super::find_agent(chain, AGENTS, declared)
+    }
 
     /// A process from one line: its name, program and arguments.
     fn process(name: &str, executable: &str, arguments: &str) -> ProcessInfo {
@@ -364,27 +368,6 @@ mod tests {
 
     fn codex_launcher() -> ProcessInfo {
         process("node", "/usr/bin/node", "node /usr/lib/node_modules/@openai/codex/bin/codex.js exec")
-    }
-
-    #[test]
-    fn the_long_lived_process_of_each_client_is_found() {
-        let claude = || process("claude", "/home/u/.local/share/claude/versions/2.1.325", "claude");
-        let codex =
-            || process("codex", "/usr/lib/node_modules/@openai/codex/vendor/codex/codex", "codex exec");
-        let copilot = || process("MainThread", "/opt/@github/copilot-linux-x64/copilot", "copilot");
-        for (client, chain, expected) in [
-            ("Claude, string command", chain([named("sh"), claude(), named("zsh")]), Found::Agent(99)),
-            ("Claude, arguments", chain([claude(), named("zsh")]), Found::Agent(100)),
-            ("Codex hook", chain([named("bash"), codex(), codex_launcher(), named("zsh")]), Found::Agent(99)),
-            ("Codex shell tool", to_first([named("bash"), named("codex-linux-sandbox")]), Found::Nothing),
-            ("Codex shell tool, directly", to_first([codex()]), Found::Nothing),
-            ("Gemini hook", chain([named("bash"), gemini(), gemini(), named("zsh")]), Found::Agent(99)),
-            ("OpenCode", chain([named("opencode"), named("zsh")]), Found::Agent(100)),
-            ("Copilot", chain([named("bash"), copilot(), copilot(), named("zsh")]), Found::Agent(99)),
-            ("Copilot by npm", chain([copilot(), named("npm exec @githu"), named("zsh")]), Found::Agent(100)),
-        ] {
-            assert_eq!(find_agent(&chain, &[]), expected, "{client}");
-        }
     }
 
     #[test]
@@ -453,13 +436,13 @@ mod tests {
     fn of_nested_agents_the_nearest_is_found() {
         let nested = chain([named("sh"), named("codex"), codex_launcher(), named("bash"), named("claude")]);
         assert_eq!(find_agent(&nested, &[]), Found::Agent(99));
-        assert_eq!(find_agent(&nested, &[96]), Found::Agent(99), "the hint of the outer one leaked");
+        assert_eq!(find_agent(&nested, &[96]), Found::Agent(99), "the PID of the outer one leaked");
     }
 
     #[test]
-    fn a_hint_counts_on_the_chain_if_no_agent_is_nearer() {
+    fn a_declared_pid_counts_on_the_chain_if_no_agent_is_nearer() {
         let unknown = || process("renamed", "/opt/renamed", "renamed");
-        for (chain, hints, expected) in [
+        for (chain, declared, expected) in [
             (chain([named("sh"), unknown(), named("init")]), &[99][..], Found::Agent(99)),
             (chain([named("sh"), unknown(), named("claude")]), &[99], Found::Agent(99)),
             (chain([named("claude"), unknown()]), &[99], Found::Agent(100)),
@@ -467,7 +450,7 @@ mod tests {
             (chain([named("sh"), unknown()]), &[4711], Found::Nothing),
             (to_first([named("sh"), unknown()]), &[1], Found::Nothing),
         ] {
-            assert_eq!(find_agent(&chain, hints), expected, "{chain:?} {hints:?}");
+            assert_eq!(find_agent(&chain, declared), expected, "{chain:?} {declared:?}");
         }
     }
 

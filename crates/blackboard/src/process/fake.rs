@@ -100,7 +100,7 @@ impl Processes for FakeProcesses {
         self.state().place().boot
     }
 
-    fn ancestors(&self) -> Vec<ProcessInfo> {
+    fn ancestors(&self, _agents: &[&str]) -> Vec<ProcessInfo> {
         self.state().ancestors.clone()
     }
 }

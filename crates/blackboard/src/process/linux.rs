@@ -34,7 +34,7 @@ pub(super) fn look(place: &Place, pid: u32) -> Sight {
     }
 }
 
-pub(super) fn ancestors(place: &Place) -> Vec<ProcessInfo> {
+pub(super) fn ancestors(place: &Place, agents: &[&str]) -> Vec<ProcessInfo> {
     if place.namespace.is_none() {
         return Vec::new();
     }
@@ -56,7 +56,7 @@ pub(super) fn ancestors(place: &Place) -> Vec<ProcessInfo> {
         pid = stat.parent;
     }
     // What a shell runs matters only if it has to act for an agent.
-    if !chain.iter().any(is_agent) {
+    if !chain.iter().any(|process| is_agent(process, agents)) {
         complete_shells(&mut chain, arguments);
     }
     chain

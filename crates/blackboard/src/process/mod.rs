@@ -5,8 +5,8 @@
 //! [`ProcessMark`] is stored beside it and makes it mean one process. What cannot be told is
 //! [`Liveness::Unknown`], never a guess: the timer decides then.
 //!
-//! Nothing here sends a signal, starts a process or keeps one from ending, and nothing reads the environment:
-//! hints such as `CLAUDE_PID` are handed to [`find_agent`] by the caller.
+//! Nothing here sends a signal, starts a process or keeps one from ending, and nothing reads the environment or knows an agent
+//! by name: the caller gives [`find_agent`] the names of agents and the PIDs that they put into the environment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -143,8 +143,9 @@ pub trait Processes: Send + Sync {
     fn boot(&self) -> String;
 
     /// The ancestors of the calling process, nearest first, at most [`ANCESTORS_MAX`]; none where the system does
-    /// not show them.
-    fn ancestors(&self) -> Vec<ProcessInfo>;
+    /// not show them. Where one of them is one of these agents, the arguments of shells are left out: they cost a system call
+    /// each, and [`find_agent`] does not need them.
+    fn ancestors(&self, agents: &[&str]) -> Vec<ProcessInfo>;
 }
 
 /// The processes of the operating system.
@@ -185,8 +186,8 @@ impl Processes for SystemProcesses {
         self.place().boot.clone()
     }
 
-    fn ancestors(&self) -> Vec<ProcessInfo> {
-        system::ancestors(self.place())
+    fn ancestors(&self, agents: &[&str]) -> Vec<ProcessInfo> {
+        system::ancestors(self.place(), agents)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Processes on macOS and other Unixes, by what they tell without `unsafe` calls: existence, and the direct parent.
 //!
 //! The start of a process, the boot and further ancestors are missing. So a PID that was used again passes for alive
-//! until the new process ends, and an agent is found only if it is the parent and the caller has its PID as a hint.
+//! until the new process ends, and an agent is found only if it is the parent and has declared its PID to the caller.
 
 use std::os::unix::process::parent_id;
 
@@ -19,7 +19,7 @@ pub(super) fn look(_place: &Place, pid: u32) -> Sight {
     signal::probe(pid)
 }
 
-pub(super) fn ancestors(_place: &Place) -> Vec<ProcessInfo> {
+pub(super) fn ancestors(_place: &Place, _agents: &[&str]) -> Vec<ProcessInfo> {
     vec![ProcessInfo { pid: parent_id(), ..ProcessInfo::default() }]
 }
 
@@ -37,11 +37,11 @@ mod tests {
     }
 
     #[test]
-    fn the_parent_is_the_agent_if_a_hint_names_it() {
-        let chain = ancestors(&place());
-        assert_eq!(find_agent(&chain, &[]), Found::Nothing);
+    fn the_parent_is_the_agent_if_its_pid_is_declared() {
+        let chain = ancestors(&place(), &[]);
+        assert_eq!(find_agent(&chain, &[], &[]), Found::Nothing);
         // As pid 1 it would be a sandbox rather than an agent.
         let expected = if parent_id() == 1 { Found::Nothing } else { Found::Agent(parent_id()) };
-        assert_eq!(find_agent(&chain, &[parent_id()]), expected);
+        assert_eq!(find_agent(&chain, &[], &[parent_id()]), expected);
     }
 }

@@ -14,7 +14,8 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::Screen;
 use crate::output::setup::{Done, PlatformChanges, Report};
-use crate::setup::{self, Change, PLATFORMS, Places, Platform, Scope, Target};
+use crate::platforms::{PLATFORMS, Platform};
+use crate::setup::{self, Change, SettingsDirs, SettingsLevel, Target};
 
 /// Connect the agents that you have to the board
 ///
@@ -46,7 +47,7 @@ pub struct Setup {
 pub struct How {
     /// For whom; the project is the one that this directory is in
     #[arg(long, value_name = "SCOPE", value_enum, default_value = "user")]
-    scope: Scope,
+    scope: SettingsLevel,
 
     /// Show what would be written, and write nothing
     #[arg(long, conflicts_with = "yes")]
@@ -68,10 +69,10 @@ pub enum Chosen {
 
 impl Run for Setup {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let places = setup::places(context)?;
+        let dirs = setup::settings_dirs(context)?;
         let chosen =
-            chosen("blackboard setup", self.platform, self.how.scope, |platform| places.has(platform))?;
-        self.how.run(context, &places, &chosen, Change::to_set_up, Done::SetUp)
+            chosen("blackboard setup", self.platform, self.how.scope, |platform| dirs.has(platform))?;
+        self.how.run(context, &dirs, &chosen, Change::to_set_up, Done::SetUp)
     }
 }
 
@@ -80,7 +81,7 @@ impl How {
     fn run(
         self,
         context: &Context,
-        places: &Places,
+        dirs: &SettingsDirs,
         platforms: &[&'static Platform],
         plan: fn(&Target) -> Change,
         done: Done,
@@ -91,16 +92,16 @@ impl How {
         let plan_of = |platform: &&'static Platform| PlatformChanges {
             platform,
             scope: self.scope,
-            changes: platform.targets_of(places, self.scope).iter().map(plan).collect(),
+            changes: platform.targets_of(dirs, self.scope).iter().map(plan).collect(),
         };
         let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
-        let on_path = places.has_this_program();
+        let on_path = dirs.has_this_program();
         let mut report = Report { done, written: false, shown: false, on_path, platforms };
         if report.is_pending() && !self.dry_run {
             let wanted = self.yes || ask(&mut report, context)?;
             if wanted {
                 for PlatformChanges { platform, changes, .. } in &mut report.platforms {
-                    let keep = places.kept(platform);
+                    let keep = dirs.kept(platform);
                     for change in changes {
                         change.apply(&keep);
                     }
@@ -121,22 +122,26 @@ impl How {
 fn chosen(
     command: &str,
     chosen: Option<Chosen>,
-    scope: Scope,
+    scope: SettingsLevel,
     has: impl Fn(&Platform) -> bool,
 ) -> Result<Vec<&'static Platform>> {
     match chosen {
-        Some(Chosen::One(platform)) if !platform.scopes.contains(&scope) => {
-            let (name, title, scope) = (platform.name, platform.title, scope.as_str());
-            let calls =
-                platform.scopes.iter().map(|scope| format!("{command} {name} --scope {}", scope.as_str()));
-            Err(Refusal::new(Code::InvalidValue, format!("{title} has no settings of the scope \"{scope}\""))
+        Some(Chosen::One(platform)) if !platform.settings.levels.contains(&scope) => {
+            let (id, name, scope) = (platform.id, platform.name, scope.as_str());
+            let calls = platform
+                .settings
+                .levels
+                .iter()
+                .map(|scope| format!("{command} {id} --scope {}", scope.as_str()));
+            Err(Refusal::new(Code::InvalidValue, format!("{name} has no settings of the scope \"{scope}\""))
                 .hint(format!("run: {}", calls.collect::<Vec<_>>().join(", or: ")))
                 .into())
         }
         Some(Chosen::One(platform)) => Ok(vec![platform]),
         None | Some(Chosen::All) => {
-            let all =
-                PLATFORMS.into_iter().filter(|platform| platform.scopes.contains(&scope) && has(platform));
+            let all = PLATFORMS
+                .iter()
+                .filter(|platform| platform.settings.levels.contains(&scope) && has(platform));
             Ok(all.collect())
         }
     }
@@ -165,7 +170,7 @@ fn ask(report: &mut Report, context: &Context) -> Result<bool> {
 }
 
 fn nobody() -> Error {
-    let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.name).collect();
+    let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.id).collect();
     let message = "no agents were found here: neither their programs on the PATH nor their settings";
     Refusal::new(Code::NothingAvailable, message)
         .hint(format!("name one to set it up all the same: {}", names.join(", ")))
@@ -177,9 +182,9 @@ fn cant_ask() -> Error {
 }
 
 fn platforms() -> ValueParser {
-    let names = PLATFORMS.iter().map(|platform| platform.name).chain(["all"]);
+    let names = PLATFORMS.iter().map(|platform| platform.id).chain(["all"]);
     PossibleValuesParser::new(names)
-        .map(|name| match PLATFORMS.into_iter().find(|platform| platform.name == name) {
+        .map(|name| match PLATFORMS.iter().find(|platform| platform.id == name) {
             Some(platform) => Chosen::One(platform),
             None => Chosen::All,
         })
@@ -190,7 +195,7 @@ impl std::fmt::Debug for Chosen {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Chosen::All => "all",
-            Chosen::One(platform) => platform.name,
+            Chosen::One(platform) => platform.id,
         })
     }
 }

@@ -29,8 +29,8 @@ pub struct Remove {
 
 impl Run for Remove {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let places = setup::places(context)?;
+        let dirs = setup::settings_dirs(context)?;
         let chosen = chosen("blackboard setup remove", self.platform, self.how.scope, |_| true)?;
-        self.how.run(context, &places, &chosen, Change::to_remove, Done::Removed)
+        self.how.run(context, &dirs, &chosen, Change::to_remove, Done::Removed)
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::scratch::{Output, PROGRAM, Scratch};
+use crate::scratch::{Output, Scratch, program};
 
 /// Where it is, if somebody installed it.
 fn installed() -> Option<(PathBuf, Value)> {
@@ -31,7 +31,9 @@ fn the_inspector_lists_the_tools_and_calls_them() {
     let inspect = |arguments: &[&str]| {
         let mut command = Command::new(&inspector);
         command
-            .args(["--cli", PROGRAM, "mcp"])
+            .arg("--cli")
+            .arg(program())
+            .arg("mcp")
             .args(arguments)
             .env("HOME", scratch.path())
             .current_dir(scratch.path());

@@ -115,7 +115,7 @@ fn a_mark_has_every_part_and_does_not_show_the_machine_id() {
 
 #[test]
 fn the_ancestors_begin_with_the_parent() {
-    let chain = system().ancestors();
+    let chain = system().ancestors(&["claude"]);
     assert_eq!(chain[0].pid, parent_id());
     assert!(chain.len() <= ANCESTORS_MAX);
     assert!(chain.windows(2).all(|pair| pair[0].parent == pair[1].pid));
@@ -142,10 +142,10 @@ fn a_program_that_was_replaced_while_it_runs_keeps_its_path() {
 #[test]
 fn an_agent_is_found_by_its_child() {
     if question().is_some() {
-        let chain = system().ancestors();
+        let chain = system().ancestors(&["claude"]);
         assert_eq!(chain[0].name, "claude");
         // Without those that run the tests, which may be agents too.
-        assert_eq!(find_agent(&chain[..1], &[]), Found::Agent(parent_id()));
+        assert_eq!(find_agent(&chain[..1], &["claude"], &[]), Found::Agent(parent_id()));
         return;
     }
     let directory = testkit::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn processes_of_two_namespaces_are_unknown_to_each_other() {
         assert_eq!(system().liveness(1, Some(&outer)), Liveness::Unknown);
         let own = system().mark(1).unwrap();
         assert_eq!(system().liveness(1, Some(&own)), Liveness::Alive);
-        assert_eq!(system().ancestors(), []);
+        assert_eq!(system().ancestors(&["claude"]), []);
         println!("\nmark {own}");
         return;
     }
@@ -203,7 +203,7 @@ fn in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_
         let outer = outer.parse().unwrap();
         assert_eq!(process::id(), 1);
         assert_eq!(system().mark(1), None);
-        assert_eq!(system().ancestors(), []);
+        assert_eq!(system().ancestors(&["claude"]), []);
         assert_eq!(system().liveness(1, Some(&outer)), Liveness::Unknown);
         // By signal alone: this process is 1 here, and it is the only one.
         assert_eq!(system().liveness(1, None), Liveness::Alive);

@@ -1,10 +1,16 @@
-//! What a platform calls about: the same few happenings on all of them, read by a table of names.
+//! What a platform sends to a hook: one JSON object on standard input, of which a few fields matter.
+//!
+//! The same few events happen on all platforms. A [`PayloadFormat`] has the names that one of them uses, and reads a
+//! [`HookRequest`]. Platforms change their formats, so nothing here insists on anything: a field that is missing, unknown or of
+//! another type is as good as absent. Values that do not matter (prompts, file contents, what tools answered) are skipped
+//! without being copied.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
+use serde_json::value::RawValue;
+
 use super::patch;
-use super::payload::Payload;
 
 /// Fields that platforms use for the same thing.
 const EVENT: &[&str] = &["hook_event_name", "hookEventName", "event"];
@@ -35,9 +41,9 @@ pub const MOST_PATHS: usize = 1000;
 
 /// What a platform calls about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The name of the event, which some answers repeat.
-    pub event: String,
+pub struct HookRequest {
+    /// The platform's name of the event, which some answers repeat.
+    pub event_name: String,
     /// The platform's own id of the session.
     pub session: String,
     /// The platform's own id of the sub-agent that it is about.
@@ -49,23 +55,23 @@ pub struct Call {
     /// Where the session is.
     pub directory: Option<PathBuf>,
     /// What happened.
-    pub happening: Happening,
+    pub event: HookEvent,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum HookEvent {
     /// A session started, or goes on after a pause.
     Started {
         /// Whether it has forgotten what it was told: what it had read was cleared or summarised.
         forgot: bool,
     },
-    /// Somebody told it what to do.
+    /// The user told it what to do.
     Prompted,
     /// It is about to edit these files.
-    AboutToEdit(Use),
+    AboutToEdit(ToolCall),
     /// It used a tool, and edited these files with it.
-    ToolUsed(Use),
+    ToolUsed(ToolCall),
     /// It is about to start a delegate.
     AboutToDelegate {
         /// What kind of delegate.
@@ -80,7 +86,7 @@ pub enum Happening {
     },
     /// A sub-agent ended.
     DelegateEnded,
-    /// It waits for somebody.
+    /// It waits for its user.
     Idle,
     /// It ended.
     Ended,
@@ -88,9 +94,9 @@ pub enum Happening {
     Nothing,
 }
 
-/// The use of a tool.
+/// A call of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Use {
+pub struct ToolCall {
     /// The tool.
     pub tool: Option<String>,
     /// The files that it edits, as the platform names them, each once and at most [`MOST_PATHS`].
@@ -99,15 +105,15 @@ pub struct Use {
     pub has_unlisted: bool,
 }
 
-impl Use {
+impl ToolCall {
     fn edits_nothing(&self) -> bool {
         self.paths.is_empty() && !self.has_unlisted
     }
 }
 
-/// What an event of a platform means.
+/// The kind of an event of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum EventKind {
     Started,
     Prompted,
     BeforeTool,
@@ -118,70 +124,70 @@ pub enum Meaning {
     Ended,
 }
 
-/// How a platform names things.
-pub struct Dialect {
+/// How a platform names what it sends.
+pub struct PayloadFormat {
     /// Its events.
-    pub events: &'static [(&'static str, Meaning)],
+    pub events: &'static [(&'static str, EventKind)],
     /// Its tools that edit files.
     pub edit_tools: &'static [&'static str],
     /// Its tools that start a delegate.
     pub delegate_tools: &'static [&'static str],
-    /// The event about a sub-agent that does not say its name.
-    pub unnamed: Option<&'static str>,
+    /// The event about a sub-agent whose calls do not name it.
+    pub unnamed_event: Option<&'static str>,
 }
 
-impl Dialect {
+impl PayloadFormat {
     /// What a call is about; `None` if it names no event or no session.
-    pub fn read(&self, payload: &Payload<'_>) -> Option<Call> {
+    pub fn read(&self, payload: &Payload<'_>) -> Option<HookRequest> {
         let (session, delegate, parent) =
             match (session_of(payload)?, id(payload, DELEGATE), id(payload, PARENT)) {
-                // Its sub-agent has a session of its own, whoever of the two it says that it is about.
+                // Its sub-agent has a session of its own, whichever of the two the call names.
                 (_, Some(delegate), Some(parent)) => (delegate, None, Some(parent)),
                 others => others,
             };
-        let unnamed = self.unnamed.filter(|_| parent.is_some()).map(str::to_owned);
-        let event = payload.text(EVENT).or(unnamed)?;
+        let unnamed = self.unnamed_event.filter(|_| parent.is_some()).map(str::to_owned);
+        let event_name = payload.text(EVENT).or(unnamed)?;
         let directory = payload.text(DIRECTORY).or_else(|| payload.texts(ROOTS).into_iter().next());
         let directory = directory.filter(|path| path.len() <= LONGEST_PATH).map(PathBuf::from);
-        let meaning = self.events.iter().find(|(name, _)| *name == event).map(|(_, meaning)| *meaning);
-        let happening = match meaning {
-            None => Happening::Nothing,
-            Some(Meaning::Started) => {
+        let kind = self.events.iter().find(|(name, _)| *name == event_name).map(|(_, kind)| *kind);
+        let event = match kind {
+            None => HookEvent::Nothing,
+            Some(EventKind::Started) => {
                 let source = payload.text(SOURCE);
-                Happening::Started { forgot: matches!(source.as_deref(), Some("clear" | "compact")) }
+                HookEvent::Started { forgot: matches!(source.as_deref(), Some("clear" | "compact")) }
             }
-            Some(Meaning::Prompted) => Happening::Prompted,
-            Some(Meaning::Idle) => Happening::Idle,
-            Some(Meaning::Ended) => Happening::Ended,
-            Some(Meaning::DelegateStarted) => Happening::DelegateStarted { kind: payload.text(KIND) },
-            Some(Meaning::DelegateEnded) => Happening::DelegateEnded,
-            Some(Meaning::AfterTool) => Happening::ToolUsed(self.usage(payload)),
-            Some(Meaning::BeforeTool) => match self.usage(payload) {
-                usage if self.delegates_by(&usage) => about_to_delegate(payload),
-                usage if usage.edits_nothing() => Happening::Nothing,
-                usage => Happening::AboutToEdit(usage),
+            Some(EventKind::Prompted) => HookEvent::Prompted,
+            Some(EventKind::Idle) => HookEvent::Idle,
+            Some(EventKind::Ended) => HookEvent::Ended,
+            Some(EventKind::DelegateStarted) => HookEvent::DelegateStarted { kind: payload.text(KIND) },
+            Some(EventKind::DelegateEnded) => HookEvent::DelegateEnded,
+            Some(EventKind::AfterTool) => HookEvent::ToolUsed(self.tool_call(payload)),
+            Some(EventKind::BeforeTool) => match self.tool_call(payload) {
+                call if self.delegates_by(&call) => about_to_delegate(payload),
+                call if call.edits_nothing() => HookEvent::Nothing,
+                call => HookEvent::AboutToEdit(call),
             },
         };
-        let task = matches!(meaning, Some(Meaning::Started | Meaning::DelegateStarted))
+        let task = matches!(kind, Some(EventKind::Started | EventKind::DelegateStarted))
             .then(|| task_of(payload))
             .flatten();
-        Some(Call {
+        Some(HookRequest {
             session,
             task,
             delegate,
             parent,
             directory: directory.filter(|path| path.is_absolute()),
-            happening,
             event,
+            event_name,
         })
     }
 
-    fn delegates_by(&self, usage: &Use) -> bool {
-        usage.tool.as_deref().is_some_and(|tool| self.delegate_tools.contains(&tool))
+    fn delegates_by(&self, call: &ToolCall) -> bool {
+        call.tool.as_deref().is_some_and(|tool| self.delegate_tools.contains(&tool))
     }
 
     /// The tool, and the files that it edits.
-    fn usage(&self, payload: &Payload<'_>) -> Use {
+    fn tool_call(&self, payload: &Payload<'_>) -> ToolCall {
         let tool = payload.text(TOOL);
         let mut files = NamedFiles::default();
         if let Some(tool) = tool.as_deref().filter(|tool| self.edit_tools.contains(tool)) {
@@ -198,7 +204,7 @@ impl Dialect {
                 files
             });
         }
-        Use { tool, paths: files.paths, has_unlisted: files.has_unlisted }
+        ToolCall { tool, paths: files.paths, has_unlisted: files.has_unlisted }
     }
 }
 
@@ -209,11 +215,11 @@ fn task_of(payload: &Payload<'_>) -> Option<String> {
     Some(line.chars().take(LONGEST_TASK).collect())
 }
 
-fn about_to_delegate(payload: &Payload<'_>) -> Happening {
+fn about_to_delegate(payload: &Payload<'_>) -> HookEvent {
     let asked = payload.inside(INPUT, |input| Some((input.text(KIND).unwrap_or_default(), task_of(input)?)));
     match asked.flatten() {
-        Some((kind, task)) => Happening::AboutToDelegate { kind, task },
-        None => Happening::Nothing,
+        Some((kind, task)) => HookEvent::AboutToDelegate { kind, task },
+        None => HookEvent::Nothing,
     }
 }
 
@@ -249,7 +255,7 @@ impl NamedFiles {
 
     /// Adds what an input names: as a path, as a list of paths, or in a patch.
     fn add_all_of(&mut self, input: &Payload<'_>, takes_patch: bool) {
-        // One tool of Copilot CLI both edits files and shows them.
+        // A tool that edits files may also show them.
         if input.text(COMMAND).as_deref() == Some("view") {
             return;
         }
@@ -264,13 +270,61 @@ impl NamedFiles {
     }
 }
 
+/// An object whose values are looked at only on demand.
+pub struct Payload<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Payload<'a> {
+    /// The object in a text.
+    pub fn parse(text: &'a str) -> Option<Payload<'a>> {
+        serde_json::from_str(text).ok().map(Payload)
+    }
+
+    /// The first of these fields that is a text, and not an empty one.
+    pub fn text(&self, names: &[&str]) -> Option<String> {
+        let mut texts =
+            names.iter().filter_map(|name| serde_json::from_str::<String>(self.0.get(*name)?.get()).ok());
+        texts.find(|text| !text.is_empty())
+    }
+
+    /// The first of these fields that is a list with texts in it.
+    pub fn texts(&self, names: &[&str]) -> Vec<String> {
+        let lists = names.iter().filter_map(|name| {
+            let list = serde_json::from_str::<Vec<serde_json::Value>>(self.0.get(*name)?.get()).ok()?;
+            Some(list.into_iter().filter_map(|value| value.as_str().map(str::to_owned)).collect::<Vec<_>>())
+        });
+        lists.into_iter().find(|texts| !texts.is_empty()).unwrap_or_default()
+    }
+
+    /// The first of these fields that is an object, or a text that is one. `f` looks at it.
+    pub fn inside<T>(&self, names: &[&str], f: impl Fn(&Payload<'_>) -> T) -> Option<T> {
+        names.iter().find_map(|name| {
+            let raw = self.0.get(*name)?.get();
+            if let Some(object) = Payload::parse(raw) {
+                return Some(f(&object));
+            }
+            let text = serde_json::from_str::<String>(raw).ok()?;
+            Payload::parse(&text).map(|object| f(&object))
+        })
+    }
+
+    /// Every field that is a text, and every text of a field that is a list of texts.
+    pub fn all_texts(&self) -> Vec<String> {
+        let texts = self.0.values().flat_map(|raw| match serde_json::from_str::<String>(raw.get()) {
+            Ok(text) => vec![text],
+            Err(_) => serde_json::from_str::<Vec<String>>(raw.get()).unwrap_or_default(),
+        });
+        texts.collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn usage(text: &str) -> Use {
-        let dialect = Dialect { events: &[], edit_tools: &["edit"], delegate_tools: &[], unnamed: None };
-        dialect.usage(&Payload::parse(text).unwrap())
+    fn tool_call(text: &str) -> ToolCall {
+        let format =
+            PayloadFormat { events: &[], edit_tools: &["edit"], delegate_tools: &[], unnamed_event: None };
+        format.tool_call(&Payload::parse(text).unwrap())
     }
 
     #[test]
@@ -287,7 +341,7 @@ mod tests {
             (r#""a""#.to_owned(), vec![]),
         ] {
             let text = format!(r#"{{"tool_name": "edit", "tool_input": {input}}}"#);
-            assert_eq!(usage(&text).paths, expected, "{text}");
+            assert_eq!(tool_call(&text).paths, expected, "{text}");
         }
     }
 
@@ -296,14 +350,39 @@ mod tests {
         let patch = |count: usize| {
             let lines: Vec<String> = (0..count).map(|number| format!("*** Add File: {number}")).collect();
             let lines = lines.join("\\n");
-            usage(&format!(r#"{{"tool_name": "edit", "tool_input": "*** Begin Patch\n{lines}\n{lines}"}}"#))
+            tool_call(&format!(
+                r#"{{"tool_name": "edit", "tool_input": "*** Begin Patch\n{lines}\n{lines}"}}"#
+            ))
         };
         let found = patch(MOST_PATHS);
         assert_eq!((found.paths.len(), found.has_unlisted), (MOST_PATHS, false), "each file counts once");
         let found = patch(MOST_PATHS + 1);
         assert_eq!((found.paths.len(), found.has_unlisted), (MOST_PATHS, true));
         let long = format!(r#"{{"tool_name": "edit", "tool_input": {{"path": "{}"}}}}"#, "x/".repeat(3000));
-        let found = usage(&long);
+        let found = tool_call(&long);
         assert_eq!((found.paths.len(), found.has_unlisted), (0, true));
+    }
+
+    #[test]
+    fn fields_of_another_type_are_as_good_as_absent() {
+        let text = r#"{"a": 1, "b": "", "c": "x", "d": null, "e": [1, "y"], "f": {"g": "z"}, "h": "{\"g\": \"w\"}"}"#;
+        let payload = Payload::parse(text).unwrap();
+        assert_eq!(payload.text(&["a", "b", "d", "missing", "c"]).as_deref(), Some("x"));
+        assert_eq!(payload.text(&["a", "e", "f"]), None);
+        assert_eq!(payload.texts(&["a", "e"]), ["y"]);
+        assert_eq!(payload.inside(&["c", "f"], |inner| inner.text(&["g"])), Some(Some("z".to_owned())));
+        assert_eq!(payload.inside(&["h"], |inner| inner.text(&["g"])), Some(Some("w".to_owned())));
+        assert_eq!(payload.inside(&["a", "c"], |_| ()), None);
+    }
+
+    #[test]
+    fn what_is_no_object_is_nothing() {
+        for text in ["", "null", "[]", "1", "\"x\"", "{", "{\"a\": }", "not json", "{\"a\":1} trailing"] {
+            assert!(Payload::parse(text).is_none(), "{text}");
+        }
+        // A value that is not read may be nested to any depth.
+        let deep = format!("{{\"a\": {}{}, \"b\": \"x\"}}", "[".repeat(100_000), "]".repeat(100_000));
+        let payload = Payload::parse(&deep).unwrap();
+        assert_eq!((payload.text(&["a", "b"]).as_deref(), payload.texts(&["a"]).len()), (Some("x"), 0));
     }
 }

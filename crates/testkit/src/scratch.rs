@@ -4,12 +4,21 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_blackboard");
+/// The program: cargo builds it for the tests of its package, and puts it above their own executables.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let program = test.ancestors().nth(2).unwrap().join("blackboard");
+        assert!(program.is_file(), "{} is there", program.display());
+        program
+    })
+}
 
 /// A directory of its own that is home, working directory and environment of every call.
 pub struct Scratch {
@@ -28,8 +37,10 @@ pub struct Output {
 }
 
 impl Scratch {
+    /// An empty directory.
+    #[expect(clippy::new_without_default, reason = "a test asks for its fixture by name")]
     pub fn new() -> Scratch {
-        Scratch { directory: testkit::tempdir().unwrap() }
+        Scratch { directory: crate::tempdir().unwrap() }
     }
 
     /// The directory; home and working directory of every call.
@@ -56,7 +67,7 @@ impl Scratch {
 
     /// The program as it would be run, for tests that change something about that.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         command.args(arguments);
         self.furnish(command)
     }
@@ -87,7 +98,7 @@ impl Scratch {
     /// Nothing but this directory and the program. Sessions belong to this process, which lives as long as the test:
     /// whatever agent runs the tests has nothing to do with them.
     fn furnish(&self, mut command: Command) -> Command {
-        let programs = Path::new(PROGRAM).parent().unwrap().as_os_str().to_owned();
+        let programs = program().parent().unwrap().as_os_str().to_owned();
         let mut path = programs;
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
@@ -121,6 +132,7 @@ impl Output {
 
     /// The same, from a call that did what it was asked to.
     #[track_caller]
+    #[expect(clippy::return_self_not_must_use, reason = "often nothing but the success matters")]
     pub fn success(self) -> Output {
         assert_eq!(self.code, 0, "{self:?}");
         self

@@ -1,0 +1,132 @@
+//! Copilot CLI: Claude Code's names for events where they are configured in that form, and answers without an envelope.
+//!
+//! It also runs the hooks of a repository's `.claude/settings.json`, so that one session may call twice. It reads every file
+//! of a directory, so our hooks have one of their own. Names of events in this spelling make it send the fields that other
+//! platforms send.
+
+use std::path::PathBuf;
+
+use jsonc_parser::json;
+use serde_json::{Value, json as answer};
+
+use super::claude::CLAUDE;
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
+use crate::environment::Environment;
+use crate::hooks::{EventKind, PayloadFormat, Reply};
+use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
+
+pub const COPILOT: Platform = Platform {
+    id: "copilot",
+    name: "Copilot CLI",
+    process: AgentProcess { names: &["copilot"], hosts_many: false, is_hidden: false },
+    variables: Variables { session: None, delegate: None, pid: None, others: &[HOME, IS_PARENT] },
+    payload: PayloadFormat {
+        events: &[
+            ("SessionStart", EventKind::Started),
+            ("UserPromptSubmit", EventKind::Prompted),
+            ("UserPromptSubmitted", EventKind::Prompted),
+            ("PreToolUse", EventKind::BeforeTool),
+            ("PostToolUse", EventKind::AfterTool),
+            ("SubagentStart", EventKind::DelegateStarted),
+            ("SubagentStop", EventKind::DelegateEnded),
+            ("Stop", EventKind::Idle),
+            ("AgentStop", EventKind::Idle),
+            ("SessionEnd", EventKind::Ended),
+        ],
+        edit_tools: &["edit", "create", "str_replace_editor", "apply_patch", "Edit", "Write", "MultiEdit"],
+        delegate_tools: &["task", "Task"],
+        // Of all the events it has the old form, whose calls do not say what they are about.
+        unnamed_event: Some("SubagentStart"),
+    },
+    replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: true, format_reply },
+    settings: PlatformSettings {
+        program: "copilot",
+        levels: &[SettingsLevel::User, SettingsLevel::Project],
+        directory,
+        targets,
+        afterwards: |level| match level {
+            SettingsLevel::User | SettingsLevel::Local => {
+                &["restart the sessions that run now: hooks are read when one starts"]
+            }
+            SettingsLevel::Project => &[
+                "trust this folder when `copilot` asks: it reads a project's hooks only then",
+                "restart the sessions that run now: hooks are read when one starts",
+            ],
+        },
+    },
+    exceptions: Exceptions { runs_hooks_of: Some(runs_hooks_of), ..Exceptions::NONE },
+};
+
+/// What replaces `~/.copilot`.
+const HOME: &str = "COPILOT_HOME";
+/// Set for every program that it runs.
+const IS_PARENT: &str = "COPILOT_CLI";
+
+/// It runs the hooks of Claude Code that it finds in a repository, too. A Claude Code that was started by a Copilot CLI
+/// inherits its environment, but knows its own session.
+fn runs_hooks_of(named: &Platform, session: &str, environment: &Environment) -> bool {
+    let own_session = || CLAUDE.variables.session.and_then(|name| environment.variable(name));
+    named.id == CLAUDE.id
+        && environment.variable(IS_PARENT).is_some()
+        && own_session().is_none_or(|own| *own != *session)
+}
+
+fn format_reply(_event: &str, reply: &Reply) -> Option<Value> {
+    match reply {
+        Reply::Silence => None,
+        Reply::Context { text, .. } => Some(answer!({ "additionalContext": text })),
+        Reply::Deny(reason) => {
+            Some(answer!({"permissionDecision": "deny", "permissionDecisionReason": reason}))
+        }
+    }
+}
+
+/// `$COPILOT_HOME`, `~/.copilot`
+fn directory(dirs: &SettingsDirs) -> PathBuf {
+    dirs.moved_by(HOME).unwrap_or_else(|| dirs.home.join(".copilot"))
+}
+
+fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
+    let (directory, servers_file) = match level {
+        SettingsLevel::User | SettingsLevel::Local => (directory(dirs), "mcp-config.json"),
+        SettingsLevel::Project => (dirs.project.join(".github"), "mcp.json"),
+    };
+    let server = json!({ "type": "local", "command": "blackboard", "args": ["mcp"], "tools": ["*"] });
+    vec![
+        Target::new(
+            Part::Hooks,
+            directory.join("hooks/blackboard.json"),
+            Content::Json(vec![Wanted::Format("version", json!(1)), hooks()]),
+        ),
+        Target::new(
+            Part::Server,
+            directory.join(servers_file),
+            Content::Json(vec![Wanted::Server(servers("mcpServers"), server)]),
+        ),
+        skill(&directory.join("skills")),
+    ]
+}
+
+fn hooks() -> Wanted {
+    let handler =
+        json!({ "type": "command", "exec": "blackboard", "args": ["hook", "copilot"], "timeoutSec": 5 });
+    // It denies every tool whose hook can't be started, also to users who have the settings from a repository and not this
+    // program. A shell that always ends well lets them pass.
+    let guard = json!({
+        "type": "command",
+        "matcher": "edit|create|str_replace_editor|apply_patch|Edit|Write|MultiEdit|task|Task",
+        "bash": "blackboard hook copilot || true",
+        "powershell": "blackboard hook copilot; exit 0",
+        "timeoutSec": 5
+    });
+    Wanted::Hooks(vec![
+        ("SessionStart", handler.clone()),
+        ("UserPromptSubmit", handler.clone()),
+        ("PreToolUse", guard),
+        ("PostToolUse", handler.clone()),
+        ("SubagentStart", handler.clone()),
+        ("SubagentStop", handler.clone()),
+        ("Stop", handler.clone()),
+        ("SessionEnd", handler),
+    ])
+}

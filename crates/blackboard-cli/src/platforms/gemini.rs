@@ -1,0 +1,94 @@
+//! Gemini CLI: <https://geminicli.com/docs/hooks/reference>. Before a tool it takes a decision, but no context.
+
+use std::path::PathBuf;
+
+use jsonc_parser::json;
+use serde_json::{Value, json as answer};
+
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
+use crate::hooks::{EventKind, PayloadFormat, Reply};
+use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, servers, skill};
+
+pub const GEMINI: Platform = Platform {
+    id: "gemini",
+    name: "Gemini CLI",
+    process: AgentProcess { names: &["gemini", "gemini-cli"], hosts_many: false, is_hidden: false },
+    variables: Variables { session: Some("GEMINI_SESSION_ID"), delegate: None, pid: None, others: &[HOME] },
+    payload: PayloadFormat {
+        events: &[
+            ("SessionStart", EventKind::Started),
+            ("BeforeAgent", EventKind::Prompted),
+            ("BeforeTool", EventKind::BeforeTool),
+            ("AfterTool", EventKind::AfterTool),
+            ("AfterAgent", EventKind::Idle),
+            ("SessionEnd", EventKind::Ended),
+        ],
+        edit_tools: &["write_file", "replace"],
+        delegate_tools: &[],
+        unnamed_event: None,
+    },
+    replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: true, format_reply },
+    settings: PlatformSettings {
+        program: "gemini",
+        levels: &[SettingsLevel::User, SettingsLevel::Project],
+        directory,
+        targets,
+        afterwards: |level| match level {
+            SettingsLevel::User | SettingsLevel::Local => {
+                &["restart the sessions that run now: settings are read when one starts"]
+            }
+            SettingsLevel::Project => &[
+                "trust this folder when `gemini` asks: it reads a project's settings only then",
+                "restart the sessions that run now: settings are read when one starts",
+            ],
+        },
+    },
+    exceptions: Exceptions::NONE,
+};
+
+/// What replaces the home directory.
+const HOME: &str = "GEMINI_CLI_HOME";
+
+fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
+    match reply {
+        Reply::Silence => None,
+        Reply::Context { text, .. } => {
+            Some(answer!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}))
+        }
+        Reply::Deny(reason) => Some(answer!({"decision": "deny", "reason": reason})),
+    }
+}
+
+/// `$GEMINI_CLI_HOME/.gemini`, `~/.gemini`
+fn directory(dirs: &SettingsDirs) -> PathBuf {
+    dirs.moved_by(HOME).unwrap_or_else(|| dirs.home.clone()).join(".gemini")
+}
+
+fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
+    let directory = match level {
+        SettingsLevel::User | SettingsLevel::Local => directory(dirs),
+        SettingsLevel::Project => dirs.project.join(".gemini"),
+    };
+    let server = Wanted::Server(servers("mcpServers"), json!({ "command": "blackboard", "args": ["mcp"] }));
+    let content = Content::Json(vec![hooks(), server]);
+    vec![
+        Target::new(Part::HooksAndServer, directory.join("settings.json"), content),
+        skill(&directory.join("skills")),
+    ]
+}
+
+fn hooks() -> Wanted {
+    // A hook that can't be started ends the agent's turn before it began, also for users who have the settings from a
+    // repository and not this program. This passes, in every shell that may run it.
+    let command = "blackboard hook gemini; exit 0";
+    // In milliseconds.
+    let handler = || json!({ "type": "command", "command": command, "timeout": 5000 });
+    Wanted::Hooks(vec![
+        ("SessionStart", grouped(None, handler())),
+        ("BeforeAgent", grouped(None, handler())),
+        ("BeforeTool", grouped(Some("write_file|replace"), handler())),
+        ("AfterTool", grouped(None, handler())),
+        ("AfterAgent", grouped(None, handler())),
+        ("SessionEnd", grouped(None, handler())),
+    ])
+}

@@ -1,0 +1,220 @@
+//! The agent platforms: one file for each, with everything that this program knows about it.
+//!
+//! A platform is one [`Platform`] value: how its process is recognized, which environment variables it sets, what it sends to
+//! a hook, which answers it takes, what set-up writes into its settings, and its exceptions. No other module names a
+//! platform: [`hooks`](crate::hooks), [`setup`](crate::setup), [`mcp`](crate::mcp) and
+//! [`environment`](crate::environment) have what all platforms share and read the rest from here.
+//!
+//! To add a platform: write its file, add it to [`PLATFORMS`], and put examples of what it sends and takes into
+//! `tests/fixtures/hooks/ID.jsonl`. CONTRIBUTING.md has the details.
+
+pub mod claude;
+mod codex;
+mod copilot;
+mod cursor;
+mod gemini;
+mod opencode;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::environment::Environment;
+use crate::hooks::{PayloadFormat, Reply};
+use crate::setup::{SettingsDirs, SettingsLevel, Target};
+
+/// Every platform, in the order in which they are shown.
+pub const PLATFORMS: &[Platform] =
+    &[claude::CLAUDE, codex::CODEX, gemini::GEMINI, opencode::OPENCODE, copilot::COPILOT, cursor::CURSOR];
+
+/// The names of agents without hooks. Their processes are recognized too: `agent register`, `run` and `mcp` work with them.
+const OTHER_AGENTS: &[&str] = &["aider", "aider-chat", "amp", "goose", "qwen", "qwen-code"];
+
+/// Everything about one agent platform.
+pub struct Platform {
+    /// Its name on the command line, and in the hints of its sessions.
+    pub id: &'static str,
+    /// Its name for people, and for agents that have no other.
+    pub name: &'static str,
+    /// Its processes.
+    pub process: AgentProcess,
+    /// The environment variables that it sets or reads.
+    pub variables: Variables,
+    /// What it sends to a hook.
+    pub payload: PayloadFormat,
+    /// What it takes as an answer.
+    pub replies: ReplyFormat,
+    /// Where its settings are, and what set-up writes there.
+    pub settings: PlatformSettings,
+    /// What it does and no other platform.
+    pub exceptions: Exceptions,
+}
+
+/// The processes of a platform.
+pub struct AgentProcess {
+    /// What they are called: its commands, and the packages that contain them.
+    pub names: &'static [&'static str],
+    /// Whether one process hosts many sessions, so that a live process proves nothing about one of them.
+    pub hosts_many: bool,
+    /// Whether its commands run in a sandbox in which its process is not visible. The session that it names in the
+    /// environment counts there; elsewhere that variable leaks into every terminal that an agent opens.
+    pub is_hidden: bool,
+}
+
+/// The environment variables of a platform.
+pub struct Variables {
+    /// The variable that names the session to the commands that it runs.
+    pub session: Option<&'static str>,
+    /// The variable that names the delegate, where delegates are part of a session.
+    pub delegate: Option<&'static str>,
+    /// The variable that names its process.
+    pub pid: Option<&'static str>,
+    /// Further variables that its file reads with [`Environment::variable`].
+    pub others: &'static [&'static str],
+}
+
+/// What a platform takes as an answer of a hook.
+pub struct ReplyFormat {
+    /// Whether it hands on context before a tool runs. If not, a warning comes after it.
+    pub takes_context_before_tools: bool,
+    /// Whether it hands on context with a prompt. If not, updates wait for the next tool.
+    pub takes_context_on_prompt: bool,
+    /// Its form of an answer to the event of this name.
+    pub format_reply: fn(&str, &Reply) -> Option<Value>,
+}
+
+/// The settings of a platform.
+pub struct PlatformSettings {
+    /// The program that starts it.
+    pub program: &'static str,
+    /// The levels at which it can be set up.
+    pub levels: &'static [SettingsLevel],
+    /// Where it keeps the settings of this user.
+    pub directory: fn(&SettingsDirs) -> PathBuf,
+    /// What goes where.
+    pub targets: fn(&SettingsDirs, SettingsLevel) -> Vec<Target>,
+    /// What the user has to do then.
+    pub afterwards: fn(SettingsLevel) -> &'static [&'static str],
+}
+
+/// What few platforms do.
+pub struct Exceptions {
+    /// The variable that names the directory in which the session was started.
+    pub start_directory: Option<&'static str>,
+    /// The variable that names a shell script which it runs before each of its shell commands.
+    pub shell_script: Option<&'static str>,
+    /// Whether it makes a call that names this other platform, for this id of a session: it also runs hooks that were set up
+    /// for the other one.
+    pub runs_hooks_of: Option<fn(&Platform, &str, &Environment) -> bool>,
+    /// How its calls of MCP tools name their session.
+    pub call_metadata: Option<CallMetadata>,
+}
+
+/// How a call of an MCP tool names its session.
+pub struct CallMetadata {
+    /// The member of `_meta`.
+    pub key: &'static str,
+    /// The hints under which hooks may have registered the session, best first.
+    pub session_hints: fn(&Value) -> Vec<String>,
+}
+
+impl Exceptions {
+    /// No exceptions.
+    pub const NONE: Exceptions =
+        Exceptions { start_directory: None, shell_script: None, runs_hooks_of: None, call_metadata: None };
+}
+
+impl Platform {
+    /// The platform of this name.
+    pub fn find(id: &str) -> Option<&'static Platform> {
+        PLATFORMS.iter().find(|platform| platform.id == id)
+    }
+
+    /// The platform that makes a call: this one, or one that runs the hooks of this one.
+    pub fn resolve(&'static self, session: &str, environment: &Environment) -> &'static Platform {
+        let calls = |platform: &&Platform| {
+            platform.exceptions.runs_hooks_of.is_some_and(|runs| runs(self, session, environment))
+        };
+        PLATFORMS.iter().find(calls).unwrap_or(self)
+    }
+
+    /// The hint under which a session is registered, or a delegate in it.
+    pub fn session_hint(&self, session: &str, delegate: Option<&str>) -> String {
+        match delegate {
+            Some(delegate) => format!("{}:{session}/{delegate}", self.id),
+            None => format!("{}:{session}", self.id),
+        }
+    }
+
+    /// The hints under which a session or a delegate in it may be registered, best first. If the delegate is not registered,
+    /// its session stands for it.
+    pub fn session_hints<'a>(
+        &'a self,
+        session: Option<&'a str>,
+        delegate: Option<&'a str>,
+    ) -> impl Iterator<Item = String> + 'a {
+        let delegate = delegate.filter(|delegate| session != Some(delegate));
+        let inside =
+            session.zip(delegate).map(|(session, delegate)| self.session_hint(session, Some(delegate)));
+        let alone = [session, delegate].into_iter().flatten().map(|id| self.session_hint(id, None));
+        inside.into_iter().chain(alone)
+    }
+}
+
+impl Variables {
+    /// The names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let roles = [self.session, self.delegate, self.pid];
+        roles.into_iter().flatten().chain(self.others.iter().copied())
+    }
+}
+
+/// The hints under which hooks may have registered the session that this process was started in, best first; only those of
+/// platforms that are `wanted`.
+pub fn session_hints(environment: &Environment, wanted: impl Fn(&Platform) -> bool) -> Vec<String> {
+    let hints = PLATFORMS.iter().filter(|platform| wanted(platform)).flat_map(|platform| {
+        let id = |name: Option<&str>| environment.variable(name?).and_then(OsStr::to_str);
+        platform.session_hints(id(platform.variables.session), id(platform.variables.delegate))
+    });
+    hints.collect()
+}
+
+/// The PIDs that agents put into the environment of the commands that they run.
+pub fn declared_pids(environment: &Environment) -> Vec<u32> {
+    let names = PLATFORMS.iter().filter_map(|platform| platform.variables.pid);
+    names.filter_map(|name| environment.variable(name)?.to_str()?.parse().ok()).collect()
+}
+
+/// The names by which the processes of agents are recognized.
+pub const AGENT_NAMES: &[&str] = &{
+    let mut names = [""; OTHER_AGENTS.len() + names_of_platforms()];
+    let mut count = 0;
+    let mut index = 0;
+    while index < OTHER_AGENTS.len() {
+        names[count] = OTHER_AGENTS[index];
+        (count, index) = (count + 1, index + 1);
+    }
+    let mut platform = 0;
+    while platform < PLATFORMS.len() {
+        let own = PLATFORMS[platform].process.names;
+        let mut index = 0;
+        while index < own.len() {
+            names[count] = own[index];
+            (count, index) = (count + 1, index + 1);
+        }
+        platform += 1;
+    }
+    names
+};
+
+const fn names_of_platforms() -> usize {
+    let (mut count, mut index) = (0, 0);
+    while index < PLATFORMS.len() {
+        count += PLATFORMS[index].process.names.len();
+        index += 1;
+    }
+    count
+}

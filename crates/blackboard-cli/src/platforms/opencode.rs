@@ -1,0 +1,80 @@
+//! OpenCode, which runs no commands for events: a small plugin passes its events on, in a form of our own, which
+//! `docs/hooks.md` describes.
+//!
+//! One process hosts many sessions, and a sub-agent is a session with a parent. All of them share one MCP server, so the plugin
+//! also puts the session into the arguments of its tools.
+
+use std::path::PathBuf;
+
+use jsonc_parser::json;
+use serde_json::{Value, json as answer};
+
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
+use crate::hooks::{EventKind, PayloadFormat, Reply};
+use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
+
+pub const OPENCODE: Platform = Platform {
+    id: "opencode",
+    name: "OpenCode",
+    process: AgentProcess { names: &["opencode", "opencode-ai"], hosts_many: true, is_hidden: false },
+    variables: Variables { session: None, delegate: None, pid: Some("OPENCODE_PID"), others: &[CONFIG_HOME] },
+    payload: PayloadFormat {
+        events: &[
+            ("session.created", EventKind::Started),
+            ("chat.message", EventKind::Prompted),
+            ("tool.execute.before", EventKind::BeforeTool),
+            ("tool.execute.after", EventKind::AfterTool),
+            ("session.idle", EventKind::Idle),
+            ("session.deleted", EventKind::Ended),
+        ],
+        edit_tools: &["edit", "write", "multiedit", "patch", "apply_patch"],
+        delegate_tools: &[],
+        unnamed_event: None,
+    },
+    replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: true, format_reply },
+    settings: PlatformSettings {
+        program: "opencode",
+        levels: &[SettingsLevel::User, SettingsLevel::Project],
+        directory,
+        targets,
+        afterwards: |_| &["restart OpenCode: plugins are loaded when it starts"],
+    },
+    exceptions: Exceptions::NONE,
+};
+
+/// What replaces `~/.config`.
+const CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+
+const PLUGIN: &str = include_str!("opencode.js");
+
+fn format_reply(_event: &str, reply: &Reply) -> Option<Value> {
+    match reply {
+        Reply::Silence => None,
+        Reply::Context { text, session: Some(session) } => {
+            Some(answer!({"context": text, "env": {"BLACKBOARD_SESSION_ID": session}}))
+        }
+        Reply::Context { text, session: None } => Some(answer!({ "context": text })),
+        Reply::Deny(reason) => Some(answer!({ "deny": reason })),
+    }
+}
+
+/// `$XDG_CONFIG_HOME/opencode`, `~/.config/opencode`
+fn directory(dirs: &SettingsDirs) -> PathBuf {
+    dirs.moved_by(CONFIG_HOME).unwrap_or_else(|| dirs.home.join(".config")).join("opencode")
+}
+
+fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
+    let (settings, directory) = match level {
+        SettingsLevel::User | SettingsLevel::Local => (directory(dirs), directory(dirs)),
+        SettingsLevel::Project => (dirs.project.clone(), dirs.project.join(".opencode")),
+    };
+    // Either name is read; a second file beside the one that is there would only confuse.
+    let with_comments = settings.join("opencode.jsonc");
+    let settings = if with_comments.exists() { with_comments } else { settings.join("opencode.json") };
+    let server = json!({ "type": "local", "command": ["blackboard", "mcp"], "enabled": true });
+    vec![
+        Target::new(Part::Hooks, directory.join("plugins/blackboard.js"), Content::Whole(PLUGIN)),
+        Target::new(Part::Server, settings, Content::Json(vec![Wanted::Server(servers("mcp"), server)])),
+        skill(&directory.join("skills")),
+    ]
+}
