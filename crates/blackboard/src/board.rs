@@ -27,9 +27,6 @@ use crate::sweep::{SweepSchedule, Swept};
 use crate::text::Cleaner;
 use crate::work::Work;
 
-/// The names of the facts that the board keeps about itself.
-pub(crate) const MARKS: &[&str] = &["clock", "prune"];
-
 /// What separates a verb from what was asked of it, where answers are remembered.
 const ASKED: char = '#';
 

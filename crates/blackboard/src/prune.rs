@@ -4,6 +4,7 @@
 //! meets one hardly notices; when nothing is due, nobody looks again for an hour. The newest event always stays, so ids
 //! never start again.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,7 @@ const REST: Duration = Duration::from_hours(1);
 /// How long the answer of a named operation is remembered.
 const REMEMBER_OPERATIONS: Duration = Duration::from_hours(24);
 
-const KEY: Key = Key::Mark("prune");
+const KEY: Key = Key::Mark(Cow::Borrowed("prune"));
 
 #[derive(Serialize, Deserialize)]
 struct PruneMark {
@@ -117,7 +118,10 @@ impl Board {
             prune_edits(tx, &mut changes, &mut pruned)?;
             if !pruned.more {
                 let due = PruneMark { due_at: tx.now().plus(REST) };
-                changes.put(Mark { name: "prune", value: serde_json::to_string(&due).unwrap_or_default() });
+                changes.put(Mark {
+                    name: Cow::Borrowed("prune"),
+                    value: serde_json::to_string(&due).unwrap_or_default(),
+                });
             }
             Ok((changes, pruned))
         })

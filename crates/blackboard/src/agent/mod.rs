@@ -29,8 +29,9 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessMark};
-use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Row, Tx};
+use crate::revision::Revision;
+use crate::store::record::record;
+use crate::store::{Changes, Key, Range, Row, Tx};
 use crate::sweep::QUIET;
 use crate::work::WorkItem;
 
@@ -218,10 +219,62 @@ impl Agent {
     }
 }
 
-impl Pending for Agent {
-    fn resolve(&mut self, first: Revision) {
-        self.revision.resolve(first);
-        self.joined.resolve(first);
+record! {
+    Agent in "agents", generation 0 {
+        key { session_id }
+        columns {
+            agent_name, pid, parent_id, project, current_work, status, started_at, last_seen_at, metadata,
+            last_beat_at, ended_at, progress, process, shares_process, joined = "joined_revision", revision,
+            own_work,
+        }
+    }
+    indexes {
+        /// All agents, by session id.
+        ALL: by (session_id);
+        /// Active and idle agents, the one seen longest ago first.
+        LIVE: by (last_seen_at, session_id)
+            where "agents.status IN ('active', 'idle')" = |agent| agent.status.is_live();
+        /// Agents that have ended, by when they did.
+        ENDED: by (ended_at, session_id) where "agents.ended_at IS NOT NULL";
+        /// The delegates of a session.
+        DELEGATES: by (session_id) of (parent_id);
+    }
+}
+
+impl Range {
+    /// All agents.
+    pub fn agents() -> Range {
+        Range::all(Agent::ALL)
+    }
+
+    /// Agents whose session id starts with `prefix`.
+    pub fn agents_with_prefix(prefix: &str) -> Range {
+        Range::agents().starting_with(prefix)
+    }
+
+    /// Active and idle agents.
+    pub fn live_agents() -> Range {
+        Range::all(Agent::LIVE)
+    }
+
+    /// Active and idle agents that were last seen at `moment` or before it.
+    pub fn live_agents_seen_until(moment: Timestamp) -> Range {
+        Range::live_agents().up_to(moment)
+    }
+
+    /// Agents that ended before `moment`.
+    pub fn agents_ended_before(moment: Timestamp) -> Range {
+        Range::all(Agent::ENDED).before(moment)
+    }
+
+    /// Agents that ended at `moment` or later.
+    pub fn agents_ended_since(moment: Timestamp) -> Range {
+        Range::all(Agent::ENDED).from(moment)
+    }
+
+    /// The delegates of a session.
+    pub fn delegates_of(session: &str) -> Range {
+        Range::of(Agent::DELEGATES, [session])
     }
 }
 

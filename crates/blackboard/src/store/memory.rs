@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use super::rows::{Index, Key, Range, Row};
+use super::record::{Index, IndexKey, IndexValue};
 use super::{
-    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Store, Trim, Tx, Wanted, check_versions,
-    event_time, last_older,
+    Changes, Commit, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Store, Trim, Tx, Wanted,
+    check_versions, event_time, last_older,
 };
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
@@ -47,7 +47,7 @@ pub struct Memory {
 #[derive(Default)]
 struct State {
     rows: HashMap<Key, Stored>,
-    indexes: HashMap<(Index, String), Partition>,
+    indexes: HashMap<(&'static Index, Vec<IndexValue>), Partition>,
     events: Vec<Event>,
     versions: BTreeMap<Revision, EntryVersion>,
     floor: Revision,
@@ -63,7 +63,7 @@ struct Stored {
 
 #[derive(Default)]
 struct Partition {
-    entries: BTreeMap<String, Key>,
+    entries: BTreeMap<Vec<IndexValue>, Key>,
     /// The commit that last let a row in or out.
     membership: u64,
     /// The commit that last moved a row to another place, and so perhaps into a part of it.
@@ -175,9 +175,10 @@ impl State {
         self.events.last().map_or(self.floor, |event| event.id)
     }
 
-    fn membership(&self, range: &Range) -> u64 {
+    /// The commit that last changed which rows the first `limit` of a range are.
+    fn membership(&self, range: &Range, limit: usize) -> u64 {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else { return 0 };
-        let is_whole = range.from.is_none() && range.before.is_none();
+        let is_whole = range.is_whole() && limit == usize::MAX;
         if is_whole { partition.membership } else { partition.membership.max(partition.moved) }
     }
 
@@ -185,19 +186,30 @@ impl State {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else {
             return Vec::new();
         };
-        let from = range.from.as_ref().map_or(Bound::Unbounded, Bound::Included);
-        let before = range.before.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        if let (Some(from), Some(before)) = (&range.from, &range.before)
-            && from >= before
+        // A bound is the beginning of a position, which sorts before everything that begins with it.
+        let from = match &range.from {
+            Bound::Included(from) | Bound::Excluded(from) => Bound::Included(from),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let until = match &range.until {
+            Bound::Excluded(until) => Bound::Excluded(until),
+            Bound::Included(_) | Bound::Unbounded => Bound::Unbounded,
+        };
+        if let (Bound::Included(from), Bound::Excluded(until)) = (from, until)
+            && from > until
         {
             return Vec::new();
         }
-        let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
-        let found = |key| Some((key, self.rows.get(key)?));
-        if range.is_backwards() {
-            keys.rev().filter_map(found).take(limit).collect()
+        let keys = partition.entries.range::<Vec<IndexValue>, _>((from, until));
+        let is_early = |sort: &[IndexValue]| range.begins_after(sort);
+        let is_late = |sort: &[IndexValue]| range.ends_before(sort);
+        let found = |(_, key)| Some((key, self.rows.get(key)?));
+        if range.index.backwards {
+            let keys = keys.rev().skip_while(|(sort, _)| is_late(sort));
+            keys.take_while(|(sort, _)| !is_early(sort)).filter_map(found).take(limit).collect()
         } else {
-            keys.filter_map(found).take(limit).collect()
+            let keys = keys.skip_while(|(sort, _)| is_early(sort));
+            keys.take_while(|(sort, _)| !is_late(sort)).filter_map(found).take(limit).collect()
         }
     }
 
@@ -317,8 +329,8 @@ impl State {
 
     fn put(&mut self, row: Row) {
         let key = row.key();
-        let before = self.rows.get(&key).map(|stored| stored.row.places()).unwrap_or_default();
-        let after = row.places();
+        let before = self.rows.get(&key).map(|stored| stored.row.index_keys()).unwrap_or_default();
+        let after = row.index_keys();
         for place in &before {
             let stays =
                 after.iter().any(|other| other.index == place.index && other.partition == place.partition);
@@ -341,13 +353,13 @@ impl State {
 
     fn remove(&mut self, key: &Key) {
         if let Some(stored) = self.rows.remove(key) {
-            for place in stored.row.places() {
+            for place in stored.row.index_keys() {
                 self.leave(&place, false);
             }
         }
     }
 
-    fn leave(&mut self, place: &super::rows::Place, stays: bool) {
+    fn leave(&mut self, place: &IndexKey, stays: bool) {
         let commits = self.commits;
         if let Some(partition) = self.indexes.get_mut(&(place.index, place.partition.clone())) {
             partition.entries.remove(&place.sort);
@@ -465,12 +477,12 @@ fn head(row: &Row) -> Option<EntryHead> {
 }
 
 /// What a run has seen: each row with its stamp (none if it was absent), each head with that of its row, each range with
-/// its membership.
+/// its limit and its membership.
 #[derive(Default)]
 struct Seen {
     rows: HashMap<Key, Option<u64>>,
     heads: HashMap<Key, u64>,
-    ranges: Vec<(Range, u64)>,
+    ranges: Vec<(Range, usize, u64)>,
 }
 
 impl Seen {
@@ -478,7 +490,7 @@ impl Seen {
         let stamp_of = |key| state.rows.get(key).map(|stored| stored.stamp);
         self.rows.iter().all(|(key, stamp)| stamp_of(key) == *stamp)
             && self.heads.iter().all(|(key, stamp)| stamp_of(key) == Some(*stamp))
-            && self.ranges.iter().all(|(range, membership)| state.membership(range) == *membership)
+            && self.ranges.iter().all(|(range, limit, seen)| state.membership(range, *limit) == *seen)
     }
 }
 
@@ -515,7 +527,7 @@ impl Tx for Recorder<'_> {
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let state = self.memory.shared();
         let mut seen = self.seen.borrow_mut();
-        seen.ranges.push((range.clone(), state.membership(range)));
+        seen.ranges.push((range.clone(), usize::MAX, state.membership(range, usize::MAX)));
         let rows = state.rows_of(range, usize::MAX);
         for (key, stored) in &rows {
             seen.rows.entry((*key).clone()).or_insert(Some(stored.stamp));
@@ -530,7 +542,7 @@ impl Tx for Recorder<'_> {
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
         let state = self.memory.shared();
         let mut seen = self.seen.borrow_mut();
-        seen.ranges.push((range.clone(), state.membership(range)));
+        seen.ranges.push((range.clone(), limit, state.membership(range, limit)));
         let rows = state.rows_of(range, limit);
         for (key, stored) in &rows {
             seen.heads.entry((*key).clone()).or_insert(stored.stamp);

@@ -29,18 +29,25 @@
 //!
 //! `conformance` holds every engine to this.
 
+mod bookkeeping;
 mod changes;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod memory;
-pub(crate) mod rows;
+mod range;
+pub mod record;
+mod rows;
 pub mod sqlite;
+mod stored;
 
 use std::time::Duration;
 
+pub use self::bookkeeping::{Cursor, Mark, Operation};
 pub use self::changes::{Changes, Erasure};
 pub use self::memory::Memory;
-pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
+pub use self::range::Range;
+pub use self::record::Index;
+pub use self::rows::{Key, Row, TABLES};
 use crate::Result;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};

@@ -7,7 +7,7 @@ mod agents;
 mod attendance;
 mod brief;
 mod claims;
-mod commits;
+pub(crate) mod commits;
 mod current_work;
 mod dashboard;
 mod dependencies;

@@ -1,7 +1,7 @@
 //! Ranges: every index has its rows, in its order, within its bounds.
 
 use super::*;
-use crate::store::{Cursor, Index, Key, Operation, Range};
+use crate::store::{Cursor, Key, Operation, Range};
 use crate::work::Dependency;
 
 on_every_engine![
@@ -29,7 +29,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
             Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::Operation(id) => id,
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,
-            Key::Mark(name) => name.to_owned(),
+            Key::Mark(name) => name.into_owned(),
             Key::Entry(scope, key) | Key::Tombstone(scope, key) => format!("{scope}/{key}"),
             Key::Edit(worktree, path, session) => format!("{worktree}/{path}/{session}"),
         })
@@ -147,11 +147,9 @@ fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
         (Range::agents_with_prefix("a"), &["a1", "a2", "a3"]),
         (Range::agents_with_prefix("b1"), &["b1"]),
         (Range::agents_with_prefix("c"), &[]),
-        (
-            Range { from: Some("w2".to_owned()), before: Some("w4".to_owned()), ..Range::work_items() },
-            &["w2", "w3"],
-        ),
-        (Range { from: Some("o".to_owned()), before: Some("p".to_owned()), ..Range::projects() }, &["o"]),
+        (Range::work_items().from("w2").before("w4"), &["w2", "w3"]),
+        (Range::projects().from("o").before("p"), &["o"]),
+        (Range::projects().after("o").up_to("p"), &["p"]),
     ] {
         assert_eq!(names(fixture, &range), expected, "{range:?}");
     }
@@ -186,8 +184,7 @@ fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
         })
         .unwrap();
     assert_eq!(names(fixture, &Range::work_queue(Status::Available)), ["w2", "w1"]);
-    let range = Range { index: Index::WorkItems, ..Range::work_items() };
-    assert_eq!(names(fixture, &range), ["w1", "w2", "w4", "w5", "w6", "w7"]);
+    assert_eq!(names(fixture, &Range::work_items()), ["w1", "w2", "w4", "w5", "w6", "w7"]);
 }
 
 /// The last character of all is a text like any other: an id that begins with it is found.

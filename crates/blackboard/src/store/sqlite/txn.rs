@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 
-use super::columns::{self, Cell as Column, EVENT_COLUMNS, Table};
+use super::cells::{self, EVENT_COLUMNS};
+use super::ranges::{Select, parameters, statement};
 use super::{faults, schema};
 use crate::clock::Timestamp;
 use crate::entry::{Entry, EntryHead, EntryVersion};
@@ -16,13 +17,11 @@ use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
+use crate::store::record::{Cell as Column, Table, checked_revision};
 use crate::store::{
     Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, event_time,
     last_older,
 };
-
-/// Sorts behind every text that is stored: for SQLite, every blob does.
-const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
 
 /// Reads blockers in the order of their index, and looks up each with the item that waits for it.
 pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_dependencies AS dependency \
@@ -118,8 +117,8 @@ impl<'a> Transaction<'a> {
         changes.resolve(first);
         check_versions(&changes, first)?;
         // Rows that others refer to come first and go last, in whatever order the verb named them.
-        changes.put.sort_by_key(|row| columns::generation(&row.key()));
-        changes.remove.sort_by_key(|key| std::cmp::Reverse(columns::generation(key)));
+        changes.put.sort_by_key(|row| row.table().generation);
+        changes.remove.sort_by_key(|key| std::cmp::Reverse(key.table().generation));
         self.detach_heartbeats(&changes.forget_heartbeats_of, &changes.detach_heartbeats_from)?;
         for row in &changes.put {
             self.put(row)?;
@@ -148,16 +147,14 @@ impl<'a> Transaction<'a> {
         let Some(before) = read.get(&key) else {
             return Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into());
         };
-        let (table, cells) = columns::cells_of(row);
+        let (table, cells) = (row.table(), row.cells());
         match before {
-            Some(before) => self.update(table, &columns::cells_of(before).1, &cells)?,
-            None => self.execute(table.insert(), params_from_iter(cells)).map(drop)?,
+            Some(before) => self.update(table, &before.cells(), &cells)?,
+            None => self.execute(table.sql.insert, params_from_iter(cells)).map(drop)?,
         }
-        match (row, before) {
-            (Row::Entry(entry), Some(Row::Entry(before))) => self.set_tags(entry, &before.tags, &entry.tags),
-            (Row::Entry(entry), _) => self.set_tags(entry, &[], &entry.tags),
-            _ => Ok(()),
-        }
+        let Row::Entry(entry) = row else { return Ok(()) };
+        let before = if let Some(Row::Entry(before)) = before { &before.tags[..] } else { &[] };
+        self.set_tags(entry, before, &entry.tags)
     }
 
     fn update(&self, table: &Table, before: &[Column<'_>], after: &[Column<'_>]) -> Result<()> {
@@ -167,7 +164,7 @@ impl<'a> Transaction<'a> {
             return Ok(());
         }
         let set: Vec<_> = changed.iter().map(|&column| format!("{} = ?", table.columns[column])).collect();
-        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), table.key_condition());
+        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), table.sql.by_key);
         let cells = changed.iter().map(|&column| &after[column]).chain(&after[..table.key_columns]);
         self.execute(&sql, params_from_iter(cells)).map(drop)
     }
@@ -176,13 +173,11 @@ impl<'a> Transaction<'a> {
         if !self.read.borrow().contains_key(key) {
             return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
         }
-        let (table, values) = columns::table_of(key);
-        let sql = format!("DELETE FROM {} WHERE {}", table.name, table.key_condition());
-        self.execute(&sql, params_from_iter(values))?;
-        match self.read.borrow().get(key) {
-            Some(Some(Row::Entry(entry))) => self.set_tags(entry, &entry.tags, &[]),
-            _ => Ok(()),
+        self.execute(key.table().sql.delete, params_from_iter(key.cells()))?;
+        if let Some(Some(Row::Entry(entry))) = self.read.borrow().get(key) {
+            self.set_tags(entry, &entry.tags, &[])?;
         }
+        Ok(())
     }
 
     /// Brings the table of tags from what an entry had to what it has.
@@ -236,12 +231,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn append_version(&self, version: &EntryVersion) -> Result<()> {
-        let tags = match &version.entry.tags[..] {
-            [] => None,
-            tags => serde_json::to_string(tags).ok(),
-        };
-        let cells = columns::version_cells(version, tags.as_deref());
-        self.execute(columns::INSERT_VERSION, params_from_iter(cells)).map(drop)
+        self.execute(cells::INSERT_VERSION, params_from_iter(version.cells())).map(drop)
     }
 
     /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
@@ -330,7 +320,7 @@ impl<'a> Transaction<'a> {
             self.query_one(LAST_EVENT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let last = match found {
             Some((id, time)) => {
-                let id = columns::checked_revision(id).ok_or_else(|| {
+                let id = checked_revision(id).ok_or_else(|| {
                     faults::corrupt(self.path, "the last event has an id that no board can have")
                 })?;
                 let time = time.parse().map_err(|error: Error| faults::corrupt(self.path, error))?;
@@ -342,12 +332,12 @@ impl<'a> Transaction<'a> {
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
-        let table = columns::plan_of(range).table;
-        let mut statement = self.prepare(&range_query(range))?;
-        let mut rows = statement.query(bounds(range, limit)).map_err(|error| self.fault(error))?;
+        let table = (range.index.table)();
+        let mut statement = self.prepare(&statement(Select::Rows, range))?;
+        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::row_from(table, row)?);
+            found.push(cells::row_from(table, row)?);
         }
         Ok(found)
     }
@@ -400,68 +390,6 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// The statement that reads a range: `?1` is its partition, `?2` and `?3` are its bounds, `?4` is the limit.
-pub(super) fn range_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        plan.table.columns_read(),
-        plan.source,
-        condition(&plan),
-        plan.order
-    )
-}
-
-/// The statement that reads a range of entries without their values.
-pub(super) fn heads_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        columns::HEAD_COLUMNS,
-        plan.bare_source,
-        condition(&plan),
-        plan.order
-    )
-}
-
-/// The statement that reads the keys of a range.
-pub(super) fn keys_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    let columns: Vec<_> = plan.table.columns[..plan.table.key_columns]
-        .iter()
-        .map(|column| format!("{}.{column}", plan.table.name))
-        .collect();
-    format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        columns.join(", "),
-        plan.bare_source,
-        condition(&plan),
-        plan.order
-    )
-}
-
-/// The statement that looks whether a range has a row.
-pub(super) fn any_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan))
-}
-
-fn condition(plan: &columns::Plan) -> String {
-    match plan.bounded {
-        Some(column) => format!("{} AND {column} >= ?2 AND {column} < ?3", plan.condition),
-        None => plan.condition.to_owned(),
-    }
-}
-
-/// The parameters of a statement about a range.
-pub(super) fn bounds(range: &Range, limit: i64) -> impl rusqlite::Params + '_ {
-    let (partition, second) = range.parts();
-    let from = range.from.as_deref().unwrap_or("");
-    let before = range.before.as_deref().map_or(LAST, ToSqlOutput::from);
-    let four = [ToSqlOutput::from(partition), ToSqlOutput::from(from), before, ToSqlOutput::from(limit)];
-    params_from_iter(four.into_iter().chain(second.map(ToSqlOutput::from)))
-}
-
 impl Tx for Transaction<'_> {
     fn now(&self) -> Timestamp {
         self.now
@@ -475,11 +403,11 @@ impl Tx for Transaction<'_> {
         if let Some(row) = self.read.borrow().get(key) {
             return Ok(row.clone());
         }
-        let (table, values) = columns::table_of(key);
-        let mut statement = self.prepare(table.select())?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.fault(error))?;
+        let table = key.table();
+        let mut statement = self.prepare(table.sql.select)?;
+        let mut rows = statement.query(params_from_iter(key.cells())).map_err(|error| self.fault(error))?;
         let row = match rows.next().map_err(|error| self.fault(error))? {
-            Some(row) => Some(columns::row_from(table, row)?),
+            Some(row) => Some(cells::row_from(table, row)?),
             None => None,
         };
         if self.writes {
@@ -502,36 +430,35 @@ impl Tx for Transaction<'_> {
     }
 
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
-        let mut statement = self.prepare(&heads_query(range))?;
-        let bounds = bounds(range, i64::try_from(limit).unwrap_or(-1));
-        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let mut statement = self.prepare(&statement(Select::Heads, range))?;
+        let limit = i64::try_from(limit).unwrap_or(-1);
+        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::head_from(row)?);
+            found.push(cells::head_from(row)?);
         }
         Ok(found)
     }
 
     fn any(&self, range: &Range) -> Result<bool> {
-        Ok(self.query_one(&any_query(range), bounds(range, 1), |_| Ok(()))?.is_some())
+        Ok(self.query_one(&statement(Select::Any, range), parameters(range, None), |_| Ok(()))?.is_some())
     }
 
     fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
-        let table = columns::plan_of(range).table;
-        let mut statement = self.prepare(&keys_query(range))?;
-        let bounds = bounds(range, i64::try_from(limit).unwrap_or(-1));
-        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let table = (range.index.table)();
+        let mut statement = self.prepare(&statement(Select::Keys, range))?;
+        let limit = i64::try_from(limit).unwrap_or(-1);
+        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::key_from(table, row));
+            found.push(cells::key_from(table, row));
         }
         Ok(found)
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
-        let plan = columns::plan_of(range);
-        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan));
-        let count: Option<i64> = self.query_one(&sql, bounds(range, -1), |row| row.get(0))?;
+        let sql = statement(Select::Count, range);
+        let count: Option<i64> = self.query_one(&sql, parameters(range, None), |row| row.get(0))?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
@@ -549,7 +476,7 @@ impl Tx for Transaction<'_> {
         let mut rows = statement.query(params_from_iter(parameters)).map_err(|error| self.fault(error))?;
         let mut found: Vec<Event> = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            let event = columns::event_from(row)?;
+            let event = cells::event_from(row)?;
             let full = found.len() >= page.limit;
             if full && found.last().is_none_or(|last| last.commit_id != event.commit_id) {
                 break;
@@ -560,10 +487,10 @@ impl Tx for Transaction<'_> {
     }
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
-        let mut statement = self.prepare(columns::VERSION_QUERY)?;
+        let mut statement = self.prepare(cells::VERSION_QUERY)?;
         let mut rows = statement.query(params![revision.get()]).map_err(|error| self.fault(error))?;
         match rows.next().map_err(|error| self.fault(error))? {
-            Some(row) => columns::version_from(row).map(Some),
+            Some(row) => cells::version_from(row).map(Some),
             None => Ok(None),
         }
     }
@@ -580,7 +507,7 @@ impl Tx for Transaction<'_> {
     fn floor(&self) -> Result<Revision> {
         let lowest: Option<Option<i64>> =
             self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
-        let lowest = lowest.flatten().and_then(columns::checked_revision);
+        let lowest = lowest.flatten().and_then(checked_revision);
         Ok(lowest.map_or(Revision::ZERO, Revision::previous))
     }
 
