@@ -349,15 +349,6 @@ impl Board {
         })
     }
 
-    /// Removes old heartbeats, at most `limit` of them, and says how many.
-    pub(crate) fn trim_heartbeats(&self, before: crate::clock::Timestamp, limit: usize) -> Result<u64> {
-        let commit = Commit { name: "prune heartbeats", wanted: &[], patience: Patience::Wait, callers: &[] };
-        let committed = self.store.commit(&commit, &mut |_| {
-            Ok(Changes { trim_heartbeats: Some((before, limit)), ..Changes::new() })
-        })?;
-        Ok(committed.trimmed_heartbeats as u64)
-    }
-
     /// Commits. If the commit is refused because of a session whose process is gone, sweeps that session and tries again,
     /// once for each such session.
     fn commit_with<T: Pending>(

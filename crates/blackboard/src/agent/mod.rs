@@ -124,12 +124,12 @@ impl AgentStatus {
 
 crate::names::impl_names!(AgentStatus, "status");
 
-/// One line of the record of who was alive when. It is not shared state and has no event.
+/// A heartbeat of a session. It is not shared state and has no event. Of two in one millisecond the later one is kept.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heartbeat {
-    /// Whose it is.
+pub struct HeartbeatRow {
+    /// The session.
     pub session_id: String,
-    /// When it came.
+    /// When the session sent it.
     pub timestamp: Timestamp,
     /// What it reported.
     pub progress: Option<String>,
@@ -241,7 +241,37 @@ record! {
     }
 }
 
+record! {
+    HeartbeatRow in "heartbeats", generation 2, appended {
+        key { session_id, timestamp }
+        columns { progress, work_item_id }
+    }
+    indexes {
+        /// The heartbeats of a session, oldest first.
+        OF_SESSION: by (timestamp) of (session_id);
+        /// The heartbeats that are about a work item, oldest first.
+        OF_WORK_ITEM: by (timestamp, session_id) of (work_item_id);
+        /// All heartbeats, oldest first.
+        OLDEST: by (timestamp, session_id);
+    }
+}
+
 impl Range {
+    /// The heartbeats of a session.
+    pub fn heartbeats_of(session: &str) -> Range {
+        Range::of(HeartbeatRow::OF_SESSION, [session])
+    }
+
+    /// The heartbeats that are about a work item.
+    pub fn heartbeats_about(item: &str) -> Range {
+        Range::of(HeartbeatRow::OF_WORK_ITEM, [item])
+    }
+
+    /// Heartbeats that were sent before `moment`.
+    pub fn heartbeats_before(moment: Timestamp) -> Range {
+        Range::all(HeartbeatRow::OLDEST).before(moment)
+    }
+
     /// All agents.
     pub fn agents() -> Range {
         Range::all(Agent::ALL)

@@ -306,7 +306,7 @@ impl Serialize for Seconds {
 impl Record for Entry {
     // An outer join: an entry whose version is missing is damaged, and not absent.
     const TABLE: &'static Table = &table!(
-        Entry in "entries", generation 0,
+        Entry in "entries", generation 0;
         [scope, key] [revision, expires_at, session_id] [],
         joined " LEFT JOIN entry_versions USING (revision)", columns "entry_versions.*"
     );

@@ -12,10 +12,9 @@ use std::time::Duration;
 
 use super::record::{Index, IndexKey, IndexValue};
 use super::{
-    Changes, Commit, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Store, Trim, Tx, Wanted,
-    check_versions, event_time, last_older,
+    Changes, Commit, Committed, Erasure, Key, Page, Range, Row, Store, Tx, Wanted, check_versions,
+    event_time, last_older,
 };
-use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
 use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Fault, Refusal, Result};
@@ -51,7 +50,6 @@ struct State {
     events: Vec<Event>,
     versions: BTreeMap<Revision, EntryVersion>,
     floor: Revision,
-    heartbeats: Vec<Heartbeat>,
     commits: u64,
 }
 
@@ -213,14 +211,6 @@ impl State {
         }
     }
 
-    /// The places of the heartbeats that retention removes.
-    fn old_heartbeats(&self, before: Timestamp, now: Timestamp, limit: usize) -> Vec<usize> {
-        let trim = HeartbeatTrim { before, now };
-        let judged = self.heartbeats.iter().map(|heartbeat| trim.of(&heartbeat.timestamp)).enumerate();
-        let judged = judged.take_while(|(_, trim)| *trim != Trim::Stop);
-        judged.filter(|(_, trim)| *trim == Trim::Remove).map(|(place, _)| place).take(limit).collect()
-    }
-
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
         let start = self.events.partition_point(|event| event.id <= page.after);
         let mut found: Vec<Event> = Vec::new();
@@ -241,7 +231,8 @@ impl State {
         let first = self.revision().next();
         changes.resolve(first);
         check_versions(&changes, first)?;
-        for key in changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned()) {
+        let put = changes.put.iter().filter(|row| !row.table().appended).map(Row::key);
+        for key in put.chain(changes.remove.iter().cloned()) {
             if !seen.rows.contains_key(&key) {
                 return Err(
                     Fault::new(Code::Internal, format!("{key:?} is written without being read")).into()
@@ -259,7 +250,6 @@ impl State {
         for erasure in changes.erase {
             self.erase(erasure);
         }
-        self.heartbeats.extend(changes.heartbeats);
         for (offset, mut event) in (0..).zip(changes.events) {
             let id = Revision::new(first.get() + offset);
             if let Some(version) = event.version.take() {
@@ -273,26 +263,7 @@ impl State {
             self.events.retain(|event| event.id > until);
             self.floor = until;
         }
-        let old = changes.trim_heartbeats.map(|(before, limit)| self.old_heartbeats(before, now, limit));
-        let old = old.unwrap_or_default();
-        // From the last one on, so that the places of the others stay as they are.
-        for &place in old.iter().rev() {
-            self.heartbeats.remove(place);
-        }
-        let trimmed_heartbeats = old.len();
-        for (session, mut left) in changes.forget_heartbeats_of {
-            self.heartbeats.retain(|heartbeat| {
-                let goes = left > 0 && heartbeat.session_id == session;
-                left -= u64::from(goes);
-                !goes
-            });
-        }
-        let detached =
-            if changes.detach_heartbeats_from.is_empty() { &mut [][..] } else { &mut self.heartbeats };
-        for heartbeat in detached {
-            heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
-        }
-        Ok(Committed { first, held: Duration::ZERO, trimmed_heartbeats })
+        Ok(Committed { first, held: Duration::ZERO })
     }
 
     fn erase(&mut self, erasure: Erasure) {
@@ -433,10 +404,6 @@ impl Tx for Reader<'_> {
         Ok(self.state.floor)
     }
 
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        Ok(self.state.old_heartbeats(before, self.now, limit).len() as u64)
-    }
-
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
         let item = |id: &str| match self.state.rows.get(&Key::WorkItem(id.to_owned()))?.row {
             Row::WorkItem(ref item) => Some(item),
@@ -456,11 +423,6 @@ impl Tx for Reader<'_> {
             .map(|dependency| dependency.blocked_by.as_str())
             .collect();
         Ok(missing.into_iter().take(limit).map(str::to_owned).collect())
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        let own = self.state.heartbeats.iter().filter(|heartbeat| heartbeat.session_id == session);
-        Ok(own.count() as u64)
     }
 }
 
@@ -578,15 +540,7 @@ impl Tx for Recorder<'_> {
         self.reading(|reader| reader.floor())
     }
 
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        self.reading(|reader| reader.old_heartbeats(before, limit))
-    }
-
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
         self.reading(|reader| reader.missing_blockers(limit))
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        self.reading(|reader| reader.heartbeats_of(session))
     }
 }

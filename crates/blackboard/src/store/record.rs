@@ -42,6 +42,8 @@ pub struct Table {
     pub computed: usize,
     /// The distance from tables that refer to no other: foreign keys of a row lead to rows of lower generations.
     pub generation: u8,
+    /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same key.
+    pub appended: bool,
     /// The indexes of its rows.
     pub indexes: &'static [&'static Index],
     /// Reads a row.
@@ -512,13 +514,13 @@ const LAST_REVISION: i64 = 1 << 60;
 /// Declares the rows of a type: the table, the key, the columns, and what the type's indexes are.
 ///
 /// The columns of the key come first. A column has the name of its field, or the one after `=`. `computed` columns are written
-/// and never read: they exist for an index. `generation` is [`Table::generation`].
+/// and never read: they exist for an index. `generation` is [`Table::generation`], `appended` is [`Table::appended`].
 ///
 /// An index is `NAME: by (order) of (partition)`, or `backwards_by` if it is read from its end, and `where "SQL"` if it has only
 /// some rows. If the SQL says more than that a value of the index is not missing, `= |row| …` says the same of the row.
 macro_rules! record {
     (
-        $name:ident in $table:literal, generation $generation:literal {
+        $name:ident in $table:literal, generation $generation:literal $(, $appended:ident)? {
             key { $($key:ident),+ }
             columns { $($column:ident $(= $column_name:literal)?),* $(,)? }
             $(computed { $($computed:ident),+ })?
@@ -527,7 +529,7 @@ macro_rules! record {
     ) => {
         impl $crate::store::record::Record for $name {
             const TABLE: &'static $crate::store::record::Table = &$crate::store::record::table!(
-                $name in $table, generation $generation,
+                $name in $table, generation $generation $(, $appended)?;
                 [$($key),+] [$($column $(= $column_name)?),*] [$($($computed),+)?],
                 joined "", columns $crate::store::record::names!([$($key)+ $($column $(= $column_name)?)*])
             );
@@ -564,7 +566,7 @@ pub(crate) use record;
 /// The table of a record.
 macro_rules! table {
     (
-        $name:ident in $table:literal, generation $generation:literal,
+        $name:ident in $table:literal, generation $generation:literal $(, $appended:ident)?;
         [$first:ident $(, $key:ident)*] [$($column:ident $(= $column_name:literal)?),*] [$($computed:ident),*],
         joined $join:literal, columns $read:expr
     ) => {
@@ -579,6 +581,7 @@ macro_rules! table {
             key_columns: [stringify!($first) $(, stringify!($key))*].len(),
             computed: <[&str]>::len(&[$(stringify!($computed)),*]),
             generation: $generation,
+            appended: $crate::store::record::is_appended!($($appended)?),
             indexes: $name::INDEXES,
             read: |row| <$name as $crate::store::record::Record>::read(row).map($crate::store::Row::$name),
             read_key: |row| {
@@ -593,7 +596,7 @@ macro_rules! table {
                     $(, " AND ", $table, ".", stringify!($key), " = ?")*
                 ),
                 insert: concat!(
-                    "INSERT INTO ", $table, " (", stringify!($first)
+                    $crate::store::record::insert!($($appended)?), $table, " (", stringify!($first)
                     $(, ", ", stringify!($key))*
                     $(, ", ", $crate::store::record::name!($column $(= $column_name)?))*
                     $(, ", ", stringify!($computed))*
@@ -701,3 +704,23 @@ macro_rules! option {
     };
 }
 pub(crate) use option;
+
+macro_rules! is_appended {
+    () => {
+        false
+    };
+    (appended) => {
+        true
+    };
+}
+pub(crate) use is_appended;
+
+macro_rules! insert {
+    () => {
+        "INSERT INTO "
+    };
+    (appended) => {
+        "INSERT OR REPLACE INTO "
+    };
+}
+pub(crate) use insert;

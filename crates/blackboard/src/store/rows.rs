@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use super::bookkeeping::{Cursor, Mark, Operation};
 use super::record::{Cell, Column, Record, Table};
-use crate::agent::Agent;
+use crate::agent::{Agent, HeartbeatRow};
+use crate::clock::Timestamp;
 use crate::entry::{Entry, Tombstone};
 use crate::file::Edit;
 use crate::project::Project;
@@ -91,6 +92,8 @@ macro_rules! rows {
 rows! {
     /// By session id.
     Agent(session: String);
+    /// A session, and when it sent the heartbeat.
+    HeartbeatRow(session: String, timestamp: Timestamp);
     /// By project id.
     Project(id: String);
     /// By item id.

@@ -19,8 +19,7 @@ use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell as Column, Table, checked_revision};
 use crate::store::{
-    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, event_time,
-    last_older,
+    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, check_versions, event_time, last_older,
 };
 
 /// Reads blockers in the order of their index, and looks up each with the item that waits for it.
@@ -110,7 +109,7 @@ impl<'a> Transaction<'a> {
     pub(super) fn apply(mut self, mut changes: Changes) -> Result<Committed> {
         let (last, last_time) = self.last_event()?;
         let first = last.next();
-        let mut committed = Committed { first, held: Duration::ZERO, trimmed_heartbeats: 0 };
+        let committed = Committed { first, held: Duration::ZERO };
         if changes.is_empty() {
             return Ok(committed);
         }
@@ -119,7 +118,6 @@ impl<'a> Transaction<'a> {
         // Rows that others refer to come first and go last, in whatever order the verb named them.
         changes.put.sort_by_key(|row| row.table().generation);
         changes.remove.sort_by_key(|key| std::cmp::Reverse(key.table().generation));
-        self.detach_heartbeats(&changes.forget_heartbeats_of, &changes.detach_heartbeats_from)?;
         for row in &changes.put {
             self.put(row)?;
         }
@@ -128,13 +126,9 @@ impl<'a> Transaction<'a> {
         }
         self.erase(&changes.erase)?;
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
-        self.append_heartbeats(&changes.heartbeats)?;
         if let Some(until) = changes.trim_events {
             self.trim_versions(until)?;
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
-        }
-        if let Some((before, limit)) = changes.trim_heartbeats {
-            committed.trimmed_heartbeats = self.trim_heartbeats(before, limit)?;
         }
         self.execute("COMMIT", [])?;
         self.open = false;
@@ -144,10 +138,15 @@ impl<'a> Transaction<'a> {
     fn put(&self, row: &Row) -> Result<()> {
         let key = row.key();
         let read = self.read.borrow();
-        let Some(before) = read.get(&key) else {
-            return Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into());
-        };
         let (table, cells) = (row.table(), row.cells());
+        let before = match read.get(&key) {
+            Some(before) => before.as_ref(),
+            None if table.appended => None,
+            None => {
+                let message = format!("{key:?} is written without being read");
+                return Err(Fault::new(Code::Internal, message).into());
+            }
+        };
         match before {
             Some(before) => self.update(table, &before.cells(), &cells)?,
             None => self.execute(table.sql.insert, params_from_iter(cells)).map(drop)?,
@@ -247,67 +246,6 @@ impl<'a> Transaction<'a> {
             self.execute(sql, params![floor.get(), until.get()])?;
         }
         Ok(())
-    }
-
-    fn append_heartbeats(&self, heartbeats: &[crate::agent::Heartbeat]) -> Result<()> {
-        const INSERT: &str =
-            "INSERT INTO heartbeats (session_id, timestamp, progress, work_item_id) VALUES (?1, ?2, ?3, ?4)";
-        for heartbeat in heartbeats {
-            let row = params![
-                heartbeat.session_id,
-                heartbeat.timestamp.to_string(),
-                heartbeat.progress,
-                heartbeat.work_item_id
-            ];
-            self.execute(INSERT, row)?;
-        }
-        Ok(())
-    }
-
-    fn detach_heartbeats(&self, sessions: &[(String, u64)], items: &[String]) -> Result<()> {
-        const FORGET: &str = "DELETE FROM heartbeats WHERE id IN \
-                              (SELECT id FROM heartbeats WHERE session_id = ?1 ORDER BY id LIMIT ?2)";
-        for (session, limit) in sessions {
-            self.execute(FORGET, params![session, i64::try_from(*limit).unwrap_or(i64::MAX)])?;
-        }
-        for item in items {
-            self.execute("UPDATE heartbeats SET work_item_id = NULL WHERE work_item_id = ?1", params![item])?;
-        }
-        Ok(())
-    }
-
-    fn trim_heartbeats(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        const TRIM: &str = "DELETE FROM heartbeats WHERE id <= ?1 AND timestamp < ?2";
-        match self.find_old_heartbeats(before, limit)? {
-            // No heartbeat before the last one is old and kept, so that these two conditions find the same ones.
-            (_, Some(last)) => self.execute(TRIM, params![last, before.to_string()]),
-            (_, None) => Ok(0),
-        }
-    }
-
-    /// How many heartbeats retention removes, and the id of the last of them. Times are compared as text: one that cannot
-    /// be read is old or in the future, and keeps no other from being removed.
-    fn find_old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<(usize, Option<i64>)> {
-        const IN_ORDER: &str = "SELECT id, timestamp FROM heartbeats ORDER BY id";
-        let (before, now) = (before.to_string(), self.now.to_string());
-        let trim = HeartbeatTrim { before: before.as_str(), now: now.as_str() };
-        let mut statement = self.prepare(IN_ORDER)?;
-        let mut rows = statement.query([]).map_err(|error| self.fault(error))?;
-        let (mut count, mut last) = (0, None);
-        while count < limit
-            && let Some(row) = rows.next().map_err(|error| self.fault(error))?
-        {
-            let sent = row.get_ref(1).map_err(|error| self.fault(error))?;
-            match sent.as_str().map_or(Trim::Keep, |sent| trim.of(&sent)) {
-                Trim::Remove => {
-                    count += 1;
-                    last = Some(row.get(0).map_err(|error| self.fault(error))?);
-                }
-                Trim::Keep => {}
-                Trim::Stop => break,
-            }
-        }
-        Ok((count, last))
     }
 
     /// The id of the last event, and its time.
@@ -511,10 +449,6 @@ impl Tx for Transaction<'_> {
         Ok(lowest.map_or(Revision::ZERO, Revision::previous))
     }
 
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        Ok(self.find_old_heartbeats(before, limit)?.0 as u64)
-    }
-
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
         let mut statement = self.prepare(MISSING_BLOCKERS)?;
         let limit = i64::try_from(limit).unwrap_or(-1);
@@ -524,11 +458,5 @@ impl Tx for Transaction<'_> {
             found.push(row.get(0).map_err(|error| self.fault(error))?);
         }
         Ok(found)
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        const COUNT: &str = "SELECT count(*) FROM heartbeats WHERE session_id = ?1";
-        let count: Option<i64> = self.query_one(COUNT, params![session], |row| row.get(0))?;
-        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 }
