@@ -27,9 +27,6 @@ use crate::sweep::{SweepSchedule, Swept};
 use crate::text::Cleaner;
 use crate::work::Work;
 
-/// The names of the facts that the board keeps about itself.
-pub(crate) const MARKS: &[&str] = &["clock", "prune"];
-
 /// What separates a verb from what was asked of it, where answers are remembered.
 const ASKED: char = '#';
 
@@ -350,15 +347,6 @@ impl Board {
             });
             Ok((changes, answer))
         })
-    }
-
-    /// Removes old heartbeats, at most `limit` of them, and says how many.
-    pub(crate) fn trim_heartbeats(&self, before: crate::clock::Timestamp, limit: usize) -> Result<u64> {
-        let commit = Commit { name: "prune heartbeats", wanted: &[], patience: Patience::Wait, callers: &[] };
-        let committed = self.store.commit(&commit, &mut |_| {
-            Ok(Changes { trim_heartbeats: Some((before, limit)), ..Changes::new() })
-        })?;
-        Ok(committed.trimmed_heartbeats as u64)
     }
 
     /// Commits. If the commit is refused because of a session whose process is gone, sweeps that session and tries again,

@@ -1,6 +1,6 @@
-//! Text forms of small enumerations: `Display`, and a `FromStr` that takes any case and lists what is allowed.
+//! Text forms of small enumerations: `Display`, a `FromStr` that takes any case and lists what is allowed, and a column.
 
-/// Implements `Display` and `FromStr` through `ALL` and `as_str`.
+/// Implements `Display`, `FromStr` and `Column` through `ALL` and `as_str`.
 macro_rules! impl_names {
     ($type:ty, $what:literal) => {
         impl std::fmt::Display for $type {
@@ -24,6 +24,16 @@ macro_rules! impl_names {
                         ))
                     },
                 )
+            }
+        }
+
+        impl $crate::store::record::Column for $type {
+            fn cell(&self) -> $crate::store::record::Cell<'_> {
+                $crate::store::record::Cell::Text(self.as_str())
+            }
+
+            fn read(cell: &$crate::store::record::StoredCell<'_>) -> $crate::Result<Self> {
+                cell.parse()
             }
         }
     };

@@ -4,6 +4,7 @@
 //! meets one hardly notices; when nothing is due, nobody looks again for an hour. The newest event always stays, so ids
 //! never start again.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::event::{Event, TargetType};
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
@@ -31,6 +32,9 @@ const AGENT_BATCH: usize = 20;
 /// How many ended agents are looked at for that: those that were found dead are kept longer, and stand before others.
 const LOOKED_AT: usize = 1000;
 
+/// How many heartbeats of a session are kept, however recent they are.
+const HEARTBEATS_KEPT: u64 = 1000;
+
 /// How many events are looked at in each of three places of the log, to know how large events are.
 const SAMPLE: usize = 16;
 
@@ -46,7 +50,7 @@ const REST: Duration = Duration::from_hours(1);
 /// How long the answer of a named operation is remembered.
 const REMEMBER_OPERATIONS: Duration = Duration::from_hours(24);
 
-const KEY: Key = Key::Mark("prune");
+const KEY: Key = Key::Mark(Cow::Borrowed("prune"));
 
 #[derive(Serialize, Deserialize)]
 struct PruneMark {
@@ -87,14 +91,14 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn prune(&self) -> Result<Pruned> {
-        // The search for agents and cursors takes no lock; each one that was found is looked at again under it.
+        // The search for rows takes no lock; each one that was found is looked at again under it.
         let found = self.read(&[Wanted::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok(None);
             }
-            Ok(Some((self.agents_to_forget(tx)?, self.cursors_to_forget(tx)?)))
+            Ok(Some((self.agents_to_forget(tx)?, self.heartbeats_to_prune(tx)?, self.cursors_to_forget(tx)?)))
         })?;
-        let Some((ended, abandoned)) = found else { return Ok(Pruned::default()) };
+        let Some((ended, heartbeats, abandoned)) = found else { return Ok(Pruned::default()) };
         self.try_commit("prune", &[Wanted::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok((Changes::new(), Pruned::default()));
@@ -106,42 +110,66 @@ impl Board {
                 self.prune_events(tx, &mut changes, &mut pruned)?;
             }
             if !pruned.more {
-                let heartbeats_before = tx.now().minus(self.settings().keep_heartbeats);
-                if tx.old_heartbeats(heartbeats_before, 1)? > 0 {
-                    changes.trim_heartbeats = Some((heartbeats_before, BATCH));
-                    pruned.more = true;
-                }
+                remove_heartbeats(tx, &heartbeats, &mut changes)?;
+                pruned.more = heartbeats.len() == BATCH;
             }
             self.prune_cursors(tx, &abandoned, &mut changes, &mut pruned)?;
             prune_operations(tx, &mut changes, &mut pruned)?;
             prune_edits(tx, &mut changes, &mut pruned)?;
             if !pruned.more {
                 let due = PruneMark { due_at: tx.now().plus(REST) };
-                changes.put(Mark { name: "prune", value: serde_json::to_string(&due).unwrap_or_default() });
+                changes.put(Mark {
+                    name: Cow::Borrowed("prune"),
+                    value: serde_json::to_string(&due).unwrap_or_default(),
+                });
             }
             Ok((changes, pruned))
         })
     }
 
-    /// Removes all heartbeats that are due, batch by batch, and says how many.
+    /// Removes all heartbeats that are too old, batch by batch, and returns how many.
     pub(crate) fn prune_heartbeats(&self) -> Result<u64> {
         let mut pruned = 0;
         loop {
-            if self.old_heartbeats(1)? == 0 {
+            let due = self.read(&[], |tx| readable(tx.keys(&self.old_heartbeats(tx), BATCH)?))?;
+            let removed = self.commit("prune heartbeats", &[], |tx| {
+                let mut changes = Changes::new();
+                remove_heartbeats(tx, &due, &mut changes)?;
+                let removed = changes.remove.len() as u64;
+                Ok((changes, removed))
+            })?;
+            pruned += removed;
+            if removed == 0 {
                 return Ok(pruned);
             }
-            let before = self.clock().now().minus(self.settings().keep_heartbeats);
-            let trimmed = self.trim_heartbeats(before, BATCH)?;
-            if trimmed == 0 {
-                return Ok(pruned);
-            }
-            pruned += trimmed;
         }
     }
 
-    /// How many heartbeats are due, at most `limit`.
-    pub(crate) fn old_heartbeats(&self, limit: usize) -> Result<u64> {
-        self.read(&[], |tx| tx.old_heartbeats(tx.now().minus(self.settings().keep_heartbeats), limit))
+    /// How many heartbeats are too old.
+    pub(crate) fn count_old_heartbeats(&self) -> Result<u64> {
+        self.read(&[], |tx| tx.count(&self.old_heartbeats(tx)))
+    }
+
+    /// Heartbeats that are too old. One that is dated in the future is none of them.
+    fn old_heartbeats(&self, tx: &dyn Tx) -> Range {
+        Range::heartbeats_before(tx.now().minus(self.settings().keep_heartbeats))
+    }
+
+    /// Heartbeats that are too old or too many for their session, as many as go at once.
+    fn heartbeats_to_prune(&self, tx: &dyn Tx) -> Result<Vec<Key>> {
+        let mut due = readable(tx.keys(&self.old_heartbeats(tx), BATCH)?)?;
+        for key in readable(tx.keys(&Range::live_agents(), usize::MAX)?)? {
+            let Key::Agent(session) = key else { continue };
+            let own = Range::heartbeats_of(&session);
+            let room = (BATCH - due.len()) as u64;
+            let too_many = tx.count(&own)?.saturating_sub(HEARTBEATS_KEPT).min(room);
+            if too_many > 0 {
+                due.extend(readable(tx.keys(&own, usize::try_from(too_many).unwrap_or(BATCH))?)?);
+            }
+        }
+        due.sort_unstable();
+        due.dedup();
+        Ok(due)
     }
 
     fn prune_events(&self, tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
@@ -293,11 +321,16 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
             *room -= 1;
         }
     }
-    let heartbeats = tx.heartbeats_of(session)?;
-    let forgotten = heartbeats.min(*room as u64);
-    changes.forget_heartbeats_of.push((session.to_owned(), forgotten));
-    *room -= usize::try_from(forgotten).unwrap_or(*room);
-    if !all_items_go || forgotten < heartbeats {
+    let heartbeats = tx.keys(&Range::heartbeats_of(session), *room + 1)?;
+    let all_heartbeats_go = heartbeats.len() <= *room;
+    let count = heartbeats.len().min(*room);
+    let heartbeats = readable(heartbeats.into_iter().take(count).collect())?;
+    if !remove_heartbeats(tx, &heartbeats, changes)? || heartbeats.len() < count {
+        // A heartbeat that cannot be read refers to the agent, which stays with it.
+        return Ok(Forgotten::Nothing);
+    }
+    *room -= count;
+    if !all_items_go || !all_heartbeats_go {
         return Ok(Forgotten::Part);
     }
     let edits = tx.hints::<Edit>(&Range::edits_of_session(session), *room + 1)?;
@@ -317,6 +350,33 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
     }
     changes.remove(Key::Agent(session.to_owned()));
     Ok(Forgotten::Everything)
+}
+
+/// Removes heartbeats, unless they are gone already. Returns whether all could be read: one that cannot stays.
+fn remove_heartbeats(tx: &dyn Tx, due: &[Key], changes: &mut Changes) -> Result<bool> {
+    let mut all = true;
+    for key in due {
+        match tx.get(key) {
+            // It may be removed with its session by this very commit.
+            Ok(Some(_)) if !changes.remove.contains(key) => changes.remove(key.clone()),
+            Ok(_) => {}
+            Err(error) if error.code() == Code::Corrupt => all = false,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+/// The keys that can be read. A row whose key cannot be read stays, and keeps no other from being removed.
+fn readable(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
+    let mut found = Vec::with_capacity(keys.len());
+    for key in keys {
+        match key {
+            Err(error) if error.code() == Code::Corrupt => {}
+            key => found.push(key?),
+        }
+    }
+    Ok(found)
 }
 
 /// Forgets the answers of operations that nobody will repeat any more.

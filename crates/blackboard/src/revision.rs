@@ -27,6 +27,11 @@ impl Revision {
         Revision(-1 - i64::try_from(index).unwrap_or(i64::MAX - 1))
     }
 
+    /// The index of the event whose id it will be, if it is pending.
+    pub fn event(self) -> Option<usize> {
+        if self.0 < 0 { usize::try_from(-1 - self.0).ok() } else { None }
+    }
+
     /// The id as a number.
     pub const fn get(self) -> i64 {
         self.0

@@ -116,7 +116,7 @@ impl Board {
     pub fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         let mut swept = self.sweep_agents(sweep, Patience::Wait)?;
         if sweep.dry_run {
-            swept.heartbeats_pruned = self.old_heartbeats(usize::MAX)?;
+            swept.heartbeats_pruned = self.count_old_heartbeats()?;
             let expired = self.count_expired_entries()?;
             (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
             return Ok(swept);

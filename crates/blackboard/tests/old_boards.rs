@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::agent::{AgentStatus, Attendance, Beat, Register};
+use blackboard::agent::{AgentStatus, Attendance, Beat, HeartbeatRow, Register};
 use blackboard::clock::FixedClock;
 use blackboard::entry::{By, Query, Value, Write};
 use blackboard::event::Since;
@@ -28,6 +28,7 @@ use blackboard::lock::{Acquire, Release};
 use blackboard::process::FakeProcesses;
 use blackboard::project::RegisterProject;
 use blackboard::store::sqlite::{SCHEMA_VERSION, Sqlite, SqliteOptions};
+use blackboard::store::{Range, Store};
 use blackboard::sweep::Sweep;
 use blackboard::work::{Block, Claim, Complete, Create, Priority, Status};
 use blackboard::{Board, Code, Metadata, Revision};
@@ -286,6 +287,10 @@ fn shows_what_was_in_it(version: u32) {
     let connection = Connection::open(&path).unwrap();
     let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(check, "ok");
+    let heartbeat = "SELECT count(*) FROM heartbeats WHERE session_id = ?1 AND progress = 'Schema done' \
+                     AND work_item_id = 'gh:owner/pai#78'";
+    let heartbeats: u32 = connection.query_row(heartbeat, [ivy], |row| row.get(0)).unwrap();
+    assert_eq!(heartbeats, 1, "schema {version}");
     let migrated: u32 =
         connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap();
     assert_eq!(migrated, SCHEMA_VERSION);
@@ -421,4 +426,47 @@ fn names_that_earlier_versions_accepted_can_still_be_used_and_not_created() {
     refused(board.locks().acquire(&Acquire::of(other, &session)).unwrap_err().code());
     refused(board.work().create(&Create::new(other, "An item")).unwrap_err().code());
     refused(board.projects().register(&RegisterProject::new(other, "A project")).unwrap_err().code());
+}
+
+#[test]
+fn heartbeats_of_an_old_board_become_rows_and_of_equal_ones_the_last_stays() {
+    let directory = testkit::tempdir().unwrap();
+    let path = directory.path().join("local.db");
+    fs::write(&path, fs::read(fixture(4)).unwrap()).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    let [ivy, ..] = SESSIONS;
+    let moment = "2026-02-03T15:00:00.000Z";
+    connection.execute("DELETE FROM heartbeats", []).unwrap();
+    for progress in ["first", "second"] {
+        connection
+            .execute(
+                "INSERT INTO heartbeats (session_id, timestamp, progress, work_item_id) VALUES (?1, ?2, ?3, 'finished')",
+                [ivy, moment, progress],
+            )
+            .unwrap();
+    }
+    connection.close().unwrap();
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let store = Arc::new(Sqlite::open(&path, clock.clone(), &SqliteOptions::default()).unwrap());
+    let mut rows = Vec::new();
+    store
+        .read(&[], &mut |tx| {
+            rows = tx.range(&Range::heartbeats_of(ivy))?;
+            Ok(())
+        })
+        .unwrap();
+    let kept = HeartbeatRow {
+        session_id: ivy.to_owned(),
+        timestamp: moment.parse().unwrap(),
+        progress: Some("second".to_owned()),
+        work_item_id: Some("finished".to_owned()),
+    };
+    assert_eq!(rows, [kept.into()]);
+    // An item that a heartbeat names can be deleted, and the heartbeat stays.
+    let board = Board::on(store, clock);
+    board.work().delete("finished", false, None).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    let left = "SELECT count(*) FROM heartbeats WHERE work_item_id IS NULL AND progress = 'second'";
+    assert_eq!(connection.query_row(left, [], |row| row.get::<_, u32>(0)).unwrap(), 1);
 }

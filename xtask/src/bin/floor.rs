@@ -88,8 +88,7 @@ fn claim(database: &Path, session: &str, item: &str) -> rusqlite::Result<()> {
 
 fn heartbeat(database: &Path, session: &str) -> rusqlite::Result<()> {
     const BEAT: &str = "UPDATE agents SET last_seen_at = ?, last_beat_at = ? WHERE session_id = ?";
-    const NOTE: &str =
-        "INSERT INTO heartbeats (session_id, timestamp, progress, work_item_id) VALUES (?1, ?2, ?3, ?4)";
+    const NOTE: &str = "INSERT OR REPLACE INTO heartbeats (session_id, timestamp, progress, work_item_id) VALUES (?1, ?2, ?3, ?4)";
     let (connection, frames) = open(database)?;
     read_all(&connection, &format!("{AGENT} WHERE session_id = ?"), &[session])?;
     probe_for_the_dead(&connection)?;

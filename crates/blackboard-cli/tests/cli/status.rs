@@ -39,7 +39,8 @@ fn a_large_board_says_what_takes_the_room() {
     let many =
         "WITH RECURSIVE counting(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM counting WHERE n < 20000)
                 INSERT INTO heartbeats (session_id, timestamp, progress)
-                SELECT session_id, last_seen_at, 'still here' FROM agents, counting";
+                SELECT session_id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', -n || ' seconds'), 'still here'
+                FROM agents, counting";
     database.execute(many, []).unwrap();
     assert!(!scratch.run(["status"]).success().stdout.contains("warning"), "256 MB are fine");
 

@@ -34,9 +34,6 @@ fn old_board() -> (TestBoard, String) {
     let board = TestBoard::new();
     let busy = board.session("Busy");
     let library = board.library();
-    for _ in 0..3_000 {
-        library.agents().heartbeat(&Beat::of(&busy)).unwrap();
-    }
     let mut done = board.sessions("done", 29);
     done.push(busy);
     let ivy = board.session("Ivy");
@@ -48,6 +45,12 @@ fn old_board() -> (TestBoard, String) {
     }
     library.settle();
     drop(library);
+    board.tamper(
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) \
+         INSERT INTO heartbeats (session_id, timestamp) \
+         SELECT session_id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', -n || ' minutes') FROM agents, numbers \
+         WHERE agent_name IN ('Busy', 'Ivy')",
+    );
     board.tamper(
         "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) \
          INSERT INTO operations (operation_id, verb, answer, revision, created_at) \

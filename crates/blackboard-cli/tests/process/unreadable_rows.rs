@@ -57,9 +57,9 @@ fn a_heartbeat_dated_next_year_does_not_keep_older_ones() {
     board.tamper(&format!(
         "UPDATE heartbeats SET timestamp = {};
          WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 847)
-         INSERT INTO heartbeats (session_id, timestamp) SELECT '{session}', {} FROM number;",
-        time("+1 year"),
-        time("-8 days")
+         INSERT INTO heartbeats (session_id, timestamp)
+         SELECT '{session}', strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-8 days', -n || ' seconds') FROM number;",
+        time("+1 year")
     ));
     let dry = board.json(&["sweep", "--dry-run"]);
     assert_eq!(dry["heartbeatsPruned"], 847);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
+use super::{Agent, AgentStatus, Agents, HeartbeatRow, existing};
 use crate::clock::Timestamp;
 use crate::entry::{FILES, LOCKS, Lease};
 use crate::error::Result;
@@ -194,7 +194,7 @@ fn decide(
         revision = changes.event(told);
     }
     agent.revision = revision;
-    changes.heartbeats.push(Heartbeat {
+    changes.put(HeartbeatRow {
         session_id: agent.session_id.clone(),
         timestamp: now,
         progress: beat.progress.clone(),

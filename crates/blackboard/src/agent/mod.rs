@@ -29,8 +29,9 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessMark};
-use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Row, Tx};
+use crate::revision::Revision;
+use crate::store::record::record;
+use crate::store::{Changes, Key, Range, Row, Tx};
 use crate::sweep::QUIET;
 use crate::work::WorkItem;
 
@@ -123,12 +124,12 @@ impl AgentStatus {
 
 crate::names::impl_names!(AgentStatus, "status");
 
-/// One line of the record of who was alive when. It is not shared state and has no event.
+/// A heartbeat of a session. It is not shared state and has no event. Of two in one millisecond the later one is kept.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heartbeat {
-    /// Whose it is.
+pub struct HeartbeatRow {
+    /// The session.
     pub session_id: String,
-    /// When it came.
+    /// When the session sent it.
     pub timestamp: Timestamp,
     /// What it reported.
     pub progress: Option<String>,
@@ -218,10 +219,92 @@ impl Agent {
     }
 }
 
-impl Pending for Agent {
-    fn resolve(&mut self, first: Revision) {
-        self.revision.resolve(first);
-        self.joined.resolve(first);
+record! {
+    Agent in "agents", generation 0 {
+        key { session_id }
+        columns {
+            agent_name, pid, parent_id, project, current_work, status, started_at, last_seen_at, metadata,
+            last_beat_at, ended_at, progress, process, shares_process, joined = "joined_revision", revision,
+            own_work,
+        }
+    }
+    indexes {
+        /// All agents, by session id.
+        ALL: by (session_id);
+        /// Active and idle agents, the one seen longest ago first.
+        LIVE: by (last_seen_at, session_id)
+            where "agents.status IN ('active', 'idle')" = |agent| agent.status.is_live();
+        /// Agents that have ended, by when they did.
+        ENDED: by (ended_at, session_id) where "agents.ended_at IS NOT NULL";
+        /// The delegates of a session.
+        DELEGATES: by (session_id) of (parent_id);
+    }
+}
+
+record! {
+    HeartbeatRow in "heartbeats", generation 2, appended {
+        key { session_id, timestamp }
+        columns { progress, work_item_id }
+    }
+    indexes {
+        /// The heartbeats of a session, oldest first.
+        OF_SESSION: by (timestamp) of (session_id);
+        /// The heartbeats that are about a work item, oldest first.
+        OF_WORK_ITEM: by (timestamp, session_id) of (work_item_id);
+        /// All heartbeats, oldest first.
+        OLDEST: by (timestamp, session_id);
+    }
+}
+
+impl Range {
+    /// The heartbeats of a session.
+    pub fn heartbeats_of(session: &str) -> Range {
+        Range::of(HeartbeatRow::OF_SESSION, [session])
+    }
+
+    /// The heartbeats that are about a work item.
+    pub fn heartbeats_about(item: &str) -> Range {
+        Range::of(HeartbeatRow::OF_WORK_ITEM, [item])
+    }
+
+    /// Heartbeats that were sent before `moment`.
+    pub fn heartbeats_before(moment: Timestamp) -> Range {
+        Range::all(HeartbeatRow::OLDEST).before(moment)
+    }
+
+    /// All agents.
+    pub fn agents() -> Range {
+        Range::all(Agent::ALL)
+    }
+
+    /// Agents whose session id starts with `prefix`.
+    pub fn agents_with_prefix(prefix: &str) -> Range {
+        Range::agents().starting_with(prefix)
+    }
+
+    /// Active and idle agents.
+    pub fn live_agents() -> Range {
+        Range::all(Agent::LIVE)
+    }
+
+    /// Active and idle agents that were last seen at `moment` or before it.
+    pub fn live_agents_seen_until(moment: Timestamp) -> Range {
+        Range::live_agents().up_to(moment)
+    }
+
+    /// Agents that ended before `moment`.
+    pub fn agents_ended_before(moment: Timestamp) -> Range {
+        Range::all(Agent::ENDED).before(moment)
+    }
+
+    /// Agents that ended at `moment` or later.
+    pub fn agents_ended_since(moment: Timestamp) -> Range {
+        Range::all(Agent::ENDED).from(moment)
+    }
+
+    /// The delegates of a session.
+    pub fn delegates_of(session: &str) -> Range {
+        Range::of(Agent::DELEGATES, [session])
     }
 }
 

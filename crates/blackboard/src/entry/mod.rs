@@ -69,7 +69,8 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::metadata::{Metadata, OrEmpty};
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Wanted};
+use crate::store::record::{Cell, Column, Each, Record, StoredRow, Table, indexes, record, table};
+use crate::store::{Key, Range, Row, Wanted};
 
 /// The scope of whoever names none.
 pub const DEFAULT_SCOPE: &str = "default";
@@ -301,10 +302,104 @@ impl Serialize for Seconds {
     }
 }
 
+/// The row of an entry names its current version, and repeats what its indexes need.
+impl Record for Entry {
+    // An outer join: an entry whose version is missing is damaged, and not absent.
+    const TABLE: &'static Table = &table!(
+        Entry in "entries", generation 0;
+        [scope, key] [revision, expires_at, session_id] [],
+        joined " LEFT JOIN entry_versions USING (revision)", columns "entry_versions.*"
+    );
+
+    fn key(&self) -> Key {
+        Key::Entry(self.scope.clone(), self.key.clone())
+    }
+
+    fn cells(&self) -> Vec<Cell<'_>> {
+        vec![
+            self.scope.cell(),
+            self.key.cell(),
+            self.revision.cell(),
+            self.expires_at.cell(),
+            self.session_id.cell(),
+        ]
+    }
+
+    fn read(row: &mut StoredRow<'_>) -> crate::Result<Entry> {
+        let version = EntryVersion::read(row)?;
+        if version.removed {
+            return Err(row.damaged("an entry points at a version without a value"));
+        }
+        Ok(version.entry)
+    }
+}
+
 impl Pending for Entry {
     fn resolve(&mut self, first: Revision) {
-        self.revision.resolve(first);
-        self.fence.resolve(first);
+        Pending::resolve(&mut self.revision, first);
+        Pending::resolve(&mut self.fence, first);
+    }
+}
+
+indexes! {
+    Entry in "entries" {
+        /// All entries, by scope and key.
+        ALL: by (scope, key);
+        /// The entries of a scope, by key.
+        IN_SCOPE: by (key) of (scope);
+        /// The entries of a scope, the newest first.
+        NEWEST: backwards_by (revision) of (scope);
+        /// The entries of a scope that have a tag, by key.
+        TAGGED: by (key) of (scope, tag), each Each { table: "entry_tags", elements: tags_of };
+        /// Entries that expire, by when.
+        EXPIRING: by (expires_at, scope, key) where "entries.expires_at IS NOT NULL";
+        /// The leased entries of a session, by scope and key.
+        LEASED: by (scope, key) of (session_id);
+    }
+}
+
+fn tags_of(row: &Row) -> &[String] {
+    if let Row::Entry(entry) = row { &entry.tags } else { &[] }
+}
+
+impl Range {
+    /// All entries, by scope and key.
+    pub fn all_entries() -> Range {
+        Range::all(Entry::ALL)
+    }
+
+    /// The entries of every scope whose name sorts behind this one, by scope and key.
+    pub(crate) fn entries_of_scopes_after(scope: &str) -> Range {
+        Range::all_entries().after(scope)
+    }
+
+    /// Entries of a scope whose keys start with `prefix`, by key.
+    pub fn entries(scope: &str, prefix: &str) -> Range {
+        Range::of(Entry::IN_SCOPE, [scope]).starting_with(prefix)
+    }
+
+    /// Entries of a scope that have a tag and whose keys start with `prefix`, by key.
+    pub fn entries_tagged(scope: &str, tag: &str, prefix: &str) -> Range {
+        Range::of(Entry::TAGGED, [scope, tag]).starting_with(prefix)
+    }
+
+    /// Entries of a scope that were last written before `revision`, the newest first.
+    pub fn newest_entries(scope: &str, before: Option<Revision>) -> Range {
+        let all = Range::of(Entry::NEWEST, [scope]);
+        match before {
+            Some(before) => all.before(before),
+            None => all,
+        }
+    }
+
+    /// Entries that are invisible from `moment` on.
+    pub fn entries_expired_at(moment: Timestamp) -> Range {
+        Range::all(Entry::EXPIRING).up_to(moment)
+    }
+
+    /// The leased entries of a session.
+    pub fn leased_by(session: &str) -> Range {
+        Range::of(Entry::LEASED, [session])
     }
 }
 
@@ -327,10 +422,61 @@ impl EntryVersion {
     }
 }
 
+impl EntryVersion {
+    /// The columns, in the order in which the schema makes them.
+    pub(crate) const COLUMNS: usize = 15;
+
+    /// The values of the columns. A removal has no value.
+    pub(crate) fn cells(&self) -> [Cell<'_>; EntryVersion::COLUMNS] {
+        let entry = &self.entry;
+        [
+            entry.revision.cell(),
+            self.previous.cell(),
+            entry.scope.cell(),
+            entry.key.cell(),
+            entry.version.cell(),
+            if self.removed { Cell::Null } else { Cell::Text(entry.value.as_str()) },
+            entry.created_at.cell(),
+            entry.created_by.cell(),
+            entry.updated_at.cell(),
+            entry.updated_by.cell(),
+            entry.expires_at.cell(),
+            entry.tags.cell(),
+            entry.metadata.cell(),
+            entry.session_id.cell(),
+            entry.fence.cell(),
+        ]
+    }
+
+    pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<EntryVersion> {
+        let (revision, previous) = (row.take()?, row.take()?);
+        let (scope, key, version) = (row.take()?, row.take()?, row.take()?);
+        let value: Option<String> = row.take()?;
+        let removed = value.is_none();
+        let entry = Entry {
+            scope,
+            key,
+            value: value.map_or_else(|| Ok(Value::null()), Value::from_stored)?,
+            version,
+            revision,
+            created_at: row.take()?,
+            created_by: row.take()?,
+            updated_at: row.take()?,
+            updated_by: row.take()?,
+            expires_at: row.take()?,
+            tags: row.take()?,
+            metadata: row.take()?,
+            session_id: row.take()?,
+            fence: row.take()?,
+        };
+        Ok(EntryVersion { entry, previous, removed })
+    }
+}
+
 impl Pending for EntryVersion {
     fn resolve(&mut self, first: Revision) {
         self.entry.resolve(first);
-        self.previous.resolve(first);
+        Pending::resolve(&mut self.previous, first);
     }
 }
 
@@ -365,4 +511,12 @@ pub struct Tombstone {
     pub version: u64,
     /// The event that removed it.
     pub revision: Revision,
+}
+
+record! {
+    Tombstone in "entry_tombstones", generation 0 {
+        key { scope, key }
+        columns { version, revision }
+    }
+    indexes {}
 }

@@ -10,7 +10,7 @@ use super::{Entry, EntryHead, Glob, Scope, check_known_scope, check_pattern, kno
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
-use crate::store::{Index, Key, Range, Tx};
+use crate::store::{Key, Range, Tx};
 
 /// How many entries are returned if it is not said.
 pub const DEFAULT_LIMIT: usize = 100;
@@ -248,7 +248,7 @@ impl CheckedQuery {
         if self.query.order == Order::Key {
             let mut range = self.narrow(scope);
             if let Some(Mark::Key(key)) = &self.after {
-                range = range.after(key);
+                range = range.after(key.as_str());
             }
             return self.walk(tx, scope, range, f);
         }
@@ -298,7 +298,7 @@ impl CheckedQuery {
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
         // Below this nothing was written recently enough. Older than the log, nobody knows by the revision alone.
-        let too_old = match self.query.updated_since.filter(|_| range.is_backwards()) {
+        let too_old = match self.query.updated_since.filter(|_| range.index.backwards) {
             Some(since) => {
                 let (bound, floor) = (tx.revision_before(since)?, tx.floor()?);
                 (bound > floor).then_some(bound)
@@ -309,10 +309,10 @@ impl CheckedQuery {
             let heads = tx.heads(&range, CHUNK)?;
             let Some(last) = heads.last() else { return Ok(()) };
             let is_end = heads.len() < CHUNK || too_old.is_some_and(|bound| last.revision <= bound);
-            let rest = if range.is_backwards() {
+            let rest = if range.index.backwards {
                 Range::newest_entries(scope, Some(last.revision))
             } else {
-                range.clone().after(&last.key)
+                range.clone().after(last.key.as_str())
             };
             if !self.offer(tx, scope, &range, heads, &mut f)? || is_end {
                 return Ok(());
@@ -330,7 +330,7 @@ impl CheckedQuery {
         heads: Vec<EntryHead>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<bool> {
-        let tagged = range.index == Index::TaggedEntries;
+        let tagged = range.index == Entry::TAGGED;
         for head in heads {
             if head.is_expired(tx.now()) || !self.fits_key(&head.key) {
                 continue;

@@ -34,6 +34,7 @@ use crate::clock::Timestamp;
 use crate::entry::EntryVersion;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
+use crate::store::record::{Cell, Column, StoredCell};
 
 macro_rules! event_types {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal;)+) => {
@@ -164,6 +165,27 @@ impl TargetType {
     /// The kind with this name in the log.
     pub fn from_name(name: &str) -> Option<TargetType> {
         TargetType::ALL.into_iter().find(|target_type| target_type.as_str() == name)
+    }
+}
+
+impl Column for EventType {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self.as_str())
+    }
+
+    fn read(cell: &StoredCell<'_>) -> crate::Result<EventType> {
+        cell.text().map(EventType::from_name)
+    }
+}
+
+/// A type that this program does not know is as good as none.
+impl Column for Option<TargetType> {
+    fn cell(&self) -> Cell<'_> {
+        self.map_or(Cell::Null, |target_type| Cell::Text(target_type.as_str()))
+    }
+
+    fn read(cell: &StoredCell<'_>) -> crate::Result<Option<TargetType>> {
+        Ok(if cell.is_null() { None } else { TargetType::from_name(cell.text()?) })
     }
 }
 

@@ -13,6 +13,7 @@ use super::{Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservat
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::store::record::record;
 use crate::store::{Key, Range, Tx, Wanted};
 use crate::text::forges;
 
@@ -105,6 +106,39 @@ impl Edit {
             Some(known) if self.edited_at.is_none() => Edit { denied_at: self.denied_at, ..known },
             _ => self,
         }
+    }
+}
+
+record! {
+    Edit in "file_edits", generation 0 {
+        key { worktree, path, session_id }
+        columns { tool, edited_at, denied_at }
+        computed { noted_at }
+    }
+    indexes {
+        /// The sessions that edited a file.
+        OF_FILE: by (session_id) of (worktree, path);
+        /// What a session edited, by worktree and path.
+        OF_SESSION: by (worktree, path) of (session_id);
+        /// All edits, oldest first.
+        OLDEST: by (noted_at, worktree, path, session_id);
+    }
+}
+
+impl Range {
+    /// The sessions that edited a file.
+    pub fn edits_of_file(worktree: &str, path: &str) -> Range {
+        Range::of(Edit::OF_FILE, [worktree, path])
+    }
+
+    /// What a session edited.
+    pub fn edits_of_session(session: &str) -> Range {
+        Range::of(Edit::OF_SESSION, [session])
+    }
+
+    /// Edits that were made before `moment`.
+    pub fn edits_before(moment: Timestamp) -> Range {
+        Range::all(Edit::OLDEST).before(moment)
     }
 }
 

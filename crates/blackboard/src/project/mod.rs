@@ -15,8 +15,9 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
-use crate::revision::{Pending, Revision};
-use crate::store::{Key, Tx};
+use crate::revision::Revision;
+use crate::store::record::record;
+use crate::store::{Key, Range, Tx};
 
 /// The projects of a board: `board.projects()`.
 #[derive(Clone, Copy)]
@@ -44,9 +45,21 @@ pub struct Project {
     pub revision: Revision,
 }
 
-impl Pending for Project {
-    fn resolve(&mut self, first: Revision) {
-        self.revision.resolve(first);
+record! {
+    Project in "projects", generation 0 {
+        key { project_id }
+        columns { display_name, local_path, remote_repo, registered_at, metadata, revision }
+    }
+    indexes {
+        /// All projects, by id.
+        ALL: by (project_id);
+    }
+}
+
+impl Range {
+    /// All projects.
+    pub fn projects() -> Range {
+        Range::all(Project::ALL)
     }
 }
 

@@ -1,8 +1,6 @@
 //! What a verb wants to change.
 
 use super::rows::{Key, Row};
-use crate::agent::Heartbeat;
-use crate::clock::Timestamp;
 use crate::event::NewEvent;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
@@ -10,7 +8,7 @@ use crate::revision::{Pending, Revision};
 /// What one commit changes: rows, and the events that tell of it.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Rows to insert or replace. Their keys were read in the same run.
+    /// Rows to insert or replace. Their keys were read in the same run, or their table is [appended](super::record::Table::appended).
     pub put: Vec<Row>,
     /// Rows to remove. Their keys were read in the same run.
     pub remove: Vec<Key>,
@@ -18,19 +16,10 @@ pub struct Changes {
     pub events: Vec<NewEvent>,
     /// What events of earlier commits have carried, and is to be unreadable from now on.
     pub erase: Vec<Erasure>,
-    /// Heartbeats to append.
-    pub heartbeats: Vec<Heartbeat>,
     /// Retention: removes the log up to and including this revision, and the versions of entries that only this part
     /// of it knew: those that were superseded in it, and removals. The newest event has to stay, because ids go on
     /// after it.
     pub trim_events: Option<Revision>,
-    /// Retention: removes the first heartbeats that are older than the time, at most this many; see
-    /// [`Tx::old_heartbeats`](super::Tx::old_heartbeats).
-    pub trim_heartbeats: Option<(Timestamp, usize)>,
-    /// Retention: removes at most so many heartbeats of these sessions. An agent can go with the last of them.
-    pub forget_heartbeats_of: Vec<(String, u64)>,
-    /// Heartbeats that name these work items no longer do, so that the items can go.
-    pub detach_heartbeats_from: Vec<String>,
 }
 
 /// What is left of an event: its id, time, type, actor and target, with another text. The version of its entry goes. If the
@@ -73,11 +62,7 @@ impl Changes {
             && self.remove.is_empty()
             && self.events.is_empty()
             && self.erase.is_empty()
-            && self.heartbeats.is_empty()
             && self.trim_events.is_none()
-            && self.trim_heartbeats.is_none()
-            && self.forget_heartbeats_of.is_empty()
-            && self.detach_heartbeats_from.is_empty()
     }
 }
 

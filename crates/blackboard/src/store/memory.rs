@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use super::rows::{Index, Key, Range, Row};
+use super::record::{Index, IndexKey, IndexValue};
 use super::{
-    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Store, Trim, Tx, Wanted, check_versions,
+    Changes, Commit, Committed, Erasure, Key, Page, Range, Row, Store, Tx, Wanted, check_versions,
     event_time, last_older,
 };
-use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
 use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Fault, Refusal, Result};
@@ -47,11 +46,10 @@ pub struct Memory {
 #[derive(Default)]
 struct State {
     rows: HashMap<Key, Stored>,
-    indexes: HashMap<(Index, String), Partition>,
+    indexes: HashMap<(&'static Index, Vec<IndexValue>), Partition>,
     events: Vec<Event>,
     versions: BTreeMap<Revision, EntryVersion>,
     floor: Revision,
-    heartbeats: Vec<Heartbeat>,
     commits: u64,
 }
 
@@ -63,7 +61,7 @@ struct Stored {
 
 #[derive(Default)]
 struct Partition {
-    entries: BTreeMap<String, Key>,
+    entries: BTreeMap<Vec<IndexValue>, Key>,
     /// The commit that last let a row in or out.
     membership: u64,
     /// The commit that last moved a row to another place, and so perhaps into a part of it.
@@ -175,9 +173,10 @@ impl State {
         self.events.last().map_or(self.floor, |event| event.id)
     }
 
-    fn membership(&self, range: &Range) -> u64 {
+    /// The commit that last changed which rows the first `limit` of a range are.
+    fn membership(&self, range: &Range, limit: usize) -> u64 {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else { return 0 };
-        let is_whole = range.from.is_none() && range.before.is_none();
+        let is_whole = range.is_whole() && limit == usize::MAX;
         if is_whole { partition.membership } else { partition.membership.max(partition.moved) }
     }
 
@@ -185,28 +184,31 @@ impl State {
         let Some(partition) = self.indexes.get(&(range.index, range.partition.clone())) else {
             return Vec::new();
         };
-        let from = range.from.as_ref().map_or(Bound::Unbounded, Bound::Included);
-        let before = range.before.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        if let (Some(from), Some(before)) = (&range.from, &range.before)
-            && from >= before
+        // A bound is the beginning of a position, which sorts before everything that begins with it.
+        let from = match &range.from {
+            Bound::Included(from) | Bound::Excluded(from) => Bound::Included(from),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let until = match &range.until {
+            Bound::Excluded(until) => Bound::Excluded(until),
+            Bound::Included(_) | Bound::Unbounded => Bound::Unbounded,
+        };
+        if let (Bound::Included(from), Bound::Excluded(until)) = (from, until)
+            && from > until
         {
             return Vec::new();
         }
-        let keys = partition.entries.range::<String, _>((from, before)).map(|(_, key)| key);
-        let found = |key| Some((key, self.rows.get(key)?));
-        if range.is_backwards() {
-            keys.rev().filter_map(found).take(limit).collect()
+        let keys = partition.entries.range::<Vec<IndexValue>, _>((from, until));
+        let is_early = |sort: &[IndexValue]| range.begins_after(sort);
+        let is_late = |sort: &[IndexValue]| range.ends_before(sort);
+        let found = |(_, key)| Some((key, self.rows.get(key)?));
+        if range.index.backwards {
+            let keys = keys.rev().skip_while(|(sort, _)| is_late(sort));
+            keys.take_while(|(sort, _)| !is_early(sort)).filter_map(found).take(limit).collect()
         } else {
-            keys.filter_map(found).take(limit).collect()
+            let keys = keys.skip_while(|(sort, _)| is_early(sort));
+            keys.take_while(|(sort, _)| !is_late(sort)).filter_map(found).take(limit).collect()
         }
-    }
-
-    /// The places of the heartbeats that retention removes.
-    fn old_heartbeats(&self, before: Timestamp, now: Timestamp, limit: usize) -> Vec<usize> {
-        let trim = HeartbeatTrim { before, now };
-        let judged = self.heartbeats.iter().map(|heartbeat| trim.of(&heartbeat.timestamp)).enumerate();
-        let judged = judged.take_while(|(_, trim)| *trim != Trim::Stop);
-        judged.filter(|(_, trim)| *trim == Trim::Remove).map(|(place, _)| place).take(limit).collect()
     }
 
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
@@ -229,7 +231,8 @@ impl State {
         let first = self.revision().next();
         changes.resolve(first);
         check_versions(&changes, first)?;
-        for key in changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned()) {
+        let put = changes.put.iter().filter(|row| !row.table().appended).map(Row::key);
+        for key in put.chain(changes.remove.iter().cloned()) {
             if !seen.rows.contains_key(&key) {
                 return Err(
                     Fault::new(Code::Internal, format!("{key:?} is written without being read")).into()
@@ -247,7 +250,6 @@ impl State {
         for erasure in changes.erase {
             self.erase(erasure);
         }
-        self.heartbeats.extend(changes.heartbeats);
         for (offset, mut event) in (0..).zip(changes.events) {
             let id = Revision::new(first.get() + offset);
             if let Some(version) = event.version.take() {
@@ -261,26 +263,7 @@ impl State {
             self.events.retain(|event| event.id > until);
             self.floor = until;
         }
-        let old = changes.trim_heartbeats.map(|(before, limit)| self.old_heartbeats(before, now, limit));
-        let old = old.unwrap_or_default();
-        // From the last one on, so that the places of the others stay as they are.
-        for &place in old.iter().rev() {
-            self.heartbeats.remove(place);
-        }
-        let trimmed_heartbeats = old.len();
-        for (session, mut left) in changes.forget_heartbeats_of {
-            self.heartbeats.retain(|heartbeat| {
-                let goes = left > 0 && heartbeat.session_id == session;
-                left -= u64::from(goes);
-                !goes
-            });
-        }
-        let detached =
-            if changes.detach_heartbeats_from.is_empty() { &mut [][..] } else { &mut self.heartbeats };
-        for heartbeat in detached {
-            heartbeat.work_item_id.take_if(|item| changes.detach_heartbeats_from.contains(item));
-        }
-        Ok(Committed { first, held: Duration::ZERO, trimmed_heartbeats })
+        Ok(Committed { first, held: Duration::ZERO })
     }
 
     fn erase(&mut self, erasure: Erasure) {
@@ -317,8 +300,8 @@ impl State {
 
     fn put(&mut self, row: Row) {
         let key = row.key();
-        let before = self.rows.get(&key).map(|stored| stored.row.places()).unwrap_or_default();
-        let after = row.places();
+        let before = self.rows.get(&key).map(|stored| stored.row.index_keys()).unwrap_or_default();
+        let after = row.index_keys();
         for place in &before {
             let stays =
                 after.iter().any(|other| other.index == place.index && other.partition == place.partition);
@@ -341,13 +324,13 @@ impl State {
 
     fn remove(&mut self, key: &Key) {
         if let Some(stored) = self.rows.remove(key) {
-            for place in stored.row.places() {
+            for place in stored.row.index_keys() {
                 self.leave(&place, false);
             }
         }
     }
 
-    fn leave(&mut self, place: &super::rows::Place, stays: bool) {
+    fn leave(&mut self, place: &IndexKey, stays: bool) {
         let commits = self.commits;
         if let Some(partition) = self.indexes.get_mut(&(place.index, place.partition.clone())) {
             partition.entries.remove(&place.sort);
@@ -421,10 +404,6 @@ impl Tx for Reader<'_> {
         Ok(self.state.floor)
     }
 
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        Ok(self.state.old_heartbeats(before, self.now, limit).len() as u64)
-    }
-
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
         let item = |id: &str| match self.state.rows.get(&Key::WorkItem(id.to_owned()))?.row {
             Row::WorkItem(ref item) => Some(item),
@@ -445,11 +424,6 @@ impl Tx for Reader<'_> {
             .collect();
         Ok(missing.into_iter().take(limit).map(str::to_owned).collect())
     }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        let own = self.state.heartbeats.iter().filter(|heartbeat| heartbeat.session_id == session);
-        Ok(own.count() as u64)
-    }
 }
 
 fn head(row: &Row) -> Option<EntryHead> {
@@ -465,12 +439,12 @@ fn head(row: &Row) -> Option<EntryHead> {
 }
 
 /// What a run has seen: each row with its stamp (none if it was absent), each head with that of its row, each range with
-/// its membership.
+/// its limit and its membership.
 #[derive(Default)]
 struct Seen {
     rows: HashMap<Key, Option<u64>>,
     heads: HashMap<Key, u64>,
-    ranges: Vec<(Range, u64)>,
+    ranges: Vec<(Range, usize, u64)>,
 }
 
 impl Seen {
@@ -478,7 +452,7 @@ impl Seen {
         let stamp_of = |key| state.rows.get(key).map(|stored| stored.stamp);
         self.rows.iter().all(|(key, stamp)| stamp_of(key) == *stamp)
             && self.heads.iter().all(|(key, stamp)| stamp_of(key) == Some(*stamp))
-            && self.ranges.iter().all(|(range, membership)| state.membership(range) == *membership)
+            && self.ranges.iter().all(|(range, limit, seen)| state.membership(range, *limit) == *seen)
     }
 }
 
@@ -515,7 +489,7 @@ impl Tx for Recorder<'_> {
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let state = self.memory.shared();
         let mut seen = self.seen.borrow_mut();
-        seen.ranges.push((range.clone(), state.membership(range)));
+        seen.ranges.push((range.clone(), usize::MAX, state.membership(range, usize::MAX)));
         let rows = state.rows_of(range, usize::MAX);
         for (key, stored) in &rows {
             seen.rows.entry((*key).clone()).or_insert(Some(stored.stamp));
@@ -530,7 +504,7 @@ impl Tx for Recorder<'_> {
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
         let state = self.memory.shared();
         let mut seen = self.seen.borrow_mut();
-        seen.ranges.push((range.clone(), state.membership(range)));
+        seen.ranges.push((range.clone(), limit, state.membership(range, limit)));
         let rows = state.rows_of(range, limit);
         for (key, stored) in &rows {
             seen.heads.entry((*key).clone()).or_insert(stored.stamp);
@@ -566,15 +540,7 @@ impl Tx for Recorder<'_> {
         self.reading(|reader| reader.floor())
     }
 
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        self.reading(|reader| reader.old_heartbeats(before, limit))
-    }
-
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
         self.reading(|reader| reader.missing_blockers(limit))
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        self.reading(|reader| reader.heartbeats_of(session))
     }
 }

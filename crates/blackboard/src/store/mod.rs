@@ -14,7 +14,8 @@
 //! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
 //!   it knows from [`Tx::heads`] or a hint is not enough. An engine refuses a commit that breaks this, or puts an entry
-//!   without its version, as a fault of this program.
+//!   without its version, as a fault of this program. Rows of a table that is [appended](record::Table::appended) are put
+//!   without being read, so that a heartbeat needs no further read.
 //! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
 //!   the last one is more than a day ahead of the clock.
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
@@ -29,18 +30,25 @@
 //!
 //! `conformance` holds every engine to this.
 
+mod bookkeeping;
 mod changes;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod memory;
-pub(crate) mod rows;
+mod range;
+pub mod record;
+mod rows;
 pub mod sqlite;
+mod stored;
 
 use std::time::Duration;
 
+pub use self::bookkeeping::{Cursor, Mark, Operation};
 pub use self::changes::{Changes, Erasure};
 pub use self::memory::Memory;
-pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
+pub use self::range::Range;
+pub use self::record::Index;
+pub use self::rows::{Key, Row, TABLES};
 use crate::Result;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -127,8 +135,6 @@ pub struct Committed {
     pub first: Revision,
     /// How long others had to wait for it.
     pub held: Duration,
-    /// How many heartbeats retention removed.
-    pub trimmed_heartbeats: usize,
 }
 
 /// A read-only view of the board.
@@ -179,16 +185,8 @@ pub trait Tx {
     /// The last revision that was pruned: the log starts after it.
     fn floor(&self) -> Result<Revision>;
 
-    /// How many heartbeats retention removes if it keeps those since `before`, at most `limit`. They are read in the
-    /// order in which they were sent, up to the first that is recent. One that is dated in the future says nothing about
-    /// those behind it: it is kept, and the search goes on.
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64>;
-
     /// The ids of items that do not exist and that blocked items wait for: the first `limit`, in order. Not validated.
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>>;
-
-    /// How many heartbeats of a session are kept. Not validated.
-    fn heartbeats_of(&self, session: &str) -> Result<u64>;
 }
 
 /// Which part of the log to read.
@@ -237,35 +235,6 @@ fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     }
 }
 
-/// Finds the heartbeats that retention removes, by the rule of [`Tx::old_heartbeats`]: shown one heartbeat after the
-/// other, it says what becomes of each.
-#[derive(Clone, Copy)]
-struct HeartbeatTrim<T> {
-    before: T,
-    now: T,
-}
-
-/// What becomes of one heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trim {
-    Remove,
-    Keep,
-    /// It is kept, and so is every later one.
-    Stop,
-}
-
-impl<T: PartialOrd> HeartbeatTrim<T> {
-    fn of(&self, sent: &T) -> Trim {
-        if *sent < self.before {
-            Trim::Remove
-        } else if *sent > self.now {
-            Trim::Keep
-        } else {
-            Trim::Stop
-        }
-    }
-}
-
 /// The last of the ids from `lowest` to `highest` that is older, or the one before `lowest`. It is found by halving,
 /// the same way in every engine, so that they agree even where times don't rise with ids.
 fn last_older(
@@ -300,15 +269,6 @@ mod tests {
             last_older(revision(1), revision(0), |_| panic!("nothing is there")).unwrap(),
             revision(0)
         );
-    }
-
-    #[test]
-    fn a_heartbeat_is_removed_if_old_and_skipped_if_dated_in_the_future() {
-        let trim = HeartbeatTrim { before: 100, now: 200 };
-        for (sent, expected) in [(99, Trim::Remove), (100, Trim::Stop), (200, Trim::Stop), (201, Trim::Keep)]
-        {
-            assert_eq!(trim.of(&sent), expected, "sent at {sent}");
-        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! How the clocks stood the last time somebody looked: what silence is measured against.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::board::Board;
@@ -20,7 +22,7 @@ pub(crate) struct ClockMark {
 
 impl ClockMark {
     /// Where it is stored.
-    pub(crate) const KEY: Key = Key::Mark("clock");
+    pub(crate) const KEY: Key = Key::Mark(Cow::Borrowed("clock"));
 
     /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
     /// of grace.
@@ -34,7 +36,7 @@ impl ClockMark {
             _ => {}
         }
         let value = serde_json::to_string(&seen).unwrap_or_default();
-        changes.put(Mark { name: "clock", value });
+        changes.put(Mark { name: Cow::Borrowed("clock"), value });
         Ok(())
     }
 

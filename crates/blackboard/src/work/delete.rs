@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::dependencies::{Dependent, dependents_of, update_dependents};
 use super::{Dependency, Holder, Status, Work, WorkItem, existing};
+use crate::agent::HeartbeatRow;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -41,6 +42,7 @@ impl Work<'_> {
             Wanted::Row(Key::WorkItem(id.to_owned())),
             Wanted::Range(Range::blockers_of(id)),
             Wanted::Range(Range::dependents_of(id)),
+            Wanted::Range(Range::heartbeats_about(id)),
         ];
         wanted.extend(session.map(|session| Wanted::Row(Key::Agent(session.to_owned()))));
         self.board.commit_as(session.as_slice(), "work delete", &wanted, |tx| {
@@ -50,6 +52,7 @@ impl Work<'_> {
                 blockers: tx.rows(&Range::blockers_of(id))?,
                 waiting: tx.rows(&Range::dependents_of(id))?,
                 dependents: dependents_of(tx, id, false)?,
+                heartbeats: tx.rows(&Range::heartbeats_about(id))?,
             };
             let (mut changes, deleted) = decide(item, surroundings, force, session)?;
             self.board.agents().note_activity_of(tx, session, &mut changes)?;
@@ -58,13 +61,14 @@ impl Work<'_> {
     }
 }
 
-/// What an item waits for and what waits for it.
+/// What an item waits for, what waits for it, and which heartbeats name it.
 #[derive(Default)]
 struct Surroundings {
     holder: Option<Holder>,
     blockers: Vec<Dependency>,
     waiting: Vec<Dependency>,
     dependents: Vec<Dependent>,
+    heartbeats: Vec<HeartbeatRow>,
 }
 
 fn decide(
@@ -73,7 +77,7 @@ fn decide(
     force: bool,
     session: Option<&str>,
 ) -> Result<(Changes, Deleted)> {
-    let Surroundings { holder, blockers, waiting, dependents } = surroundings;
+    let Surroundings { holder, blockers, waiting, dependents, heartbeats } = surroundings;
     if !force {
         refuse_if_needed(&item, &waiting)?;
     }
@@ -89,7 +93,9 @@ fn decide(
         changes.put(agent);
     }
     let WorkItem { item_id, title, status: previous_status, .. } = item;
-    changes.detach_heartbeats_from.push(item_id.clone());
+    for heartbeat in heartbeats {
+        changes.put(HeartbeatRow { work_item_id: None, ..heartbeat });
+    }
     changes.remove(Key::WorkItem(item_id.clone()));
     Ok((changes, Deleted { item_id, title, previous_status, unblocked }))
 }
@@ -144,6 +150,7 @@ mod tests {
                     blockers: vec![dependency("x", "a")],
                     waiting: is_waited_for.then(|| dependency("y", "x")).into_iter().collect(),
                     dependents: Vec::new(),
+                    heartbeats: Vec::new(),
                 };
                 let decided = decide(item, surroundings, force, None);
                 decided.map(|(changes, _)| changes.remove.len()).map_err(|error| error.code())

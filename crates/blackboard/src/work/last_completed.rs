@@ -1,7 +1,7 @@
 //! Completed work, the last one first, page by page.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::ops::Bound;
 
 use super::{Work, WorkItem, WorkPage};
 use crate::clock::Timestamp;
@@ -46,11 +46,6 @@ impl Mark {
     fn to_text(&self) -> String {
         format!("{} {}", self.completed_at, self.item_id)
     }
-
-    /// Whether an item comes after this place.
-    fn is_before(&self, item: &WorkItem) -> bool {
-        (item.completed_at, &item.item_id) < (Some(self.completed_at), &self.item_id)
-    }
 }
 
 impl Work<'_> {
@@ -87,23 +82,18 @@ fn found(tx: &dyn Tx, query: &LastCompleted, mut mark: Option<Mark>, limit: usiz
     let at_once = if query.project.is_some() { CHUNK } else { limit };
     let mut found = Vec::new();
     loop {
-        // Items of the same moment as the last one are read again, and left out by their ids.
-        let before = mark.as_ref().map(|mark| mark.completed_at.plus(Duration::from_millis(1)));
-        let range = Range::last_completed(before);
-        let same = match &mark {
-            Some(mark) => tx.count(&Range { from: Some(mark.completed_at.to_string()), ..range.clone() })?,
-            None => 0,
-        };
-        let chunk = at_once.saturating_add(usize::try_from(same).unwrap_or(usize::MAX));
-        let items = tx.hints::<WorkItem>(&range, chunk)?;
-        let is_end = items.len() < chunk;
-        let last = items.last().and_then(Mark::of);
-        let fresh = items.into_iter().filter(|item| mark.as_ref().is_none_or(|mark| mark.is_before(item)));
-        found.extend(fresh.filter(|item| query.project.is_none() || item.project_id == query.project));
+        let mut range = Range::last_completed();
+        if let Some(Mark { completed_at, item_id }) = &mark {
+            range.until = Bound::Excluded(vec![(*completed_at).into(), item_id.as_str().into()]);
+        }
+        let items = tx.hints::<WorkItem>(&range, at_once)?;
+        let is_end = items.len() < at_once;
+        mark = items.last().and_then(Mark::of);
+        let fits = |item: &WorkItem| query.project.is_none() || item.project_id == query.project;
+        found.extend(items.into_iter().filter(fits));
         if is_end || found.len() >= limit {
             found.truncate(limit);
             return Ok(found);
         }
-        mark = last;
     }
 }

@@ -40,7 +40,8 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
-use crate::revision::{Pending, Revision};
+use crate::revision::Revision;
+use crate::store::record::record;
 use crate::store::{Key, Range, Tx};
 
 /// The work of a board: `board.work()`.
@@ -244,10 +245,104 @@ impl WorkItem {
     }
 }
 
-impl Pending for WorkItem {
-    fn resolve(&mut self, first: Revision) {
-        self.fence.resolve(first);
-        self.revision.resolve(first);
+record! {
+    WorkItem in "work_items", generation 1 {
+        key { item_id }
+        columns {
+            project_id, title, description, source, source_ref, status, priority, claimed_by, claimed_at,
+            completed_at, blocked_by, created_at, metadata, claimed_by_name, fence, revision, summary,
+        }
+    }
+    indexes {
+        /// All work items, by id.
+        ALL: by (item_id);
+        /// Work items of one status, P1 first, then oldest first.
+        QUEUE: by (priority, created_at, item_id) of (status);
+        /// Work items of one status and priority, the newest first.
+        NEWEST: backwards_by (created_at, item_id) of (status, priority);
+        /// Work items of every status that a session claimed.
+        CLAIMED: by (item_id) of (claimed_by);
+        /// Work items that a session holds.
+        HELD: by (item_id) of (claimed_by)
+            where "work_items.status <> 'completed'" = |item| item.status != Status::Completed;
+        /// Work items of a project.
+        OF_PROJECT: by (item_id) of (project_id);
+        /// Completed work items, by when they were.
+        COMPLETED: by (completed_at, item_id) where "work_items.completed_at IS NOT NULL";
+        /// Completed work items, the one that was completed last first.
+        LAST_COMPLETED: backwards_by (completed_at, item_id) where "work_items.completed_at IS NOT NULL";
+    }
+}
+
+record! {
+    Dependency in "work_dependencies", generation 2 {
+        key { item_id, blocked_by }
+        columns { created_at }
+    }
+    indexes {
+        /// All dependencies, by the item that waits and the item it waits for.
+        ALL: by (item_id, blocked_by);
+        /// What an item waits for, in the order in which that was said.
+        BLOCKERS: by (created_at, blocked_by) of (item_id);
+        /// Which items wait for an item.
+        DEPENDENTS: by (item_id) of (blocked_by);
+    }
+}
+
+impl Range {
+    /// All work items.
+    pub fn work_items() -> Range {
+        Range::all(WorkItem::ALL)
+    }
+
+    /// Work items of one status, in the order in which they should be done.
+    pub fn work_queue(status: Status) -> Range {
+        Range::of(WorkItem::QUEUE, [status.as_str()])
+    }
+
+    /// Work items of one status and priority, the newest first.
+    pub fn newest_work(status: Status, priority: Priority) -> Range {
+        Range::of(WorkItem::NEWEST, [status.as_str(), priority.as_str()])
+    }
+
+    /// Work items that a session claimed, also those that it completed.
+    pub fn claimed_by(session: &str) -> Range {
+        Range::of(WorkItem::CLAIMED, [session])
+    }
+
+    /// Work items that a session holds.
+    pub fn held_by(session: &str) -> Range {
+        Range::of(WorkItem::HELD, [session])
+    }
+
+    /// Work items of a project.
+    pub fn work_of_project(project: &str) -> Range {
+        Range::of(WorkItem::OF_PROJECT, [project])
+    }
+
+    /// Work items that were completed at `moment` or later.
+    pub fn completed_since(moment: Timestamp) -> Range {
+        Range::all(WorkItem::COMPLETED).from(moment)
+    }
+
+    /// Completed work items, the last one first.
+    pub fn last_completed() -> Range {
+        Range::all(WorkItem::LAST_COMPLETED)
+    }
+
+    /// All dependencies.
+    pub fn dependencies() -> Range {
+        Range::all(Dependency::ALL)
+    }
+
+    /// What an item waits for.
+    pub fn blockers_of(item: &str) -> Range {
+        Range::of(Dependency::BLOCKERS, [item])
+    }
+
+    /// Which items wait for an item.
+    pub fn dependents_of(item: &str) -> Range {
+        Range::of(Dependency::DEPENDENTS, [item])
     }
 }
 

@@ -1,6 +1,7 @@
 //! Work in the order in which people look at it: P1 first, then the newest first, page by page.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::{ListedItem, Priority, Status, Work, WorkItem, with_blockers};
 use crate::clock::Timestamp;
@@ -71,13 +72,6 @@ impl Mark {
             })
         })();
         mark.ok_or_else(|| Error::invalid("a page of work goes on after the `next` of the one before"))
-    }
-
-    /// Whether an item comes after this place.
-    fn is_before(&self, item: &WorkItem) -> bool {
-        let newest = |created_at, item_id| std::cmp::Reverse((created_at, item_id));
-        (item.priority, newest(item.created_at, &item.item_id))
-            > (self.priority, newest(self.created_at, &self.item_id))
     }
 }
 
@@ -175,25 +169,18 @@ fn walk(
     let at_once = if filtered { CHUNK } else { limit };
     let mut mark = after.cloned();
     loop {
-        // Items of the same moment as the last one are read again, and left out by their ids.
-        let before = mark.as_ref().map(|mark| mark.created_at.plus(std::time::Duration::from_millis(1)));
-        let same = match &mark {
-            Some(mark) => tx.count(&Range {
-                from: Some(mark.created_at.to_string()),
-                ..Range::newest_work(status, priority, before)
-            })?,
-            None => 0,
-        };
-        let chunk = at_once.saturating_add(usize::try_from(same).unwrap_or(usize::MAX));
-        let items = tx.hints::<WorkItem>(&Range::newest_work(status, priority, before), chunk)?;
-        let is_end = items.len() < chunk;
-        let last = items.last().map(|item| Mark {
+        let mut range = Range::newest_work(status, priority);
+        if let Some(Mark { created_at, item_id, .. }) = &mark {
+            range.until = Bound::Excluded(vec![(*created_at).into(), item_id.as_str().into()]);
+        }
+        let items = tx.hints::<WorkItem>(&range, at_once)?;
+        let is_end = items.len() < at_once;
+        mark = items.last().map(|item| Mark {
             priority,
             created_at: item.created_at,
             item_id: item.item_id.clone(),
         });
-        let fresh = items.into_iter().filter(|item| mark.as_ref().is_none_or(|mark| mark.is_before(item)));
-        for item in fresh {
+        for item in items {
             if !take(item) {
                 return Ok(());
             }
@@ -201,7 +188,6 @@ fn walk(
         if is_end {
             return Ok(());
         }
-        mark = last;
     }
 }
 

@@ -7,7 +7,7 @@ mod agents;
 mod attendance;
 mod brief;
 mod claims;
-mod commits;
+pub(crate) mod commits;
 mod current_work;
 mod dashboard;
 mod dependencies;
@@ -47,7 +47,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::sqlite::{Sqlite, SqliteOptions};
-use super::{Commit, Committed, Memory, Page, Patience, Row, Store};
+use super::{Commit, Committed, Memory, Page, Patience, Range, Row, Store};
 use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
 use crate::clock::{Clock, FixedClock, Timestamp};
 use crate::entry::{By, Entry, Scope, Value, Write, Written};
@@ -151,6 +151,11 @@ impl Fixture {
 
     fn beat(&self, session: &str) -> HeartbeatRecorded {
         self.board.agents().heartbeat(&Beat::of(session)).unwrap()
+    }
+
+    /// How many heartbeats of a session are kept.
+    fn heartbeats(&self, session: &str) -> u64 {
+        self.board.read(&[], |tx| tx.count(&Range::heartbeats_of(session))).unwrap()
     }
 
     fn agent(&self, session: &str) -> Agent {

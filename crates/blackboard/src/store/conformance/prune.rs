@@ -1,9 +1,10 @@
 //! Retention: what is old goes, in bounded batches, and nothing that is needed.
 
 use super::*;
+use crate::agent::HeartbeatRow;
 use crate::event::{Start, Subscribe};
 use crate::prune::Pruned;
-use crate::store::{Cursor, Range};
+use crate::store::Cursor;
 
 on_every_engine![
     nothing_is_pruned_before_its_time,
@@ -13,6 +14,8 @@ on_every_engine![
     events_go_in_batches_and_whole_commits,
     a_log_that_takes_too_much_room_is_cut,
     heartbeats_and_operations_go_after_their_time,
+    a_session_keeps_its_newest_thousand_heartbeats,
+    a_heartbeat_dated_in_the_future_does_not_keep_older_ones,
     a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something,
     when_nothing_is_due_nobody_looks_for_an_hour,
     a_due_time_of_another_clock_is_not_waited_for,
@@ -154,11 +157,44 @@ fn heartbeats_and_operations_go_after_their_time(fixture: &Fixture) {
     assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&beat)).1.len(), 1, "forgotten");
     fixture.pass_days(6);
     prune_all(&fixture.board);
-    let left = || fixture.board.read(&[], |tx| tx.heartbeats_of(&session)).unwrap();
-    assert_eq!(left(), 1);
+    assert_eq!(fixture.heartbeats(&session), 1);
     fixture.pass_days(2);
     prune_all(&fixture.board);
-    assert_eq!(left(), 0);
+    assert_eq!(fixture.heartbeats(&session), 0);
+}
+
+fn a_session_keeps_its_newest_thousand_heartbeats(fixture: &Fixture) {
+    let (busy, other) = (fixture.session("Ivy"), fixture.session("Oak"));
+    let heartbeat = |session: &str, seconds| HeartbeatRow {
+        session_id: session.to_owned(),
+        timestamp: fixture.now().minus(Duration::from_secs(seconds)),
+        progress: None,
+        work_item_id: None,
+    };
+    let rows = (1..=1700).map(|seconds| heartbeat(&busy, seconds).into());
+    let rows: Vec<Row> = rows.chain([heartbeat(&other, 9999).into()]).collect();
+    fixture.put(&rows);
+    let batches: Vec<_> = (0..2).map(|_| (prune(fixture).more, fixture.heartbeats(&busy))).collect();
+    assert_eq!(batches, [(true, 1050), (false, 1000)]);
+    let oldest = fixture.board.read(&[], |tx| tx.keys(&Range::heartbeats_of(&busy), 1)).unwrap().remove(0);
+    assert_eq!(oldest.unwrap(), Row::from(heartbeat(&busy, 1000)).key());
+    assert_eq!(fixture.heartbeats(&other), 1);
+}
+
+fn a_heartbeat_dated_in_the_future_does_not_keep_older_ones(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let start = fixture.now();
+    let year = Duration::from_hours(24 * 365);
+    for (millis, skipped) in (0..).zip([false, true, false, true, false]) {
+        let moment = start.plus(Duration::from_millis(millis));
+        fixture.clock.set(if skipped { moment.plus(year) } else { moment });
+        fixture.beat(&session);
+    }
+    fixture.clock.set(start);
+    fixture.pass_days(8);
+    fixture.beat(&session);
+    assert_eq!(fixture.sweep().heartbeats_pruned, 3);
+    assert_eq!(fixture.heartbeats(&session), 3, "the two of the future and the recent one");
 }
 
 fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &Fixture) {

@@ -1,7 +1,8 @@
 //! Ranges: every index has its rows, in its order, within its bounds.
 
 use super::*;
-use crate::store::{Cursor, Index, Key, Operation, Range};
+use crate::agent::HeartbeatRow;
+use crate::store::{Cursor, Key, Operation, Range};
 use crate::work::Dependency;
 
 on_every_engine![
@@ -27,9 +28,10 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
         .into_iter()
         .map(|key| match key {
             Key::Agent(id) | Key::Project(id) | Key::WorkItem(id) | Key::Operation(id) => id,
+            Key::HeartbeatRow(session, timestamp) => format!("{session} {}", timestamp.millis() / 1000),
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,
-            Key::Mark(name) => name.to_owned(),
+            Key::Mark(name) => name.into_owned(),
             Key::Entry(scope, key) | Key::Tombstone(scope, key) => format!("{scope}/{key}"),
             Key::Edit(worktree, path, session) => format!("{worktree}/{path}/{session}"),
         })
@@ -75,6 +77,12 @@ fn fill(fixture: &Fixture) {
         revision: Revision::ZERO,
         created_at: at(created),
     };
+    let heartbeat = |session: &str, sent, item: Option<&str>| HeartbeatRow {
+        session_id: session.to_owned(),
+        timestamp: at(sent),
+        progress: None,
+        work_item_id: item.map(str::to_owned),
+    };
     let cursor = |reader: &str| Cursor {
         owner: "a1".to_owned(),
         reader: reader.to_owned(),
@@ -103,6 +111,9 @@ fn fill(fixture: &Fixture) {
         operation("first", 10).into(),
         cursor("observe").into(),
         cursor("hook").into(),
+        heartbeat("a1", 20, Some("w1")).into(),
+        heartbeat("a1", 10, None).into(),
+        heartbeat("a2", 10, Some("w1")).into(),
     ]);
 }
 
@@ -129,6 +140,9 @@ fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
         (Range::operations_before(at(100)), &["first", "second"]),
         (Range::cursors_of("a1"), &["hook", "observe"]),
         (Range::cursors_of("a2"), &[]),
+        (Range::heartbeats_of("a1"), &["a1 10", "a1 20"]),
+        (Range::heartbeats_about("w1"), &["a2 10", "a1 20"]),
+        (Range::heartbeats_before(at(99)), &["a1 10", "a2 10", "a1 20"]),
     ] {
         assert_eq!(names(fixture, &range), expected, "{range:?}");
     }
@@ -144,14 +158,13 @@ fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
         (Range::completed_since(at(55)), &["w7", "w5"]),
         (Range::completed_since(at(56)), &["w5"]),
         (Range::operations_before(at(20)), &["first"]),
+        (Range::heartbeats_before(at(20)), &["a1 10", "a2 10"]),
         (Range::agents_with_prefix("a"), &["a1", "a2", "a3"]),
         (Range::agents_with_prefix("b1"), &["b1"]),
         (Range::agents_with_prefix("c"), &[]),
-        (
-            Range { from: Some("w2".to_owned()), before: Some("w4".to_owned()), ..Range::work_items() },
-            &["w2", "w3"],
-        ),
-        (Range { from: Some("o".to_owned()), before: Some("p".to_owned()), ..Range::projects() }, &["o"]),
+        (Range::work_items().from("w2").before("w4"), &["w2", "w3"]),
+        (Range::projects().from("o").before("p"), &["o"]),
+        (Range::projects().after("o").up_to("p"), &["p"]),
     ] {
         assert_eq!(names(fixture, &range), expected, "{range:?}");
     }
@@ -186,8 +199,7 @@ fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
         })
         .unwrap();
     assert_eq!(names(fixture, &Range::work_queue(Status::Available)), ["w2", "w1"]);
-    let range = Range { index: Index::WorkItems, ..Range::work_items() };
-    assert_eq!(names(fixture, &range), ["w1", "w2", "w4", "w5", "w6", "w7"]);
+    assert_eq!(names(fixture, &Range::work_items()), ["w1", "w2", "w4", "w5", "w6", "w7"]);
 }
 
 /// The last character of all is a text like any other: an id that begins with it is found.

@@ -124,16 +124,8 @@ impl Tx for WatchedTx<'_> {
         self.tx.floor()
     }
 
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        self.tx.old_heartbeats(before, limit)
-    }
-
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
         self.tx.missing_blockers(limit)
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        self.tx.heartbeats_of(session)
     }
 }
 

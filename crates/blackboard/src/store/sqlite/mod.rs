@@ -14,19 +14,21 @@
 //! | `schema.rs` | migrations and versions |
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `txn.rs` | a transaction: reading, and applying changes |
-//! | `columns.rs` | rows as columns |
+//! | `cells.rs` | values of rows as values of SQLite |
+//! | `ranges.rs` | the statements that read ranges |
 //! | `wake/` | waking those who wait for something new |
 //! | `scrub.rs` | erasing what removed rows have left in the files |
 //! | `room.rs` | what takes the room in the file |
 //! | `faults.rs` | SQLite's errors in our words |
 
-mod columns;
+mod cells;
 mod directory;
 mod faults;
 mod filesystem;
 mod git;
 mod open;
 mod queue;
+mod ranges;
 mod room;
 mod schema;
 mod scrub;

@@ -26,10 +26,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "entries", sql: include_str!("migrations/0002_entries.sql") },
     Migration { description: "file edits", sql: include_str!("migrations/0003_file_edits.sql") },
     Migration { description: "own work, summaries", sql: include_str!("migrations/0004_text.sql") },
+    Migration { description: "keys of heartbeats", sql: include_str!("migrations/0005_heartbeats.sql") },
 ];
 
 /// The version of the schema that this program writes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 
@@ -39,6 +40,11 @@ impl Migration {
         let starts = self.sql.match_indices("\nCREATE ").map(|(start, _)| start + 1);
         let sql = self.sql;
         starts.filter_map(move |start| sql[start..].split(';').next())
+    }
+
+    /// The indexes of earlier migrations that it removes.
+    fn dropped_indexes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.sql.split("\nDROP INDEX ").skip(1).filter_map(|statement| statement.split(';').next())
     }
 
     /// The columns that it adds to tables of earlier migrations: the table, and the definition.
@@ -52,6 +58,13 @@ impl Migration {
 fn objects(version: u32) -> Vec<Cow<'static, str>> {
     let mut objects: Vec<Cow<'static, str>> = Vec::new();
     for migration in MIGRATIONS.iter().take(version as usize) {
+        for index in migration.dropped_indexes() {
+            let is_index = |object: &str| {
+                let name = object.strip_prefix("CREATE INDEX ").and_then(|rest| rest.strip_prefix(index));
+                name.is_some_and(|rest| rest.starts_with(" ON "))
+            };
+            objects.retain(|object| !is_index(object));
+        }
         objects.extend(migration.objects().map(Cow::Borrowed));
         for (table, column) in migration.added_columns() {
             let is_table = |object: &str| {

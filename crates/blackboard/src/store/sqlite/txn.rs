@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 
-use super::columns::{self, Cell as Column, EVENT_COLUMNS, Table};
+use super::cells::{self, EVENT_COLUMNS};
+use super::ranges::{Select, parameters, statement};
 use super::{faults, schema};
 use crate::clock::Timestamp;
 use crate::entry::{Entry, EntryHead, EntryVersion};
@@ -16,13 +17,10 @@ use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
+use crate::store::record::{Cell as Column, Table, checked_revision};
 use crate::store::{
-    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, event_time,
-    last_older,
+    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, check_versions, event_time, last_older,
 };
-
-/// Sorts behind every text that is stored: for SQLite, every blob does.
-const LAST: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Blob(&[]));
 
 /// Reads blockers in the order of their index, and looks up each with the item that waits for it.
 pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_dependencies AS dependency \
@@ -111,16 +109,15 @@ impl<'a> Transaction<'a> {
     pub(super) fn apply(mut self, mut changes: Changes) -> Result<Committed> {
         let (last, last_time) = self.last_event()?;
         let first = last.next();
-        let mut committed = Committed { first, held: Duration::ZERO, trimmed_heartbeats: 0 };
+        let committed = Committed { first, held: Duration::ZERO };
         if changes.is_empty() {
             return Ok(committed);
         }
         changes.resolve(first);
         check_versions(&changes, first)?;
         // Rows that others refer to come first and go last, in whatever order the verb named them.
-        changes.put.sort_by_key(|row| columns::generation(&row.key()));
-        changes.remove.sort_by_key(|key| std::cmp::Reverse(columns::generation(key)));
-        self.detach_heartbeats(&changes.forget_heartbeats_of, &changes.detach_heartbeats_from)?;
+        changes.put.sort_by_key(|row| row.table().generation);
+        changes.remove.sort_by_key(|key| std::cmp::Reverse(key.table().generation));
         for row in &changes.put {
             self.put(row)?;
         }
@@ -129,13 +126,9 @@ impl<'a> Transaction<'a> {
         }
         self.erase(&changes.erase)?;
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
-        self.append_heartbeats(&changes.heartbeats)?;
         if let Some(until) = changes.trim_events {
             self.trim_versions(until)?;
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
-        }
-        if let Some((before, limit)) = changes.trim_heartbeats {
-            committed.trimmed_heartbeats = self.trim_heartbeats(before, limit)?;
         }
         self.execute("COMMIT", [])?;
         self.open = false;
@@ -145,19 +138,22 @@ impl<'a> Transaction<'a> {
     fn put(&self, row: &Row) -> Result<()> {
         let key = row.key();
         let read = self.read.borrow();
-        let Some(before) = read.get(&key) else {
-            return Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into());
+        let (table, cells) = (row.table(), row.cells());
+        let before = match read.get(&key) {
+            Some(before) => before.as_ref(),
+            None if table.appended => None,
+            None => {
+                let message = format!("{key:?} is written without being read");
+                return Err(Fault::new(Code::Internal, message).into());
+            }
         };
-        let (table, cells) = columns::cells_of(row);
         match before {
-            Some(before) => self.update(table, &columns::cells_of(before).1, &cells)?,
-            None => self.execute(table.insert(), params_from_iter(cells)).map(drop)?,
+            Some(before) => self.update(table, &before.cells(), &cells)?,
+            None => self.execute(table.sql.insert, params_from_iter(cells)).map(drop)?,
         }
-        match (row, before) {
-            (Row::Entry(entry), Some(Row::Entry(before))) => self.set_tags(entry, &before.tags, &entry.tags),
-            (Row::Entry(entry), _) => self.set_tags(entry, &[], &entry.tags),
-            _ => Ok(()),
-        }
+        let Row::Entry(entry) = row else { return Ok(()) };
+        let before = if let Some(Row::Entry(before)) = before { &before.tags[..] } else { &[] };
+        self.set_tags(entry, before, &entry.tags)
     }
 
     fn update(&self, table: &Table, before: &[Column<'_>], after: &[Column<'_>]) -> Result<()> {
@@ -167,7 +163,7 @@ impl<'a> Transaction<'a> {
             return Ok(());
         }
         let set: Vec<_> = changed.iter().map(|&column| format!("{} = ?", table.columns[column])).collect();
-        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), table.key_condition());
+        let sql = format!("UPDATE {} SET {} WHERE {}", table.name, set.join(", "), table.sql.by_key);
         let cells = changed.iter().map(|&column| &after[column]).chain(&after[..table.key_columns]);
         self.execute(&sql, params_from_iter(cells)).map(drop)
     }
@@ -176,13 +172,11 @@ impl<'a> Transaction<'a> {
         if !self.read.borrow().contains_key(key) {
             return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
         }
-        let (table, values) = columns::table_of(key);
-        let sql = format!("DELETE FROM {} WHERE {}", table.name, table.key_condition());
-        self.execute(&sql, params_from_iter(values))?;
-        match self.read.borrow().get(key) {
-            Some(Some(Row::Entry(entry))) => self.set_tags(entry, &entry.tags, &[]),
-            _ => Ok(()),
+        self.execute(key.table().sql.delete, params_from_iter(key.cells()))?;
+        if let Some(Some(Row::Entry(entry))) = self.read.borrow().get(key) {
+            self.set_tags(entry, &entry.tags, &[])?;
         }
+        Ok(())
     }
 
     /// Brings the table of tags from what an entry had to what it has.
@@ -236,12 +230,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn append_version(&self, version: &EntryVersion) -> Result<()> {
-        let tags = match &version.entry.tags[..] {
-            [] => None,
-            tags => serde_json::to_string(tags).ok(),
-        };
-        let cells = columns::version_cells(version, tags.as_deref());
-        self.execute(columns::INSERT_VERSION, params_from_iter(cells)).map(drop)
+        self.execute(cells::INSERT_VERSION, params_from_iter(version.cells())).map(drop)
     }
 
     /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
@@ -259,67 +248,6 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn append_heartbeats(&self, heartbeats: &[crate::agent::Heartbeat]) -> Result<()> {
-        const INSERT: &str =
-            "INSERT INTO heartbeats (session_id, timestamp, progress, work_item_id) VALUES (?1, ?2, ?3, ?4)";
-        for heartbeat in heartbeats {
-            let row = params![
-                heartbeat.session_id,
-                heartbeat.timestamp.to_string(),
-                heartbeat.progress,
-                heartbeat.work_item_id
-            ];
-            self.execute(INSERT, row)?;
-        }
-        Ok(())
-    }
-
-    fn detach_heartbeats(&self, sessions: &[(String, u64)], items: &[String]) -> Result<()> {
-        const FORGET: &str = "DELETE FROM heartbeats WHERE id IN \
-                              (SELECT id FROM heartbeats WHERE session_id = ?1 ORDER BY id LIMIT ?2)";
-        for (session, limit) in sessions {
-            self.execute(FORGET, params![session, i64::try_from(*limit).unwrap_or(i64::MAX)])?;
-        }
-        for item in items {
-            self.execute("UPDATE heartbeats SET work_item_id = NULL WHERE work_item_id = ?1", params![item])?;
-        }
-        Ok(())
-    }
-
-    fn trim_heartbeats(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        const TRIM: &str = "DELETE FROM heartbeats WHERE id <= ?1 AND timestamp < ?2";
-        match self.find_old_heartbeats(before, limit)? {
-            // No heartbeat before the last one is old and kept, so that these two conditions find the same ones.
-            (_, Some(last)) => self.execute(TRIM, params![last, before.to_string()]),
-            (_, None) => Ok(0),
-        }
-    }
-
-    /// How many heartbeats retention removes, and the id of the last of them. Times are compared as text: one that cannot
-    /// be read is old or in the future, and keeps no other from being removed.
-    fn find_old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<(usize, Option<i64>)> {
-        const IN_ORDER: &str = "SELECT id, timestamp FROM heartbeats ORDER BY id";
-        let (before, now) = (before.to_string(), self.now.to_string());
-        let trim = HeartbeatTrim { before: before.as_str(), now: now.as_str() };
-        let mut statement = self.prepare(IN_ORDER)?;
-        let mut rows = statement.query([]).map_err(|error| self.fault(error))?;
-        let (mut count, mut last) = (0, None);
-        while count < limit
-            && let Some(row) = rows.next().map_err(|error| self.fault(error))?
-        {
-            let sent = row.get_ref(1).map_err(|error| self.fault(error))?;
-            match sent.as_str().map_or(Trim::Keep, |sent| trim.of(&sent)) {
-                Trim::Remove => {
-                    count += 1;
-                    last = Some(row.get(0).map_err(|error| self.fault(error))?);
-                }
-                Trim::Keep => {}
-                Trim::Stop => break,
-            }
-        }
-        Ok((count, last))
-    }
-
     /// The id of the last event, and its time.
     fn last_event(&self) -> Result<(Revision, Option<Timestamp>)> {
         const LAST_EVENT: &str = "SELECT id, timestamp FROM events ORDER BY id DESC LIMIT 1";
@@ -330,7 +258,7 @@ impl<'a> Transaction<'a> {
             self.query_one(LAST_EVENT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let last = match found {
             Some((id, time)) => {
-                let id = columns::checked_revision(id).ok_or_else(|| {
+                let id = checked_revision(id).ok_or_else(|| {
                     faults::corrupt(self.path, "the last event has an id that no board can have")
                 })?;
                 let time = time.parse().map_err(|error: Error| faults::corrupt(self.path, error))?;
@@ -342,12 +270,12 @@ impl<'a> Transaction<'a> {
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
-        let table = columns::plan_of(range).table;
-        let mut statement = self.prepare(&range_query(range))?;
-        let mut rows = statement.query(bounds(range, limit)).map_err(|error| self.fault(error))?;
+        let table = (range.index.table)();
+        let mut statement = self.prepare(&statement(Select::Rows, range))?;
+        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::row_from(table, row)?);
+            found.push(cells::row_from(table, row)?);
         }
         Ok(found)
     }
@@ -400,68 +328,6 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// The statement that reads a range: `?1` is its partition, `?2` and `?3` are its bounds, `?4` is the limit.
-pub(super) fn range_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        plan.table.columns_read(),
-        plan.source,
-        condition(&plan),
-        plan.order
-    )
-}
-
-/// The statement that reads a range of entries without their values.
-pub(super) fn heads_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        columns::HEAD_COLUMNS,
-        plan.bare_source,
-        condition(&plan),
-        plan.order
-    )
-}
-
-/// The statement that reads the keys of a range.
-pub(super) fn keys_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    let columns: Vec<_> = plan.table.columns[..plan.table.key_columns]
-        .iter()
-        .map(|column| format!("{}.{column}", plan.table.name))
-        .collect();
-    format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT ?4",
-        columns.join(", "),
-        plan.bare_source,
-        condition(&plan),
-        plan.order
-    )
-}
-
-/// The statement that looks whether a range has a row.
-pub(super) fn any_query(range: &Range) -> String {
-    let plan = columns::plan_of(range);
-    format!("SELECT 1 FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan))
-}
-
-fn condition(plan: &columns::Plan) -> String {
-    match plan.bounded {
-        Some(column) => format!("{} AND {column} >= ?2 AND {column} < ?3", plan.condition),
-        None => plan.condition.to_owned(),
-    }
-}
-
-/// The parameters of a statement about a range.
-pub(super) fn bounds(range: &Range, limit: i64) -> impl rusqlite::Params + '_ {
-    let (partition, second) = range.parts();
-    let from = range.from.as_deref().unwrap_or("");
-    let before = range.before.as_deref().map_or(LAST, ToSqlOutput::from);
-    let four = [ToSqlOutput::from(partition), ToSqlOutput::from(from), before, ToSqlOutput::from(limit)];
-    params_from_iter(four.into_iter().chain(second.map(ToSqlOutput::from)))
-}
-
 impl Tx for Transaction<'_> {
     fn now(&self) -> Timestamp {
         self.now
@@ -475,11 +341,11 @@ impl Tx for Transaction<'_> {
         if let Some(row) = self.read.borrow().get(key) {
             return Ok(row.clone());
         }
-        let (table, values) = columns::table_of(key);
-        let mut statement = self.prepare(table.select())?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.fault(error))?;
+        let table = key.table();
+        let mut statement = self.prepare(table.sql.select)?;
+        let mut rows = statement.query(params_from_iter(key.cells())).map_err(|error| self.fault(error))?;
         let row = match rows.next().map_err(|error| self.fault(error))? {
-            Some(row) => Some(columns::row_from(table, row)?),
+            Some(row) => Some(cells::row_from(table, row)?),
             None => None,
         };
         if self.writes {
@@ -502,36 +368,35 @@ impl Tx for Transaction<'_> {
     }
 
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
-        let mut statement = self.prepare(&heads_query(range))?;
-        let bounds = bounds(range, i64::try_from(limit).unwrap_or(-1));
-        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let mut statement = self.prepare(&statement(Select::Heads, range))?;
+        let limit = i64::try_from(limit).unwrap_or(-1);
+        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::head_from(row)?);
+            found.push(cells::head_from(row)?);
         }
         Ok(found)
     }
 
     fn any(&self, range: &Range) -> Result<bool> {
-        Ok(self.query_one(&any_query(range), bounds(range, 1), |_| Ok(()))?.is_some())
+        Ok(self.query_one(&statement(Select::Any, range), parameters(range, None), |_| Ok(()))?.is_some())
     }
 
     fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
-        let table = columns::plan_of(range).table;
-        let mut statement = self.prepare(&keys_query(range))?;
-        let bounds = bounds(range, i64::try_from(limit).unwrap_or(-1));
-        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let table = (range.index.table)();
+        let mut statement = self.prepare(&statement(Select::Keys, range))?;
+        let limit = i64::try_from(limit).unwrap_or(-1);
+        let mut rows = statement.query(parameters(range, Some(limit))).map_err(|error| self.fault(error))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(columns::key_from(table, row));
+            found.push(cells::key_from(table, row));
         }
         Ok(found)
     }
 
     fn count(&self, range: &Range) -> Result<u64> {
-        let plan = columns::plan_of(range);
-        let sql = format!("SELECT count(*) FROM {} WHERE {} LIMIT ?4", plan.bare_source, condition(&plan));
-        let count: Option<i64> = self.query_one(&sql, bounds(range, -1), |row| row.get(0))?;
+        let sql = statement(Select::Count, range);
+        let count: Option<i64> = self.query_one(&sql, parameters(range, None), |row| row.get(0))?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
@@ -549,7 +414,7 @@ impl Tx for Transaction<'_> {
         let mut rows = statement.query(params_from_iter(parameters)).map_err(|error| self.fault(error))?;
         let mut found: Vec<Event> = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            let event = columns::event_from(row)?;
+            let event = cells::event_from(row)?;
             let full = found.len() >= page.limit;
             if full && found.last().is_none_or(|last| last.commit_id != event.commit_id) {
                 break;
@@ -560,10 +425,10 @@ impl Tx for Transaction<'_> {
     }
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
-        let mut statement = self.prepare(columns::VERSION_QUERY)?;
+        let mut statement = self.prepare(cells::VERSION_QUERY)?;
         let mut rows = statement.query(params![revision.get()]).map_err(|error| self.fault(error))?;
         match rows.next().map_err(|error| self.fault(error))? {
-            Some(row) => columns::version_from(row).map(Some),
+            Some(row) => cells::version_from(row).map(Some),
             None => Ok(None),
         }
     }
@@ -580,12 +445,8 @@ impl Tx for Transaction<'_> {
     fn floor(&self) -> Result<Revision> {
         let lowest: Option<Option<i64>> =
             self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
-        let lowest = lowest.flatten().and_then(columns::checked_revision);
+        let lowest = lowest.flatten().and_then(checked_revision);
         Ok(lowest.map_or(Revision::ZERO, Revision::previous))
-    }
-
-    fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        Ok(self.find_old_heartbeats(before, limit)?.0 as u64)
     }
 
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
@@ -597,11 +458,5 @@ impl Tx for Transaction<'_> {
             found.push(row.get(0).map_err(|error| self.fault(error))?);
         }
         Ok(found)
-    }
-
-    fn heartbeats_of(&self, session: &str) -> Result<u64> {
-        const COUNT: &str = "SELECT count(*) FROM heartbeats WHERE session_id = ?1";
-        let count: Option<i64> = self.query_one(COUNT, params![session], |row| row.get(0))?;
-        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 }

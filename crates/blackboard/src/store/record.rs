@@ -1,0 +1,726 @@
+//! How a row is declared: once, beside its noun, with [`record!`](macro@record).
+//!
+//! The declaration names the table, the key, the columns and the indexes. What follows from it: the columns and statements of
+//! SQLite, the index keys of engines that store rows as they are, the stored form of a row, and its pending revisions.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::rows::{Key, Row};
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Fault, Result};
+use crate::metadata::Metadata;
+use crate::process::ProcessMark;
+use crate::revision::{Pending, Revision};
+
+/// A type whose values are rows.
+pub trait Record: Pending + Sized {
+    /// Where its rows are stored.
+    const TABLE: &'static Table;
+
+    /// The row's key.
+    fn key(&self) -> Key;
+
+    /// The values of its columns, in the order of the table.
+    fn cells(&self) -> Vec<Cell<'_>>;
+
+    /// A row from its stored values, in the order in which the table is read.
+    fn read(row: &mut StoredRow<'_>) -> Result<Self>;
+}
+
+/// Where rows of one type are stored.
+pub struct Table {
+    /// Its name, which never changes.
+    pub name: &'static str,
+    /// The columns, those of the key first.
+    pub columns: &'static [&'static str],
+    /// How many columns the key has.
+    pub key_columns: usize,
+    /// How many columns at the end are computed from others: they are written for an index, and never read.
+    pub computed: usize,
+    /// The distance from tables that refer to no other: foreign keys of a row lead to rows of lower generations.
+    pub generation: u8,
+    /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same key.
+    pub appended: bool,
+    /// The indexes of its rows.
+    pub indexes: &'static [&'static Index],
+    /// Reads a row.
+    pub(crate) read: fn(&mut StoredRow<'_>) -> Result<Row>,
+    /// Reads a key from the key columns.
+    pub(crate) read_key: fn(&mut StoredRow<'_>) -> Result<Key>,
+    pub(crate) sql: Sql,
+}
+
+/// The statements of a table, composed by the compiler.
+pub(crate) struct Sql {
+    pub(crate) select: &'static str,
+    pub(crate) insert: &'static str,
+    pub(crate) delete: &'static str,
+    /// The condition that finds one row by its key.
+    pub(crate) by_key: &'static str,
+    pub(crate) key: &'static str,
+    /// The columns that [`Record::read`] expects.
+    pub(crate) columns: &'static str,
+    /// What is joined to the table for these columns; empty if nothing is.
+    pub(crate) join: &'static str,
+}
+
+/// An order in which rows of one table can be read, split into partitions.
+///
+/// A row is in the index unless one of its values there is missing or the index leaves it out.
+pub struct Index {
+    /// Its name, which never changes.
+    pub name: &'static str,
+    /// The table of its rows.
+    pub table: fn() -> &'static Table,
+    /// The columns that choose a partition.
+    pub partition: &'static [&'static str],
+    /// The columns that sort a partition.
+    pub order: &'static [&'static str],
+    /// Whether it is read from its end.
+    pub backwards: bool,
+    /// Which rows it has, if not all: as SQL, and as a function if the SQL says more than that a value is not missing.
+    pub(crate) condition: Option<(&'static str, Option<fn(&Row) -> bool>)>,
+    /// If a row is in several partitions: what the last partition column is then.
+    pub(crate) each: Option<Each>,
+}
+
+/// A list in a row, of which each element puts the row into another partition.
+pub(crate) struct Each {
+    /// The table that SQLite stores the elements in, with the other columns of the index.
+    pub(crate) table: &'static str,
+    pub(crate) elements: fn(&Row) -> &[String],
+}
+
+impl PartialEq for Index {
+    fn eq(&self, other: &Index) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Index {}
+
+impl Hash for Index {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl PartialOrd for Index {
+    fn partial_cmp(&self, other: &Index) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Index {
+    fn cmp(&self, other: &Index) -> Ordering {
+        self.name.cmp(other.name)
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+/// Where a row is in an index.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IndexKey {
+    /// The index.
+    pub index: &'static Index,
+    /// The partition.
+    pub partition: Vec<IndexValue>,
+    /// The position in the partition.
+    pub sort: Vec<IndexValue>,
+}
+
+impl Pending for IndexKey {
+    fn resolve(&mut self, first: Revision) {
+        Pending::resolve(&mut self.sort, first);
+    }
+}
+
+/// One value of an index key. Values of one column have one type, and sort as that type does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum IndexValue {
+    /// A number.
+    Integer(i64),
+    /// A revision, perhaps pending: an engine that sends index keys before the commit has ids fills it in.
+    Revision(Revision),
+    /// A moment.
+    Time(Timestamp),
+    /// A text, by its bytes.
+    Text(String),
+}
+
+impl Pending for IndexValue {
+    fn resolve(&mut self, first: Revision) {
+        if let IndexValue::Revision(revision) = self {
+            Pending::resolve(revision, first);
+        }
+    }
+}
+
+impl From<&str> for IndexValue {
+    fn from(text: &str) -> IndexValue {
+        IndexValue::Text(text.to_owned())
+    }
+}
+
+impl From<Timestamp> for IndexValue {
+    fn from(moment: Timestamp) -> IndexValue {
+        IndexValue::Time(moment)
+    }
+}
+
+impl From<Revision> for IndexValue {
+    fn from(revision: Revision) -> IndexValue {
+        IndexValue::Revision(revision)
+    }
+}
+
+impl Index {
+    /// Where a row of the index's table is in it: once, unless it is not in it or in several partitions.
+    fn keys_of(&'static self, row: &Row, cells: &[Cell<'_>], keys: &mut Vec<IndexKey>) {
+        if let Some((_, Some(includes))) = self.condition
+            && !includes(row)
+        {
+            return;
+        }
+        let columns = (self.table)().columns;
+        let values = |names: &[&str]| -> Option<Vec<IndexValue>> {
+            let value = |name: &&str| {
+                let column = columns.iter().position(|column| column == name)?;
+                cells.get(column)?.index_value()
+            };
+            names.iter().map(value).collect()
+        };
+        let elements = self.each.as_ref().map(|each| (each.elements)(row));
+        let stored = self.partition.len() - usize::from(elements.is_some());
+        let (Some(partition), Some(sort)) = (values(&self.partition[..stored]), values(self.order)) else {
+            return;
+        };
+        match elements {
+            None => keys.push(IndexKey { index: self, partition, sort }),
+            Some(elements) => keys.extend(elements.iter().map(|element| {
+                let last = IndexValue::Text(element.clone());
+                let partition = partition.iter().cloned().chain([last]).collect();
+                IndexKey { index: self, partition, sort: sort.clone() }
+            })),
+        }
+    }
+}
+
+impl Row {
+    /// Every position that the row has in an index.
+    pub fn index_keys(&self) -> Vec<IndexKey> {
+        let cells = self.cells();
+        let mut keys = Vec::new();
+        for index in self.table().indexes {
+            index.keys_of(self, &cells, &mut keys);
+        }
+        keys
+    }
+}
+
+/// A value of a row on its way into a column, borrowed from the row: comparing two rows allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'row> {
+    /// Nothing.
+    Null,
+    /// A number.
+    Integer(i64),
+    /// A revision, perhaps pending.
+    Revision(Revision),
+    /// A text.
+    Text(&'row str),
+    /// A moment, stored as its text.
+    Time(Timestamp),
+    /// What identifies a process, stored as its text.
+    Process(&'row ProcessMark),
+    /// A list, stored as JSON; an empty one is stored as nothing.
+    List(&'row [String]),
+}
+
+impl Cell<'_> {
+    fn index_value(&self) -> Option<IndexValue> {
+        match *self {
+            Cell::Null | Cell::Process(_) | Cell::List(_) => None,
+            Cell::Integer(number) => Some(IndexValue::Integer(number)),
+            Cell::Revision(revision) => Some(IndexValue::Revision(revision)),
+            Cell::Text(text) => Some(IndexValue::Text(text.to_owned())),
+            Cell::Time(moment) => Some(IndexValue::Time(moment)),
+        }
+    }
+}
+
+impl From<Timestamp> for Cell<'_> {
+    fn from(moment: Timestamp) -> Self {
+        Cell::Time(moment)
+    }
+}
+
+/// A stored value, as it comes back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stored<'a> {
+    /// Nothing.
+    Null,
+    /// A number.
+    Integer(i64),
+    /// A revision that is still pending.
+    Revision(Revision),
+    /// A text.
+    Text(&'a str),
+}
+
+/// Where an engine has the stored values of a row.
+pub trait StoredCells {
+    /// The value of a column, or why it is none that a row can have.
+    fn stored(&self, column: usize) -> Result<Stored<'_>, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// The stored values of one row, read column by column.
+pub struct StoredRow<'a> {
+    table: &'static str,
+    cells: &'a dyn StoredCells,
+    column: usize,
+}
+
+impl<'a> StoredRow<'a> {
+    /// A row of a table, from its first column on.
+    pub fn new(table: &'static str, cells: &'a dyn StoredCells) -> StoredRow<'a> {
+        StoredRow { table, cells, column: 0 }
+    }
+
+    /// The next column.
+    pub(crate) fn take<C: Column>(&mut self) -> Result<C> {
+        let cells = self.cells;
+        let cell = match cells.stored(self.column) {
+            Ok(stored) => StoredCell { table: self.table, column: self.column, stored },
+            Err(error) => return Err(damaged(self.table, self.column, error)),
+        };
+        self.column += 1;
+        C::read(&cell)
+    }
+
+    /// The row cannot be read, because of the column that was read last.
+    pub(crate) fn damaged(&self, error: &'static str) -> Error {
+        damaged(self.table, self.column.saturating_sub(1), error)
+    }
+}
+
+fn damaged(
+    table: &'static str,
+    column: usize,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
+    let message = format!("a row of {table} has a value that can't be read (column {column})");
+    Fault::new(Code::Corrupt, message).because(error).into()
+}
+
+/// One stored value. A value that does not have the type of its column was written by another program: the row is damaged.
+pub struct StoredCell<'a> {
+    table: &'static str,
+    column: usize,
+    stored: Stored<'a>,
+}
+
+impl<'a> StoredCell<'a> {
+    pub(crate) fn is_null(&self) -> bool {
+        self.stored == Stored::Null
+    }
+
+    pub(crate) fn text(&self) -> Result<&'a str> {
+        match self.stored {
+            Stored::Text(text) => Ok(text),
+            Stored::Null | Stored::Integer(_) | Stored::Revision(_) => Err(self.damaged("no text")),
+        }
+    }
+
+    fn integer(&self) -> Result<i64> {
+        match self.stored {
+            Stored::Integer(number) => Ok(number),
+            Stored::Null | Stored::Revision(_) | Stored::Text(_) => Err(self.damaged("no number")),
+        }
+    }
+
+    /// A value that is stored as its text.
+    pub(crate) fn parse<T: std::str::FromStr<Err = Error>>(&self) -> Result<T> {
+        self.text()?.parse().map_err(|error: Error| self.damaged(error))
+    }
+
+    pub(crate) fn damaged(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        damaged(self.table, self.column, error)
+    }
+}
+
+/// A type that one column can have.
+pub trait Column: Sized {
+    /// The value to store.
+    fn cell(&self) -> Cell<'_>;
+
+    /// The value that was stored.
+    fn read(cell: &StoredCell<'_>) -> Result<Self>;
+
+    /// Fills in pending revisions.
+    fn resolve(&mut self, _first: Revision) {}
+}
+
+macro_rules! optional_columns {
+    ($($type:ty),+) => {$(
+        impl Column for Option<$type> {
+            fn cell(&self) -> Cell<'_> {
+                self.as_ref().map_or(Cell::Null, Column::cell)
+            }
+
+            fn read(cell: &StoredCell<'_>) -> Result<Self> {
+                if cell.is_null() { Ok(None) } else { Column::read(cell).map(Some) }
+            }
+
+            fn resolve(&mut self, first: Revision) {
+                if let Some(value) = self {
+                    Column::resolve(value, first);
+                }
+            }
+        }
+    )+};
+}
+
+optional_columns!(String, Timestamp, Revision, Metadata);
+
+impl Column for String {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self)
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<String> {
+        cell.text().map(str::to_owned)
+    }
+}
+
+impl Column for Cow<'static, str> {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self)
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Cow<'static, str>> {
+        cell.text().map(|text| Cow::Owned(text.to_owned()))
+    }
+}
+
+impl Column for Timestamp {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Time(*self)
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Timestamp> {
+        cell.parse()
+    }
+}
+
+impl Column for Revision {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Revision(*self)
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Revision> {
+        if let Stored::Revision(pending) = cell.stored {
+            return Ok(pending);
+        }
+        checked_revision(cell.integer()?).ok_or_else(|| cell.damaged("no revision of a board"))
+    }
+
+    fn resolve(&mut self, first: Revision) {
+        Pending::resolve(self, first);
+    }
+}
+
+impl Column for Metadata {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self.as_str())
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Metadata> {
+        Metadata::from_stored(cell.text()?.to_owned())
+    }
+}
+
+impl Column for bool {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Integer(i64::from(*self))
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<bool> {
+        Ok(cell.integer()? != 0)
+    }
+}
+
+impl Column for u64 {
+    fn cell(&self) -> Cell<'_> {
+        Cell::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<u64> {
+        u64::try_from(cell.integer()?).map_err(|error| cell.damaged(error))
+    }
+}
+
+/// A PID that no process can have is as good as none.
+impl Column for Option<u32> {
+    fn cell(&self) -> Cell<'_> {
+        self.map_or(Cell::Null, |number| Cell::Integer(i64::from(number)))
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Option<u32>> {
+        Ok(if cell.is_null() { None } else { u32::try_from(cell.integer()?).ok() })
+    }
+}
+
+/// An identity that cannot be read is as good as none: the timer decides.
+impl Column for Option<ProcessMark> {
+    fn cell(&self) -> Cell<'_> {
+        self.as_ref().map_or(Cell::Null, Cell::Process)
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Option<ProcessMark>> {
+        Ok(if cell.is_null() { None } else { cell.text()?.parse().ok() })
+    }
+}
+
+impl Column for Vec<String> {
+    fn cell(&self) -> Cell<'_> {
+        Cell::List(self)
+    }
+
+    fn read(cell: &StoredCell<'_>) -> Result<Vec<String>> {
+        if cell.is_null() {
+            return Ok(Vec::new());
+        }
+        serde_json::from_str(cell.text()?).map_err(|error| cell.damaged(error))
+    }
+}
+
+/// A revision that a board can have. A file that another program wrote may hold any number.
+pub(crate) fn checked_revision(id: i64) -> Option<Revision> {
+    (0..=LAST_REVISION).contains(&id).then(|| Revision::new(id))
+}
+
+/// Far beyond what a board reaches, and far from where counting on would overflow.
+const LAST_REVISION: i64 = 1 << 60;
+
+/// Declares the rows of a type: the table, the key, the columns, and what the type's indexes are.
+///
+/// The columns of the key come first. A column has the name of its field, or the one after `=`. `computed` columns are written
+/// and never read: they exist for an index. `generation` is [`Table::generation`], `appended` is [`Table::appended`].
+///
+/// An index is `NAME: by (order) of (partition)`, or `backwards_by` if it is read from its end, and `where "SQL"` if it has only
+/// some rows. If the SQL says more than that a value of the index is not missing, `= |row| …` says the same of the row.
+macro_rules! record {
+    (
+        $name:ident in $table:literal, generation $generation:literal $(, $appended:ident)? {
+            key { $($key:ident),+ }
+            columns { $($column:ident $(= $column_name:literal)?),* $(,)? }
+            $(computed { $($computed:ident),+ })?
+        }
+        indexes { $($indexes:tt)* }
+    ) => {
+        impl $crate::store::record::Record for $name {
+            const TABLE: &'static $crate::store::record::Table = &$crate::store::record::table!(
+                $name in $table, generation $generation $(, $appended)?;
+                [$($key),+] [$($column $(= $column_name)?),*] [$($($computed),+)?],
+                joined "", columns $crate::store::record::names!([$($key)+ $($column $(= $column_name)?)*])
+            );
+
+            fn key(&self) -> $crate::store::Key {
+                $crate::store::Key::$name($(self.$key.clone()),+)
+            }
+
+            fn cells(&self) -> Vec<$crate::store::record::Cell<'_>> {
+                vec![
+                    $($crate::store::record::Column::cell(&self.$key),)+
+                    $($crate::store::record::Column::cell(&self.$column),)*
+                    $($($crate::store::record::Cell::from(self.$computed()),)+)?
+                ]
+            }
+
+            fn read(row: &mut $crate::store::record::StoredRow<'_>) -> $crate::Result<Self> {
+                Ok($name { $($key: row.take()?,)+ $($column: row.take()?,)* })
+            }
+        }
+
+        impl $crate::revision::Pending for $name {
+            fn resolve(&mut self, first: $crate::revision::Revision) {
+                let _ = first;
+                $($crate::store::record::Column::resolve(&mut self.$column, first);)*
+            }
+        }
+
+        $crate::store::record::indexes!($name in $table { $($indexes)* });
+    };
+}
+pub(crate) use record;
+
+/// The table of a record.
+macro_rules! table {
+    (
+        $name:ident in $table:literal, generation $generation:literal $(, $appended:ident)?;
+        [$first:ident $(, $key:ident)*] [$($column:ident $(= $column_name:literal)?),*] [$($computed:ident),*],
+        joined $join:literal, columns $read:expr
+    ) => {
+        $crate::store::record::Table {
+            name: $table,
+            columns: &[
+                stringify!($first),
+                $(stringify!($key),)*
+                $($crate::store::record::name!($column $(= $column_name)?),)*
+                $(stringify!($computed),)*
+            ],
+            key_columns: [stringify!($first) $(, stringify!($key))*].len(),
+            computed: <[&str]>::len(&[$(stringify!($computed)),*]),
+            generation: $generation,
+            appended: $crate::store::record::is_appended!($($appended)?),
+            indexes: $name::INDEXES,
+            read: |row| <$name as $crate::store::record::Record>::read(row).map($crate::store::Row::$name),
+            read_key: |row| {
+                Ok($crate::store::Key::$name(
+                    $crate::store::record::key_part!(row $first)
+                    $(, $crate::store::record::key_part!(row $key))*
+                ))
+            },
+            sql: $crate::store::record::Sql {
+                select: concat!(
+                    "SELECT ", $read, " FROM ", $table, $join, " WHERE ", $table, ".", stringify!($first), " = ?"
+                    $(, " AND ", $table, ".", stringify!($key), " = ?")*
+                ),
+                insert: concat!(
+                    $crate::store::record::insert!($($appended)?), $table, " (", stringify!($first)
+                    $(, ", ", stringify!($key))*
+                    $(, ", ", $crate::store::record::name!($column $(= $column_name)?))*
+                    $(, ", ", stringify!($computed))*
+                    , ") VALUES (?"
+                    $(, $crate::store::record::parameter!($key))*
+                    $(, $crate::store::record::parameter!($column))*
+                    $(, $crate::store::record::parameter!($computed))*
+                    , ")"
+                ),
+                delete: concat!(
+                    "DELETE FROM ", $table, " WHERE ", $table, ".", stringify!($first), " = ?"
+                    $(, " AND ", $table, ".", stringify!($key), " = ?")*
+                ),
+                by_key: concat!(
+                    $table, ".", stringify!($first), " = ?" $(, " AND ", $table, ".", stringify!($key), " = ?")*
+                ),
+                key: concat!($table, ".", stringify!($first) $(, ", ", $table, ".", stringify!($key))*),
+                columns: $read,
+                join: $join,
+            },
+        }
+    };
+}
+pub(crate) use table;
+
+/// The indexes of a record, as constants of its type.
+macro_rules! indexes {
+    (
+        $name:ident in $table:literal {
+            $($(#[doc = $doc:literal])+ $index:ident: $direction:ident ($($order:ident),+)
+                $(of ($($partition:ident),+))? $(where $condition:literal $(= $includes:expr)?)? $(, each $each:expr)?;)*
+        }
+    ) => {
+        impl $name {
+            const INDEXES: &'static [&'static $crate::store::Index] = &[$($name::$index),*];
+
+            $($(#[doc = $doc])+
+            pub const $index: &'static $crate::store::Index = &$crate::store::Index {
+                name: concat!($table, ".", stringify!($index)),
+                table: || <$name as $crate::store::record::Record>::TABLE,
+                partition: &[$($(stringify!($partition)),+)?],
+                order: &[$(stringify!($order)),+],
+                backwards: $crate::store::record::is_backwards!($direction),
+                condition: $crate::store::record::option!($((
+                    $condition,
+                    $crate::store::record::option!($(|row| {
+                        let includes: fn(&$name) -> bool = $includes;
+                        if let $crate::store::Row::$name(row) = row { includes(row) } else { false }
+                    })?),
+                ))?),
+                each: $crate::store::record::option!($($each)?),
+            };)*
+        }
+    };
+}
+pub(crate) use indexes;
+
+macro_rules! name {
+    ($column:ident) => {
+        stringify!($column)
+    };
+    ($column:ident = $name:literal) => {
+        $name
+    };
+}
+pub(crate) use name;
+
+macro_rules! names {
+    ([$first:ident $($column:ident $(= $column_name:literal)?)*]) => {
+        concat!(stringify!($first) $(, ", ", $crate::store::record::name!($column $(= $column_name)?))*)
+    };
+}
+pub(crate) use names;
+
+macro_rules! parameter {
+    ($column:ident) => {
+        ", ?"
+    };
+}
+pub(crate) use parameter;
+
+macro_rules! key_part {
+    ($row:ident $column:ident) => {
+        $row.take()?
+    };
+}
+pub(crate) use key_part;
+
+macro_rules! is_backwards {
+    (by) => {
+        false
+    };
+    (backwards_by) => {
+        true
+    };
+}
+pub(crate) use is_backwards;
+
+macro_rules! option {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+pub(crate) use option;
+
+macro_rules! is_appended {
+    () => {
+        false
+    };
+    (appended) => {
+        true
+    };
+}
+pub(crate) use is_appended;
+
+macro_rules! insert {
+    () => {
+        "INSERT INTO "
+    };
+    (appended) => {
+        "INSERT OR REPLACE INTO "
+    };
+}
+pub(crate) use insert;

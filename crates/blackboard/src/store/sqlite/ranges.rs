@@ -1,0 +1,128 @@
+//! The statements that read a range, composed from what its index declares.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{ToSql, params_from_iter};
+
+use super::cells::HEAD_COLUMNS;
+use crate::store::Range;
+use crate::store::record::{Index, IndexValue};
+
+/// What is wanted of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Select {
+    /// The first rows.
+    Rows,
+    /// The first entries without their values.
+    Heads,
+    /// The keys of the first rows.
+    Keys,
+    /// Whether there is a row.
+    Any,
+    /// How many rows there are.
+    Count,
+}
+
+/// What the text of a statement depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct Shape {
+    index: &'static Index,
+    select: Select,
+    from: Bound<usize>,
+    until: Bound<usize>,
+}
+
+/// Every statement that was composed. There are few: a shape for each index and each way to read it.
+static STATEMENTS: LazyLock<Mutex<HashMap<Shape, Arc<str>>>> = LazyLock::new(Mutex::default);
+
+/// The statement that reads a range. Its parameters are [`parameters`].
+pub(super) fn statement(select: Select, range: &Range) -> Arc<str> {
+    let length = |bound: &Bound<Vec<IndexValue>>| bound.as_ref().map(Vec::len);
+    let shape = Shape { index: range.index, select, from: length(&range.from), until: length(&range.until) };
+    let mut statements = STATEMENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    statements.entry(shape).or_insert_with(|| compose(select, range).into()).clone()
+}
+
+fn compose(select: Select, range: &Range) -> String {
+    let Range { index, .. } = range;
+    let table = (index.table)();
+    let owner = index.each.as_ref().map_or(table.name, |each| each.table);
+    let qualified = |columns: &[&str], end: &str| -> Vec<String> {
+        columns.iter().map(|column| format!("{owner}.{column}{end}")).collect()
+    };
+    let columns = match select {
+        Select::Rows => table.sql.columns,
+        Select::Heads => HEAD_COLUMNS,
+        Select::Keys => table.sql.key,
+        Select::Any => "1",
+        Select::Count => "count(*)",
+    };
+    let mut sql = format!("SELECT {columns} FROM {owner}");
+    if index.each.is_some() {
+        let key = table.columns[..table.key_columns].join(", ");
+        sql.push_str(&format!(" CROSS JOIN {} USING ({key})", table.name));
+    }
+    if select == Select::Rows {
+        sql.push_str(table.sql.join);
+    }
+    let mut conditions = qualified(index.partition, " = ?");
+    conditions.extend(index.condition.map(|(sql, _)| sql.to_owned()));
+    for (bound, included, excluded) in [(&range.from, ">=", ">"), (&range.until, "<=", "<")] {
+        let (values, comparison) = match bound {
+            Bound::Unbounded => continue,
+            Bound::Included(values) => (values, included),
+            Bound::Excluded(values) => (values, excluded),
+        };
+        let columns = qualified(&index.order[..values.len()], "");
+        conditions.push(match &columns[..] {
+            [column] => format!("{column} {comparison} ?"),
+            columns => {
+                let marks = vec!["?"; columns.len()].join(", ");
+                format!("({}) {comparison} ({marks})", columns.join(", "))
+            }
+        });
+    }
+    for (place, condition) in conditions.iter().enumerate() {
+        sql.push_str(if place == 0 { " WHERE " } else { " AND " });
+        sql.push_str(condition);
+    }
+    match select {
+        Select::Rows | Select::Heads | Select::Keys => {
+            let order = qualified(index.order, if index.backwards { " DESC" } else { "" });
+            sql.push_str(&format!(" ORDER BY {} LIMIT ?", order.join(", ")));
+        }
+        Select::Any => sql.push_str(" LIMIT 1"),
+        Select::Count => {}
+    }
+    sql
+}
+
+/// The parameters of a statement about a range: the values of its partition and bounds, and the limit if the statement has one.
+pub(super) fn parameters(range: &Range, limit: Option<i64>) -> impl rusqlite::Params + '_ {
+    let values = range.partition.iter().chain(values(&range.from)).chain(values(&range.until));
+    params_from_iter(values.map(Parameter::Value).chain(limit.map(Parameter::Limit)))
+}
+
+fn values(bound: &Bound<Vec<IndexValue>>) -> &[IndexValue] {
+    match bound {
+        Bound::Unbounded => &[],
+        Bound::Included(values) | Bound::Excluded(values) => values,
+    }
+}
+
+enum Parameter<'a> {
+    Value(&'a IndexValue),
+    Limit(i64),
+}
+
+impl ToSql for Parameter<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Parameter::Value(value) => value.to_sql(),
+            Parameter::Limit(limit) => limit.to_sql(),
+        }
+    }
+}
