@@ -15,6 +15,7 @@ use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
+use crate::follow::SweepSchedule;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
@@ -23,7 +24,7 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
-use crate::sweep::{SweepSchedule, Swept};
+use crate::sweep::Swept;
 use crate::text::Cleaner;
 use crate::work::Work;
 

@@ -9,6 +9,7 @@ use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::duration::human;
 use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, check_ttl, held};
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
 use crate::text::{Cleaner, Kind, TextChanges, shell_word};
@@ -206,28 +207,14 @@ impl Locks<'_> {
         timeout: Duration,
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
-        let began = Instant::now();
         let heartbeat = self.board.agents().activity_interval();
-        let (mut ticked, mut beaten) = (began, began);
-        // Whatever happens after this look ends the wait: the lock is tried with nothing in between that is missed.
+        let (mut process_checked, mut beaten) = (Instant::now(), Instant::now());
+        let wait = Wait { timeout, tick: TICK, sweep: Sweeping::For(acquire.caller()), stop: None };
+        // A commit after this revision ends the sleep, so that no release before or during an attempt is missed.
         let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;
-        match self.acquire(acquire) {
-            Err(error) if error.code() == Code::Held => {}
-            done => return done.map(Some),
-        }
-        loop {
-            let left = timeout.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return self.acquire(acquire).map(Some).map_err(|error| in_vain(error, timeout));
-            }
-            if !go_on() {
-                return Ok(None);
-            }
-            let slice = left.min(TICK.saturating_sub(ticked.elapsed()));
-            seen = self.board.wait_and_sweep(seen, slice, acquire.caller())?;
-            let is_tick = ticked.elapsed() >= TICK;
-            if is_tick {
-                ticked = Instant::now();
+        let ended = self.board.check_until(&wait, |wake| {
+            if let Wake::Changed(revision) = wake {
+                seen = revision;
             }
             if let Some(session) = acquire.caller()
                 && beaten.elapsed() >= heartbeat
@@ -235,13 +222,22 @@ impl Locks<'_> {
                 beaten = Instant::now();
                 self.note_that_it_waits(session)?;
             }
+            let check_process = wake == Wake::Unchanged || process_checked.elapsed() >= TICK;
+            if check_process {
+                process_checked = Instant::now();
+            }
             // A read costs other processes nothing; an attempt takes the write lock.
-            if self.can_acquire(acquire, is_tick)? {
+            if wake == Wake::First || self.can_acquire(acquire, check_process)? {
                 match self.acquire(acquire) {
                     Err(error) if error.code() == Code::Held => {}
-                    done => return done.map(Some),
+                    done => return done.map(|acquired| Check::Done(Some(acquired))),
                 }
             }
+            Ok(if go_on() { Check::After(seen) } else { Check::Done(None) })
+        })?;
+        match ended {
+            Some(ended) => Ok(ended),
+            None => self.acquire(acquire).map(Some).map_err(|error| in_vain(error, timeout)),
         }
     }
 

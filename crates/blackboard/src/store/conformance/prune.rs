@@ -1,7 +1,7 @@
 //! Retention: what is old goes, in bounded batches, and nothing that is needed.
 
 use super::*;
-use crate::event::{Start, Subscribe};
+use crate::follow::{Follow, Start};
 use crate::prune::Pruned;
 use crate::store::{Cursor, Range};
 
@@ -164,7 +164,7 @@ fn heartbeats_and_operations_go_after_their_time(fixture: &Fixture) {
 fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &Fixture) {
     let start = |name: &str, new_after| {
         let start = Start::Cursor { name: name.to_owned(), new_after };
-        fixture.board.subscribe(&Subscribe { start, ..Subscribe::default() }).unwrap();
+        fixture.board.follow(&Follow { start, ..Follow::default() }).unwrap();
     };
     let names = || {
         let range = Range::cursors_of(Cursor::OWNERLESS);
