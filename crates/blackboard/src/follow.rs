@@ -13,6 +13,9 @@
 //!   on one board share a schedule: any number of them costs one probe per second. `serve` follows without a sweep, since it
 //!   never writes.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -123,10 +126,18 @@ pub struct Follower {
     without_values: bool,
     without_sweep: bool,
     stop: StopHandle,
-    /// Whether the last call failed, so that the next one pauses first.
-    failed: bool,
-    /// Whether the last read came to the end of the event log.
-    caught_up: bool,
+    progress: Progress,
+}
+
+/// What came of the last read of a follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// There may be more to read.
+    Behind,
+    /// It came to the end of the event log.
+    CaughtUp,
+    /// It failed, so the next one pauses first.
+    Failed,
 }
 
 /// A cursor that the board stores.
@@ -203,8 +214,7 @@ impl Board {
             without_values: follow.without_values,
             without_sweep: follow.without_sweep,
             stop: StopHandle::default(),
-            failed: false,
-            caught_up: false,
+            progress: Progress::Behind,
         })
     }
 
@@ -292,7 +302,7 @@ impl Follower {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn has_caught_up(&self) -> bool {
-        self.caught_up
+        self.progress == Progress::CaughtUp
     }
 
     /// The next events, about `limit` of them and at most about 1,000: complete commits, and never an empty batch. `None` if
@@ -300,7 +310,8 @@ impl Follower {
     ///
     /// After the events were delivered, [`acknowledge`](Follower::acknowledge) the batch, so that a named cursor moves.
     pub fn next_batch(&mut self, limit: usize, timeout: Duration) -> Result<Option<Batch>> {
-        if std::mem::take(&mut self.failed) {
+        if self.progress == Progress::Failed {
+            self.progress = Progress::Behind;
             // A reader that ignores errors would otherwise retry without a pause.
             thread::sleep(timeout.min(SLICE));
         }
@@ -310,15 +321,15 @@ impl Follower {
         }
         let next = self.read_until(limit.clamp(1, MAX_BATCH), timeout);
         if let Err(error) = &next {
-            self.failed = error.code() != Code::Compacted;
-            self.caught_up = false;
+            let is_pruned = error.code() == Code::Compacted;
+            self.progress = if is_pruned { Progress::Behind } else { Progress::Failed };
         }
         next
     }
 
     fn read_until(&mut self, limit: usize, timeout: Duration) -> Result<Option<Batch>> {
         // The sleep notices what was committed since then.
-        let was_at_end = self.caught_up && !timeout.is_zero();
+        let was_at_end = self.has_caught_up() && !timeout.is_zero();
         let (board, stop, caller) = (self.board.clone(), self.stop.clone(), self.caller.clone());
         let sweep = if self.without_sweep { Sweeping::Never } else { Sweeping::For(caller.as_deref()) };
         let wait = Wait { timeout, tick: SLICE, sweep, stop: Some(&stop) };
@@ -335,12 +346,12 @@ impl Follower {
                 self.delivered = batch.last;
                 return Ok(Check::Done(batch));
             }
-            if self.caught_up {
+            if self.has_caught_up() {
                 self.keep_up()?;
             }
             Ok(Check::After(self.position))
         })?;
-        if found.is_none() && !self.caught_up {
+        if found.is_none() && !self.has_caught_up() {
             self.keep_up()?;
         }
         Ok(found)
@@ -352,7 +363,7 @@ impl Follower {
         if let Some(cursor) = &mut self.cursor {
             cursor.acknowledged = cursor.acknowledged.max(last.min(self.position));
         }
-        self.store(Patience::Never).inspect_err(|_| self.failed = true)
+        self.store(Patience::Never).inspect_err(|_| self.progress = Progress::Failed)
     }
 
     /// Reads on: the next batch, if an event is wanted.
@@ -371,8 +382,10 @@ impl Follower {
             *position = floor;
             return Err(refusal);
         }
-        self.caught_up = scanned.complete;
-        self.position = if scanned.complete { current } else { scanned.last.unwrap_or(self.position) };
+        (self.progress, self.position) = match scanned.last {
+            _ if scanned.complete => (Progress::CaughtUp, current),
+            last => (Progress::Behind, last.unwrap_or(self.position)),
+        };
         let last = self.position;
         let events = scanned.events();
         Ok((!events.is_empty()).then_some(Batch { events, last, compacted: false }))
@@ -540,66 +553,4 @@ pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
     .hint("this is another board than the one it was read from; start anew with --since")
     .detail("revision", board.get())
     .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schedule_asks_one_caller_per_interval() {
-        let schedule = SweepSchedule::default();
-        assert_eq!(schedule.due_in(), Duration::ZERO);
-        assert!(schedule.take_turn());
-        *schedule.last() = Some(Instant::now() + SWEEP_INTERVAL);
-        assert!(!schedule.take_turn());
-        *schedule.last() = Instant::now().checked_sub(SWEEP_INTERVAL);
-        assert!(schedule.take_turn());
-    }
-
-    fn wait(timeout: Duration) -> Wait<'static> {
-        Wait { timeout, tick: SLICE, sweep: Sweeping::Never, stop: None }
-    }
-
-    #[test]
-    fn a_call_that_waits_checks_at_once_and_once_more_when_its_time_is_over() {
-        let board = Board::memory();
-        for (timeout, expected) in [
-            (Duration::ZERO, &[Wake::First][..]),
-            (Duration::from_millis(1), &[Wake::First, Wake::Unchanged]),
-        ] {
-            let mut wakes = Vec::new();
-            let answer = board.check_until::<()>(&wait(timeout), |wake| {
-                wakes.push(wake);
-                Ok(Check::After(Revision::ZERO))
-            });
-            assert_eq!(answer.unwrap(), None);
-            assert_eq!(wakes, expected, "{timeout:?}");
-        }
-    }
-
-    #[test]
-    fn a_commit_during_a_check_keeps_the_sleep_from_beginning() {
-        let board = Board::memory();
-        let answer = board.check_until(&wait(Duration::MAX), |wake| {
-            Ok(match wake {
-                Wake::Changed(revision) => Check::Done(revision),
-                Wake::First | Wake::Unchanged => {
-                    let seen = board.revision()?;
-                    board.work().create(&crate::work::Create::new("x", "X"))?;
-                    Check::After(seen)
-                }
-            })
-        });
-        assert_eq!(answer.unwrap(), Some(Revision::new(1)));
-    }
-
-    #[test]
-    fn a_call_that_is_stopped_makes_no_check() {
-        let stop = StopHandle::default();
-        stop.stop();
-        let wait = Wait { stop: Some(&stop), ..wait(Duration::MAX) };
-        let answer = Board::memory().check_until::<()>(&wait, |_| panic!("it is stopped"));
-        assert_eq!(answer.unwrap(), None);
-    }
 }

@@ -125,13 +125,12 @@ fn read_on(follower: &mut Follower, mut seen: Seen) -> Seen {
             }
             seen.board = batch.last;
         }
-        Ok(None) => {}
         // What was pruned may have been about anything.
         Err(error) if error.code() == Code::Compacted => {
-            seen = Seen::at(follower.position(), seen.boards_before)
+            seen = Seen::at(follower.position(), seen.boards_before);
         }
-        // The board may come back; until then nothing happens on it, and the follower pauses before it tries again.
-        Err(_) => {}
+        // Without the board nothing happens on it. It may come back; the follower pauses before it tries again.
+        Ok(None) | Err(_) => {}
     }
     seen
 }
