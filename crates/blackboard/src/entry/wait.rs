@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::history::in_the_future;
-use super::{Entry, Scope};
+use super::{Entry, Scope, visible};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
 use crate::revision::Revision;
@@ -52,10 +52,7 @@ impl Scope<'_> {
         };
         let found = self.board.check_until(&waiting, |_| {
             // The row is not announced: an engine that then reads it alone would start over for the revision.
-            let (entry, seen) = self.board.read(&[], |tx| {
-                let entry = tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now()));
-                Ok((entry, tx.revision()?))
-            })?;
+            let (entry, seen) = self.board.read(&[], |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
             if entry.is_none() {
                 // No write can have such a key.
                 self.check_new(key)?;
