@@ -15,6 +15,7 @@ use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
+use crate::follow::SweepSchedule;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
@@ -23,8 +24,7 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
-use crate::sweep::{SweepSchedule, Swept};
-use crate::text::Cleaner;
+use crate::sweep::Swept;
 use crate::work::Work;
 
 /// What separates a verb from what was asked of it, where answers are remembered.
@@ -298,19 +298,6 @@ impl Board {
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
         self.commit_with(Commit { name, wanted, patience, callers: &[] }, f)
-    }
-
-    /// Whoever acts, with a clean name.
-    pub(crate) fn checked_by(&self, by: &By) -> Result<By> {
-        let mut cleaner = Cleaner::new(&self.settings.text);
-        let author = by.author.as_ref().map(|author| cleaner.agent_name(author)).transpose()?;
-        if !cleaner.changes().is_empty() {
-            return Err(crate::Error::invalid("the name of the author contains markup or is too long"));
-        }
-        if author.as_ref().is_some_and(String::is_empty) {
-            return Err(crate::Error::invalid("the name of the author is empty"));
-        }
-        Ok(By { author, ..by.clone() })
     }
 
     /// As [`Board::commit`], under the caller's name for this operation: whoever asks for the same again with the same

@@ -39,6 +39,7 @@
 //! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
 //! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
 //! | [`brief`], [`news`] | what an agent should know: when it starts, and from then on |
+//! | [`follow`] | following the event log: every call that waits does it here |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
 //! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
@@ -55,6 +56,7 @@ pub mod event;
 pub mod export;
 pub mod file;
 mod fingerprint;
+pub mod follow;
 pub mod id;
 mod json;
 pub mod lock;

@@ -2,17 +2,16 @@
 //!
 //! A sweep finds candidates without a lock, asks the operating system about their processes, and then marks one agent
 //! per transaction. The transaction reads the agent again: a heartbeat that arrived meanwhile wins, and of two sweeps one
-//! marks. An agent whose rows cannot be read is skipped and reported; it keeps no other from being swept.
+//! marks. An agent whose rows cannot be read is skipped and reported; it keeps no other from being swept. Calls that wait keep
+//! sweeping (`follow.rs`).
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `waiting.rs` | calls that wait keep sweeping |
 //! | `gone.rs` | a call refused because of a session whose process is gone |
 //! | `clock_mark.rs` | whether the clock can be trusted |
 
 mod clock_mark;
 mod gone;
-mod waiting;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -22,7 +21,6 @@ use serde_json::json;
 
 pub(crate) use self::clock_mark::ClockMark;
 pub(crate) use self::gone::QUIET;
-pub(crate) use self::waiting::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use blackboard::clock::SystemClock;
 use blackboard::entry::{Value, WaitFor, Write};
-use blackboard::event::{Start, Subscribe, Subscription};
+use blackboard::follow::{Follow, Follower, Start};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Changes, Commit, Committed, Memory, Store, Tx, Wanted};
 use blackboard::{Board, Code, Fault, Result, Revision};
@@ -32,8 +32,12 @@ fn write(board: &Board, number: u32) -> Revision {
     board.scope("team").write(&Write::new("a", Value::of(&number).unwrap())).unwrap().revision
 }
 
-fn mirror(board: &Board) -> Subscription {
-    board.subscribe(&Subscribe { start: Start::cursor("mirror"), ..Subscribe::default() }).unwrap()
+fn mirror() -> Follow {
+    Follow { start: Start::cursor("mirror"), ..Follow::default() }
+}
+
+fn follower(board: &Board) -> Follower {
+    board.follow(&mirror()).unwrap()
 }
 
 /// A store on which whoever waits sleeps until something happens, however short a time it asks for: what it slept
@@ -96,13 +100,13 @@ fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_s
 fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
     let file = BoardFile::new();
     let board = file.board();
-    let mut subscription = mirror(&board);
+    let mut follower = follower(&board);
     write(&board, 1);
-    let first = subscription.next_batch(LONG).unwrap().unwrap();
+    let first = follower.next_batch(usize::MAX, LONG).unwrap().unwrap();
     write(&board, 2);
     let busy = Connection::open(file.path()).unwrap();
     busy.execute_batch("BEGIN IMMEDIATE").unwrap();
-    subscription.acknowledge(first.last).unwrap();
+    follower.acknowledge(first.last).unwrap();
     assert_eq!(cursor(&file), 0, "somebody else is writing, and nobody waits for that");
     std::thread::scope(|scope| {
         let (queue, ended) = (file.beside("-lock"), Arc::new(AtomicBool::new(false)));
@@ -110,13 +114,13 @@ fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
         scope.spawn(move || {
             // A writer that waits for the lock leaves a mark in this file.
             let waits = || std::fs::metadata(&queue).is_ok_and(|metadata| metadata.len() > 0);
-            wait_until("the subscription waits for the lock", || {
+            wait_until("the follower waits for the lock", || {
                 (waits() || has_ended.load(Ordering::Relaxed)).then_some(())
             });
             assert!(!has_ended.load(Ordering::Relaxed), "it did not wait");
             busy.execute_batch("ROLLBACK").unwrap();
         });
-        let second = subscription.next_batch(LONG).unwrap().unwrap();
+        let second = follower.next_batch(usize::MAX, LONG).unwrap().unwrap();
         assert_eq!((second.last.get(), cursor(&file)), (2, 1), "now one batch at most comes again");
         ended.store(true, Ordering::Relaxed);
     });
@@ -169,18 +173,18 @@ impl Store for Stuck {
 #[test]
 fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
     let (stuck, board) = Stuck::board();
-    let mut subscription = mirror(&board);
+    let mut follower = follower(&board);
     write(&board, 1);
-    let first = subscription.next_batch(LONG).unwrap().unwrap();
+    let first = follower.next_batch(usize::MAX, LONG).unwrap().unwrap();
     write(&board, 2);
     stuck.fail_with(Some(Code::Io));
-    assert_eq!(subscription.acknowledge(first.last).unwrap_err().code(), Code::Io);
+    assert_eq!(follower.acknowledge(first.last).unwrap_err().code(), Code::Io);
     for _ in 0..2 {
-        assert_eq!(subscription.next_batch(LONG).unwrap_err().code(), Code::Io);
+        assert_eq!(follower.next_batch(usize::MAX, LONG).unwrap_err().code(), Code::Io);
     }
     stuck.fail_with(None);
     write(&board, 3);
-    let rest = subscription.next_batch(LONG).unwrap().unwrap();
+    let rest = follower.next_batch(usize::MAX, LONG).unwrap().unwrap();
     let ids: Vec<_> = rest.events.iter().map(|event| event.id.get()).collect();
     assert_eq!(ids, [2, 3]);
 }
@@ -188,26 +192,30 @@ fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
 #[test]
 fn more_is_not_handed_out_as_long_as_the_cursor_is_not_stored() {
     let (stuck, board) = Stuck::board();
-    let mut subscription = mirror(&board);
+    let mut follower = follower(&board);
     write(&board, 1);
-    let first = subscription.next_batch(LONG).unwrap().unwrap();
+    let first = follower.next_batch(usize::MAX, LONG).unwrap().unwrap();
     write(&board, 2);
     stuck.fail_with(Some(Code::Busy));
-    subscription.acknowledge(first.last).unwrap();
+    follower.acknowledge(first.last).unwrap();
     for _ in 0..2 {
-        assert_eq!(subscription.next_batch(LONG).unwrap_err().code(), Code::Busy);
+        assert_eq!(follower.next_batch(usize::MAX, LONG).unwrap_err().code(), Code::Busy);
     }
-    assert_eq!(mirror(&board).next().unwrap().unwrap().id.get(), 1, "who is killed sees one batch again");
+    assert_eq!(
+        board.subscribe(&mirror()).unwrap().next().unwrap().unwrap().id.get(),
+        1,
+        "who is killed sees one batch again"
+    );
     stuck.fail_with(None);
-    assert_eq!(subscription.next_batch(LONG).unwrap().unwrap().last.get(), 2);
-    assert_eq!(mirror(&board).next().unwrap().unwrap().id.get(), 2);
+    assert_eq!(follower.next_batch(usize::MAX, LONG).unwrap().unwrap().last.get(), 2);
+    assert_eq!(board.subscribe(&mirror()).unwrap().next().unwrap().unwrap().id.get(), 2);
 }
 
 #[test]
 fn a_subscription_whose_caller_takes_its_time_keeps_nobody_from_folding_the_log_back() {
     let file = BoardFile::new();
     let (board, others) = (file.board(), file.board());
-    let mut subscription = mirror(&board);
+    let mut subscription = board.subscribe(&mirror()).unwrap();
     for number in 0..100 {
         write(&others, number);
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::process::Stdio;
 use std::time::Duration;
 
-use blackboard::event::{Start, Subscribe};
+use blackboard::follow::{Follow, Start};
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -182,8 +182,8 @@ fn is_readable(template: &[u8], column: &Column, way: Way) -> bool {
         return false;
     }
     let board = Board::open(&scratch.database()).unwrap();
-    let everything = Subscribe { start: Start::Revision(Revision::ZERO), ..Subscribe::default() };
-    let log = board.subscribe(&everything).and_then(|mut log| log.next_batch(Duration::ZERO));
+    let everything = Follow { start: Start::Revision(Revision::ZERO), ..Follow::default() };
+    let log = board.follow(&everything).and_then(|mut log| log.next_batch(usize::MAX, Duration::ZERO));
     board.export().is_ok() && log.is_ok()
 }
 

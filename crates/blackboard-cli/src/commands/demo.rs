@@ -1,15 +1,23 @@
 //! `blackboard demo`
 
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use blackboard::{Code, Fault, Refusal, Result};
+use serde::Serialize;
 
 use super::Run;
 use crate::child::Signals;
 use crate::context::Context;
-use crate::demo::{self, Stage};
-use crate::outcome::{Nothing, Outcome};
-use crate::output::demo::Demonstration;
+use crate::demo::{self, Ended, Stage};
+use crate::envelope::Answer;
+use crate::outcome::{Nothing, Outcome, Render};
+use crate::output::demo::{conclude, show};
+use crate::output::{self, Screen};
+use crate::web;
+
+/// How often the command checks whether a signal asks it to end.
+const TICK: Duration = Duration::from_millis(100);
 
 /// See in half a minute what this is for
 ///
@@ -63,6 +71,83 @@ impl Run for Demo {
             .map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?;
         let stage = Stage::build(pace)?;
         let limit = Duration::from_millis(self.limit);
-        Ok(Outcome::new(Demonstration::new(stage, signals, limit, self.keep, self.open)))
+        Ok(Outcome::new(Demonstration {
+            stage: RefCell::new(stage),
+            signals,
+            limit,
+            keep: self.keep,
+            open: self.open,
+            interrupted: Cell::new(false),
+        }))
+    }
+}
+
+/// The answer: a demonstration that has not begun, and is told while it happens.
+struct Demonstration {
+    stage: RefCell<Stage>,
+    signals: Signals,
+    /// How long nothing may happen before it fails.
+    limit: Duration,
+    keep: bool,
+    open: bool,
+    interrupted: Cell<bool>,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    #[serde(flatten)]
+    ended: &'a Ended,
+    url: String,
+}
+
+impl Demonstration {
+    fn open(&self, stage: &Stage) {
+        if self.open {
+            // It is in the directory of the demonstration, which is removed at the end.
+            web::open(stage.dashboard(), &stage.file()).keep();
+        }
+    }
+
+    /// Keeps everything as it is until a signal asks to end.
+    fn hold(&self) {
+        while self.keep && self.signals.asked_to_end().is_none() {
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+impl Render for Demonstration {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        let mut stage = self.stage.borrow_mut();
+        self.open(&stage);
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |_| Ok(()))?;
+        self.interrupted.set(ended.interrupted);
+        answer.object(&Answered { ended: &ended, url: stage.url() })?;
+        answer.flush()?;
+        self.hold();
+        Ok(())
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        let mut stage = self.stage.borrow_mut();
+        screen.fields([
+            ("Board", Some(format!("{} (removed at the end)", stage.file().display()))),
+            ("Dashboard", Some(stage.url())),
+        ])?;
+        self.open(&stage);
+        let ended = demo::tell(&mut stage, &self.signals, self.limit, |told| show(screen, &told))?;
+        self.interrupted.set(ended.interrupted);
+        conclude(screen, &ended)?;
+        if self.keep && !ended.interrupted {
+            screen.line(format_args!("The dashboard stays at {} until Ctrl-C.", stage.url()))?;
+        }
+        screen.flush()?;
+        self.hold();
+        Ok(())
+    }
+
+    /// That of the signal which ended it early. With --keep, a signal after the end of the story is how it ends.
+    fn exit_code(&self) -> Option<u8> {
+        self.interrupted.get().then(|| self.signals.asked_to_end()).flatten()
     }
 }

@@ -1,20 +1,34 @@
 //! `blackboard observe`
 
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::{parse, parse_since};
-use blackboard::event::{Filter, Since, Start, Subscribe};
-use blackboard::{Board, Result, Revision};
+use blackboard::event::{Event, Filter, Observation, Since};
+use blackboard::follow::{Follow, Follower, Start};
+use blackboard::{Board, Code, Error, Result, Revision};
+use serde::Serialize;
 
 use super::Run;
 use super::arguments::{InScope, Session, at_least_one};
 use super::entry::revision;
 use crate::context::Context;
-use crate::outcome::Outcome;
-use crate::output::event::{Observed, Reading};
-use crate::output::follow::Followed;
+use crate::envelope::{Answer, Failure};
+use crate::outcome::{Outcome, Render};
+use crate::output::event::{EventLines, Reading, Summary, show_compacted, show_heading, show_summary};
+use crate::output::{self, Screen};
 
 /// The reader whose cursor this command moves.
 const READER: &str = "observe";
+
+/// How many events are in memory at once.
+const BATCH: usize = 1000;
+
+/// The longest wait of a follower: after this time it notices that its reader is gone, or that its time is over.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Show what happened since one last looked, or follow what happens
 ///
@@ -151,13 +165,15 @@ impl Observe {
             Since::Cursor { .. } => Reading::PeekFromCursor,
             _ => Reading::FromMoment,
         };
-        let observed = Observed::new(board.clone(), observation, reading, self.limit);
-        let shown = observed.last_shown();
-        let outcome = Outcome::new(observed);
+        let last_shown = Rc::new(Cell::new(observation.after));
+        let shown = Rc::clone(&last_shown);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let outcome =
+            Outcome::new(Observed { board: board.clone(), observation, reading, limit, last_shown });
         Ok(match since {
             Since::Cursor { session, reader } if reading == Reading::OnFromCursor => {
                 outcome.after_flush(move || {
-                    // Somebody is writing: the reader sees its last events again, which is better than waiting.
+                    // If another process is writing, the reader sees its last events again, which is better than waiting.
                     let _ = board.events().advance(&session, &reader, shown.get());
                 })
             }
@@ -188,8 +204,12 @@ impl Observe {
             }
             (None, None, None) => Start::Now,
         };
-        let subscription = board.subscribe(&Subscribe { filters, start, caller: session })?;
-        Ok(Outcome::new(Followed::new(subscription, self.limit, timeout)))
+        let follower = board.follow(&Follow { filters, start, caller: session, ..Follow::default() })?;
+        Ok(Outcome::new(Followed {
+            follower: RefCell::new(follower),
+            limit: self.limit.unwrap_or(usize::MAX),
+            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        }))
     }
 }
 
@@ -197,4 +217,156 @@ impl Observe {
 fn revision_at(board: &Board, since: &str) -> Result<Revision> {
     let moment = Since::Moment(parse_since(since, SystemClock.now())?);
     Ok(board.events().observe(&moment, &[])?.after)
+}
+
+/// The answer of `observe`. It reads the event log in batches while it is printed, so that neither a million events nor a slow
+/// reader delays other processes.
+struct Observed {
+    board: Board,
+    observation: Observation,
+    reading: Reading,
+    limit: usize,
+    /// How far it was read, once it was shown.
+    last_shown: Rc<Cell<Revision>>,
+}
+
+#[derive(Serialize)]
+struct Position {
+    revision: Revision,
+    compacted: bool,
+    more: bool,
+}
+
+impl Observed {
+    /// Shows every event up to the limit.
+    fn each(&self, mut show: impl FnMut(&Event) -> output::Result) -> output::Result<Summary> {
+        let (mut shown, mut last, mut pruned) = (0, None, false);
+        let mut after = self.observation.after;
+        while shown < self.limit {
+            let batch = self.board.events().next(&self.observation, after, BATCH.min(self.limit - shown))?;
+            let Some(batch) = batch else {
+                // Everything was read, also what a filter left out.
+                self.last_shown.set(self.observation.until);
+                break;
+            };
+            batch.events.iter().try_for_each(&mut show)?;
+            shown += batch.events.len();
+            last = batch.events.last().map(|event| event.timestamp).or(last);
+            pruned |= batch.compacted;
+            after = batch.last;
+            self.last_shown.set(after);
+        }
+        let more = shown >= self.limit && self.has_events_after(after)?;
+        Ok(Summary { shown, last, pruned, more, revision: self.last_shown.get() })
+    }
+
+    /// Whether a wanted event follows. A filter may leave out everything between.
+    fn has_events_after(&self, mut after: Revision) -> Result<bool> {
+        while let Some(batch) = self.board.events().next(&self.observation, after, 1)? {
+            if !batch.events.is_empty() {
+                return Ok(true);
+            }
+            after = batch.last;
+        }
+        Ok(false)
+    }
+}
+
+impl Render for Observed {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        let mut items = answer.items()?;
+        let Summary { pruned, more, revision, .. } = self.each(|event| items.push(event))?;
+        items.finish(&Position { revision, compacted: self.observation.compacted || pruned, more })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        show_heading(screen, &self.observation, self.reading)?;
+        let mut lines = EventLines::new(screen);
+        let summary = self.each(|event| lines.show(screen, event))?;
+        show_summary(screen, &summary, self.reading)
+    }
+
+    fn is_list(&self) -> bool {
+        true
+    }
+}
+
+/// The answer of `observe --follow`, which has no end of its own.
+struct Followed {
+    follower: RefCell<Follower>,
+    limit: usize,
+    until: Option<Instant>,
+}
+
+/// What is shown next.
+enum Next<'a> {
+    Events(&'a [Event]),
+    /// Events are missing here.
+    Compacted(&'a Error),
+}
+
+impl Followed {
+    /// Shows each batch, and acknowledges it after it has left this process.
+    fn each(&self, mut show: impl FnMut(Next<'_>) -> output::Result) -> output::Result {
+        let mut follower = self.follower.borrow_mut();
+        let mut shown = 0;
+        while shown < self.limit {
+            let left = self.until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()));
+            match follower.next_batch(self.limit - shown, left.min(TICK)) {
+                Ok(Some(batch)) => {
+                    show(Next::Events(&batch.events))?;
+                    shown += batch.events.len();
+                    follower.acknowledge(batch.last)?;
+                }
+                // What existed when the time was over is shown, however long the search for it takes.
+                Ok(None) if left.is_zero() && follower.has_caught_up() || has_left() => break,
+                Ok(None) => {}
+                Err(error) if error.code() == Code::Compacted => show(Next::Compacted(&error))?,
+                // Other processes have been writing for so long that the cursor could not be stored. Nothing is lost by that.
+                Err(error) if error.code() == Code::Busy && !left.is_zero() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Render for Followed {
+    fn json(&self, answer: &mut Answer<'_>) -> output::Result {
+        self.each(|next| match next {
+            Next::Events(events) => answer.lines(events),
+            Next::Compacted(error) => answer.lines(&[Failure::new(error, SystemClock.now())]),
+        })
+    }
+
+    fn human(&self, screen: &mut Screen<'_>) -> output::Result {
+        let mut lines = EventLines::new(screen);
+        self.each(|next| {
+            match next {
+                Next::Events(events) => events.iter().try_for_each(|event| lines.show(screen, event))?,
+                Next::Compacted(_) => show_compacted(screen)?,
+            }
+            screen.flush()
+        })
+    }
+}
+
+/// Whether the other end of standard output, a pipe, is closed. A follower would otherwise notice it only with its next event.
+#[cfg(unix)]
+fn has_left() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let stdout = io::stdout();
+    // Errors are reported without being asked for.
+    let mut descriptors = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let known = poll(&mut descriptors, Some(&at_once)).is_ok();
+    known && descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
+}
+
+/// Whether the other end of standard output is closed, which this system does not tell.
+#[cfg(not(unix))]
+fn has_left() -> bool {
+    let _ = io::stdout();
+    false
 }

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use blackboard::duration::human;
-use blackboard::event::{Event, EventType, Start, Subscribe};
+use blackboard::event::{Event, EventType};
+use blackboard::follow::Follow;
 use blackboard::sweep::Sweep;
 use blackboard::work::{Complete, Status, WorkFilter};
 use blackboard::{Code, Error, Refusal, Result, Revision};
@@ -16,6 +17,9 @@ use crate::output;
 
 /// How often the agents are checked while nothing happens.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How many events are shown at once.
+const BATCH: usize = 1000;
 
 /// What is told.
 pub enum Told<'a> {
@@ -84,7 +88,7 @@ pub fn tell(
     limit: Duration,
     mut say: impl FnMut(Told<'_>) -> output::Result,
 ) -> output::Result<Ended> {
-    let mut subscription = stage.board.subscribe(&Subscribe { start: Start::Now, ..Subscribe::default() })?;
+    let mut follower = stage.board.follow(&Follow::default())?;
     say(Told::Chapter(&format!(
         "{} agents start, each a process of its own. They take what there is to do; no two get the same.",
         AGENTS.len()
@@ -98,7 +102,7 @@ pub fn tell(
             break;
         }
         let running = stage.count_running()?;
-        let batch = subscription.next_batch(TICK)?;
+        let batch = follower.next_batch(BATCH, TICK)?;
         let events = batch.map(|batch| batch.events).unwrap_or_default();
         if signals.asked_to_end().is_some() || (running == 0 && events.is_empty()) {
             break;

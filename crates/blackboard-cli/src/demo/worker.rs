@@ -7,9 +7,10 @@ use blackboard::agent::{AgentStatus, Beat, Register};
 use blackboard::duration::human;
 use blackboard::entry::{By, Value, Write};
 use blackboard::file::{Release as ReleaseFiles, Reserve, Which};
+use blackboard::follow::Follow;
 use blackboard::lock::{Acquire, Release};
 use blackboard::work::{Claim, ClaimNext, Claimed, Complete, Status, WorkFilter};
-use blackboard::{Board, Code, Error, Refusal, Result, Revision};
+use blackboard::{Board, Code, Error, Refusal, Result};
 
 use super::plan::{LOCK, PROJECT, Task, VICTIM, VICTIM_ITEM, task};
 
@@ -19,6 +20,9 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// How long one sleep is: the end of the process that started this one is noticed after this time.
 const SLICE: Duration = Duration::from_secs(1);
+
+/// How many events an agent passes over at once.
+const BATCH: usize = 1000;
 
 /// Works until everything is done, or the process that started this one is gone.
 pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Result<()> {
@@ -40,14 +44,10 @@ pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Res
         worker.carry_out(&claimed)?;
     }
     let mut idle = false;
-    let (mut last_seen, mut last_change) = (Revision::ZERO, Instant::now());
+    let mut follower =
+        board.follow(&Follow { caller: Some(session.clone()), without_values: true, ..Follow::default() })?;
+    let mut last_change = Instant::now();
     while parent() == starter {
-        let seen = board.revision()?;
-        if seen != last_seen {
-            (last_seen, last_change) = (seen, Instant::now());
-        } else if last_change.elapsed() >= LIMIT {
-            return Err(timed_out("work to become available"));
-        }
         match board.work().claim_next(&ClaimNext { session: session.clone(), ..ClaimNext::default() }) {
             Ok(claimed) => {
                 idle = false;
@@ -62,7 +62,11 @@ pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Res
                     board.agents().heartbeat(&Beat { status: idle, ..Beat::of(&session) })?;
                 }
                 // Any event may have made an item available.
-                board.wait_and_sweep(seen, SLICE, Some(&session))?;
+                if follower.next_batch(BATCH, SLICE)?.is_some() {
+                    last_change = Instant::now();
+                } else if last_change.elapsed() >= LIMIT {
+                    return Err(timed_out("work to become available"));
+                }
             }
             Err(error) => return Err(error),
         }

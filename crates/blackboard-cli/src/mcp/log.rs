@@ -6,7 +6,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use blackboard::event::{Since, TargetType};
+use blackboard::event::TargetType;
+use blackboard::follow::{Follow, Follower};
 use blackboard::{Board, Code, Fault, Result, Revision};
 use tokio::sync::watch;
 
@@ -51,11 +52,12 @@ impl Log {
         if let Some(sender) = &*following {
             return Ok(sender.subscribe());
         }
-        let (sender, receiver) = watch::channel(Seen::now(board, 0)?);
-        let (board, shared) = (board.clone(), Arc::clone(&self.following));
+        let follower = follower(board)?;
+        let (sender, receiver) = watch::channel(Seen::at(follower.position(), 0));
+        let shared = Arc::clone(&self.following);
         std::thread::Builder::new()
             .name(THREAD.to_owned())
-            .spawn(move || run(board, &shared, reopen, caller))
+            .spawn(move || run(follower, &shared, reopen, caller))
             .map_err(|error| Fault::new(Code::Io, "the log can't be followed").because(error))?;
         *following = Some(sender);
         Ok(receiver)
@@ -64,15 +66,19 @@ impl Log {
 
 impl Seen {
     /// The end of the log of a board.
-    fn now(board: &Board, boards_before: u64) -> Result<Seen> {
-        let revision = board.wait(Revision::ZERO, Duration::ZERO)?;
-        Ok(Seen { boards_before, board: revision, agents: revision, work: revision })
+    fn at(revision: Revision, boards_before: u64) -> Seen {
+        Seen { boards_before, board: revision, agents: revision, work: revision }
     }
+}
+
+/// Follows a board from now on.
+fn follower(board: &Board) -> Result<Follower> {
+    board.follow(&Follow { without_values: true, ..Follow::default() })
 }
 
 /// Follows the log until nobody waits.
 fn run(
-    mut board: Board,
+    mut follower: Follower,
     following: &Mutex<Option<watch::Sender<Seen>>>,
     reopen: impl Fn() -> Result<Option<Board>>,
     caller: impl Fn() -> Option<String>,
@@ -89,46 +95,44 @@ fn run(
                 }
             }
         };
-        let woken = board.wait_and_sweep(seen.board, SLICE, caller().as_deref());
-        let mut looked = woken.and_then(|_| read_on(&board, seen));
-        if board.check_still_there().is_err()
+        follower.set_caller(caller());
+        let mut now = read_on(&mut follower, seen);
+        if follower.board().check_still_there().is_err()
             && let Ok(Some(other)) = reopen()
+            && let Ok(other) = self::follower(&other)
         {
-            looked = Seen::now(&other, seen.boards_before + 1);
-            board = other;
+            now = Seen::at(other.position(), seen.boards_before + 1);
+            follower = other;
         }
-        match looked {
-            Ok(now) if now != seen => {
-                if let Some(sender) = &*lock(following) {
-                    sender.send_replace(now);
-                }
-            }
-            Ok(_) => {}
-            // The board may come back; until then nothing happens on it.
-            Err(_) => std::thread::sleep(SLICE),
+        if now != seen
+            && let Some(sender) = &*lock(following)
+        {
+            sender.send_replace(now);
         }
     }
 }
 
-/// Reads what came after `seen`.
-fn read_on(board: &Board, mut seen: Seen) -> Result<Seen> {
-    let observation = board.events().observe(&Since::Revision(seen.board), &[])?;
-    if observation.compacted {
-        // Nobody knows any more what that was: it may have been anything.
-        (seen.agents, seen.work) = (observation.after, observation.after);
-    }
-    seen.board = observation.after;
-    while let Some(batch) = board.events().next(&observation, seen.board, BATCH)? {
-        for event in batch.events {
-            match event.target_type {
-                Some(TargetType::Agent) => seen.agents = event.id,
-                Some(TargetType::WorkItem) => seen.work = event.id,
-                _ => {}
+/// Waits for the next events after `seen`.
+fn read_on(follower: &mut Follower, mut seen: Seen) -> Seen {
+    match follower.next_batch(BATCH, SLICE) {
+        Ok(Some(batch)) => {
+            for event in batch.events {
+                match event.target_type {
+                    Some(TargetType::Agent) => seen.agents = event.id,
+                    Some(TargetType::WorkItem) => seen.work = event.id,
+                    Some(TargetType::Project | TargetType::Entry | TargetType::Scope) | None => {}
+                }
             }
+            seen.board = batch.last;
         }
-        seen.board = batch.last;
+        // What was pruned may have been about anything.
+        Err(error) if error.code() == Code::Compacted => {
+            seen = Seen::at(follower.position(), seen.boards_before);
+        }
+        // Without the board nothing happens on it. It may come back; the follower pauses before it tries again.
+        Ok(None) | Err(_) => {}
     }
-    Ok(seen)
+    seen
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,98 +1,12 @@
-//! A demonstration, told while it happens.
-
-use std::cell::{Cell, RefCell};
-use std::time::Duration;
+//! A demonstration, for people.
 
 use blackboard::event::EventType;
-use serde::Serialize;
 
 use super::{Result, Screen, Tone, escape, time};
-use crate::child::Signals;
-use crate::demo::{self, Ended, Stage, Told};
-use crate::envelope::Answer;
-use crate::outcome::Render;
-use crate::web;
+use crate::demo::{Ended, Told};
 
-/// How often one looks whether to end.
-const TICK: Duration = Duration::from_millis(100);
-
-/// The answer of `demo`.
-pub struct Demonstration {
-    stage: RefCell<Stage>,
-    signals: Signals,
-    /// How long nothing may happen before it fails.
-    limit: Duration,
-    keep: bool,
-    open: bool,
-    interrupted: Cell<bool>,
-}
-
-#[derive(Serialize)]
-struct Answered<'a> {
-    #[serde(flatten)]
-    ended: &'a Ended,
-    url: String,
-}
-
-impl Demonstration {
-    /// A demonstration that has not begun.
-    pub fn new(stage: Stage, signals: Signals, limit: Duration, keep: bool, open: bool) -> Demonstration {
-        let stage = RefCell::new(stage);
-        Demonstration { stage, signals, limit, keep, open, interrupted: Cell::new(false) }
-    }
-
-    fn open(&self, stage: &Stage) {
-        if self.open {
-            // It is in the directory of the demonstration, which is removed at the end.
-            web::open(stage.dashboard(), &stage.file()).keep();
-        }
-    }
-
-    /// Holds everything as it is until something asks to end.
-    fn hold(&self) {
-        while self.keep && self.signals.asked_to_end().is_none() {
-            std::thread::sleep(TICK);
-        }
-    }
-}
-
-impl Render for Demonstration {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        let mut stage = self.stage.borrow_mut();
-        self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, self.limit, |_| Ok(()))?;
-        self.interrupted.set(ended.interrupted);
-        answer.object(&Answered { ended: &ended, url: stage.url() })?;
-        answer.flush()?;
-        self.hold();
-        Ok(())
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let mut stage = self.stage.borrow_mut();
-        screen.fields([
-            ("Board", Some(format!("{} (removed at the end)", stage.file().display()))),
-            ("Dashboard", Some(stage.url())),
-        ])?;
-        self.open(&stage);
-        let ended = demo::tell(&mut stage, &self.signals, self.limit, |told| show(screen, &told))?;
-        self.interrupted.set(ended.interrupted);
-        conclude(screen, &ended)?;
-        if self.keep && !ended.interrupted {
-            screen.line(format_args!("The dashboard stays at {} until Ctrl-C.", stage.url()))?;
-        }
-        screen.flush()?;
-        self.hold();
-        Ok(())
-    }
-
-    /// That of the signal which ended it early. With --keep, a signal after the end of the story is how it ends.
-    fn exit_code(&self) -> Option<u8> {
-        self.interrupted.get().then(|| self.signals.asked_to_end()).flatten()
-    }
-}
-
-fn show(screen: &mut Screen<'_>, told: &Told<'_>) -> Result {
+/// A part of the story.
+pub fn show(screen: &mut Screen<'_>, told: &Told<'_>) -> Result {
     let styles = screen.styles();
     match told {
         Told::Chapter(text) => {
@@ -120,7 +34,8 @@ fn show(screen: &mut Screen<'_>, told: &Told<'_>) -> Result {
     screen.flush()
 }
 
-fn conclude(screen: &mut Screen<'_>, ended: &Ended) -> Result {
+/// How it ended.
+pub fn conclude(screen: &mut Screen<'_>, ended: &Ended) -> Result {
     screen.gap()?;
     if ended.interrupted {
         return screen.line(format_args!("Ended before its end; nothing is left."));

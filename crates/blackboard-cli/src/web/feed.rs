@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use blackboard::event::{Event, StopHandle};
+use blackboard::event::Event;
+use blackboard::follow::{Follow, Start, StopHandle};
 use blackboard::{Board, Code, Error, Fault, Refusal, Result, Revision};
 use hyper::body::Bytes;
 use serde::Serialize;
@@ -295,40 +296,41 @@ impl Feed {
         }
     }
 
-    /// Hands on what happens, until the board is gone.
+    /// Delivers events until the board is gone. Never sweeps, because the server never writes.
     fn follow(&self, board: &Board, mut position: Revision) -> Result<()> {
+        let follow_from = |revision| {
+            let start = Start::Revision(revision);
+            board.follow(&Follow { start, without_values: true, without_sweep: true, ..Follow::default() })
+        };
+        let mut follower = follow_from(position)?;
         while !self.stop.is_stopped() {
-            let revision = board.wait(position, SLICE)?;
-            if revision < position {
-                let what = "the board went back to an older state";
-                return Err(Fault::new(Code::Io, what).into());
-            }
-            while position < revision && !self.stop.is_stopped() {
-                position = self.read_on(board, position)?;
+            match follower.next_batch(BATCH, SLICE) {
+                Ok(Some(batch)) => position = self.keep(board, position, &batch.events)?,
+                Ok(None) => {}
+                Err(error) if error.code() == Code::Compacted => {
+                    // Retention was faster. A client that is behind learns it from the log.
+                    position = board.revision()?;
+                    follower = follow_from(position)?;
+                    let mut state = self.state();
+                    state.forget();
+                    state.end = position;
+                    drop(state);
+                    self.tell();
+                }
+                Err(error) if error.code() == Code::CursorAhead => {
+                    return Err(Fault::new(Code::Io, "the board went back to an older state").into());
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    fn read_on(&self, board: &Board, position: Revision) -> Result<Revision> {
-        let page = match board.events().lines(position, BATCH) {
-            Ok(page) => page,
-            Err(error) if error.code() == Code::Compacted => {
-                // Retention was faster. Whoever is behind is told so by the log.
-                let revision = board.revision()?;
-                let mut state = self.state();
-                state.forget();
-                state.end = revision;
-                drop(state);
-                self.tell();
-                return Ok(revision);
-            }
-            Err(error) => return Err(error),
-        };
+    /// Keeps events for those who follow, and returns where they end.
+    fn keep(&self, board: &Board, mut before: Revision, events: &[Event]) -> Result<Revision> {
         let mut names = Names::new(board);
-        let mut before = position;
         let mut commits = Vec::new();
-        for events in page.events.chunk_by(|a, b| a.commit_id == b.commit_id) {
+        for events in events.chunk_by(|a, b| a.commit_id == b.commit_id) {
             let mut bytes = Vec::with_capacity(512 * events.len());
             for event in events {
                 tell(event, &mut names, &mut bytes)?;

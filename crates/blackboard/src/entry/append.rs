@@ -1,7 +1,7 @@
 //! `append`: one more item at the end of an array, for keys that many write.
 
-use super::draft::refuse_reserved;
-use super::{Scope, Told, Value, Write, Written};
+use super::editor::check_not_reserved;
+use super::{EventWording, Scope, Value, Write, Written};
 use crate::error::Result;
 use crate::store::{Key, Wanted};
 
@@ -33,7 +33,7 @@ impl Scope<'_> {
         told: &Value,
         change: impl Fn(Option<&Value>) -> Result<Value>,
     ) -> Result<Written> {
-        refuse_reserved(&self.name)?;
+        check_not_reserved(&self.name)?;
         self.check_known(key)?;
         let settings = self.board.settings();
         settings.text.check_unaltered([self.name.as_str(), key])?;
@@ -43,13 +43,17 @@ impl Scope<'_> {
             name,
             |asked| asked.text(key).text(told.as_str()),
             &wanted,
-            |draft| {
+            |editor| {
                 // Also where the value could not be changed in this way: whose it is comes first.
-                draft.refuse_if_held(&self.name, key)?;
-                let before = draft.entry(&self.name, key)?.map(|entry| entry.value);
+                editor.refuse_if_held(&self.name, key)?;
+                let before = editor.entry(&self.name, key)?.map(|entry| entry.value);
                 let value = change(before.as_ref())?;
                 value.check_size(settings.max_value_bytes)?;
-                draft.write(&self.name, &Write { merge: true, ..Write::new(key, value) }, Told::AsEntry)
+                editor.write(
+                    &self.name,
+                    &Write { merge: true, ..Write::new(key, value) },
+                    EventWording::AsEntry,
+                )
             },
         )
     }

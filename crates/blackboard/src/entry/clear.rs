@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::refuse_reserved;
+use super::editor::check_not_reserved;
 use super::write::check_count;
-use super::{Glob, Scope, Told, check_pattern};
+use super::{EventWording, Glob, Scope, check_pattern};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
@@ -43,7 +43,7 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn clear(&self, pattern: &str) -> Result<Cleared> {
-        refuse_reserved(&self.name)?;
+        check_not_reserved(&self.name)?;
         check_pattern(&self.name, pattern)?;
         let glob = Glob::new(pattern);
         let range = Range::entries(&self.name, glob.literal_prefix());
@@ -53,20 +53,20 @@ impl Scope<'_> {
             "clear",
             |asked| asked.text(pattern),
             &[Wanted::Range(range.clone())],
-            |draft| {
-                let heads = draft.heads(&range)?;
+            |editor| {
+                let heads = editor.tx.heads(&range, usize::MAX)?;
                 let keys: Vec<_> = heads
                     .into_iter()
-                    .filter(|head| fits(&head.key) && !head.is_expired(draft.now()))
+                    .filter(|head| fits(&head.key) && !head.is_expired(editor.now()))
                     .map(|head| head.key)
                     .collect();
                 check_count(keys.len())?;
                 for key in &keys {
-                    draft.delete(&self.name, key, Told::AsEntry)?;
+                    editor.delete(&self.name, key, EventWording::AsEntry)?;
                 }
                 let revision = match keys.len() {
-                    0 => draft.revision()?,
-                    count => draft.tell(|author, session| {
+                    0 => editor.tx.revision()?,
+                    count => editor.add_event(|author, session| {
                         let entries = if count == 1 { "entry" } else { "entries" };
                         let summary =
                             format!("Agent \"{author}\" cleared {count} {entries} that fit \"{pattern}\"");

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::refuse_reserved;
+use super::editor::check_not_reserved;
 use super::write::check_count;
-use super::{By, Deleted, Draft, Entry, Told, Value, Write, Written, check_known_key, check_known_scope};
+use super::{
+    By, Deleted, Entry, EntryEditor, EventWording, Value, Write, Written, check_known_key, check_known_scope,
+};
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
@@ -156,20 +158,20 @@ impl Board {
             || compare.asked(),
             &wanted,
             |tx| {
-                let mut draft = Draft::new(self, tx, &by)?;
-                let failed = compare.first_that_fails(&mut draft)?;
+                let mut editor = EntryEditor::new(self, tx, &by)?;
+                let failed = compare.first_that_fails(&mut editor)?;
                 let operations = match (&failed, &compare.otherwise) {
                     (None, _) => &compare.then,
                     (Some(_), Some(otherwise)) => otherwise,
                     (Some((condition, found)), None) => return Err(condition.fails(found.as_ref())),
                 };
                 let results =
-                    operations.iter().map(|operation| operation.run(&mut draft)).collect::<Result<_>>()?;
-                let revision = match draft.changes.events.len() {
+                    operations.iter().map(|operation| operation.run(&mut editor)).collect::<Result<_>>()?;
+                let revision = match editor.changes.events.len() {
                     0 => tx.revision()?,
                     count => Revision::of_event(count - 1),
                 };
-                Ok((draft.finish()?, Compared { succeeded: failed.is_none(), results, revision }))
+                Ok((editor.finish()?, Compared { succeeded: failed.is_none(), results, revision }))
             },
         )
     }
@@ -207,9 +209,9 @@ impl Compare {
         operations(asked, self.otherwise.as_deref().unwrap_or_default())
     }
 
-    fn first_that_fails(&self, draft: &mut Draft<'_>) -> Result<Option<(&Condition, Option<Entry>)>> {
+    fn first_that_fails(&self, editor: &mut EntryEditor<'_>) -> Result<Option<(&Condition, Option<Entry>)>> {
         for condition in &self.conditions {
-            let found = draft.entry(&condition.scope, &condition.key)?;
+            let found = editor.entry(&condition.scope, &condition.key)?;
             if !condition.test.holds(found.as_ref()) {
                 return Ok(Some((condition, found)));
             }
@@ -273,12 +275,12 @@ impl Operation {
         match self {
             Operation::Write { scope, write } => {
                 check_known_scope(scope)?;
-                refuse_reserved(scope)?;
+                check_not_reserved(scope)?;
                 let write = write.checked(scope, board.settings())?;
                 return Ok(Operation::Write { scope: scope.clone(), write });
             }
             Operation::Delete { scope, key } => {
-                refuse_reserved(scope)?;
+                check_not_reserved(scope)?;
                 check_known_scope(scope)?;
                 check_known_key(scope, key)?;
             }
@@ -290,15 +292,15 @@ impl Operation {
         Ok(self.clone())
     }
 
-    fn run(&self, draft: &mut Draft<'_>) -> Result<OperationResult> {
+    fn run(&self, editor: &mut EntryEditor<'_>) -> Result<OperationResult> {
         Ok(match self {
             Operation::Write { scope, write } => {
-                OperationResult::Write(draft.write(scope, write, Told::AsEntry)?)
+                OperationResult::Write(editor.write(scope, write, EventWording::AsEntry)?)
             }
             Operation::Delete { scope, key } => {
-                OperationResult::Delete(draft.delete(scope, key, Told::AsEntry)?)
+                OperationResult::Delete(editor.delete(scope, key, EventWording::AsEntry)?)
             }
-            Operation::Read { scope, key } => OperationResult::Read(draft.read(scope, key)?),
+            Operation::Read { scope, key } => OperationResult::Read(editor.read(scope, key)?),
         })
     }
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::refuse_reserved;
-use super::write::conflict;
-use super::{Scope, Told};
+use super::editor::check_not_reserved;
+use super::wording::conflict;
+use super::{EventWording, Scope};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
@@ -61,23 +61,23 @@ impl Scope<'_> {
     }
 
     fn delete_at(&self, key: &str, expected: Option<Revision>) -> Result<Deleted> {
-        refuse_reserved(&self.name)?;
+        check_not_reserved(&self.name)?;
         self.check_known(key)?;
         let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
         self.commit(
             "delete",
             |asked| asked.text(key).maybe(expected),
             &wanted,
-            |draft| {
-                draft.refuse_if_held(&self.name, key)?;
-                let found = draft.entry(&self.name, key)?;
+            |editor| {
+                editor.refuse_if_held(&self.name, key)?;
+                let found = editor.entry(&self.name, key)?;
                 match expected {
                     Some(expected) if found.as_ref().is_some_and(|found| found.revision != expected) => {
                         return Err(conflict(&self.name, key, expected, found.as_ref()));
                     }
                     _ => {}
                 }
-                let deleted = draft.delete(&self.name, key, Told::AsEntry)?;
+                let deleted = editor.delete(&self.name, key, EventWording::AsEntry)?;
                 deleted.ok_or_else(|| self.check_new(key).err().unwrap_or_else(|| not_found(&self.name, key)))
             },
         )

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::draft::Removal;
-use super::{By, Draft, Entry, Told};
+use super::{By, Entry, EntryEditor};
 use crate::board::Board;
 use crate::error::Result;
 use crate::store::{Key, Patience, Range, Tx};
@@ -47,20 +46,17 @@ impl Board {
             return Ok(Expired { count: 0, skipped });
         }
         let count = self.commit_patiently(patience, "expire", &[], |tx| {
-            let mut draft = Draft::new(self, tx, &By::default())?;
+            let mut editor = EntryEditor::new(self, tx, &By::default())?;
             let mut expired = 0;
             for (scope, key) in &readable {
                 // The next sweep removes the rest.
-                if draft.is_full() {
+                if editor.is_full() {
                     break;
                 }
                 // Rewritten meanwhile, or removed by another sweep: then there is nothing to report.
-                if draft.is_expired(scope, key)? {
-                    draft.remove(scope, key, Removal::Expired, Told::AsEntry)?;
-                    expired += 1;
-                }
+                expired += u64::from(editor.expire(scope, key)?);
             }
-            Ok((draft.finish()?, expired))
+            Ok((editor.finish()?, expired))
         })?;
         Ok(Expired { count, skipped })
     }

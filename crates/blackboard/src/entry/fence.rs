@@ -3,11 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Entry, LOCKS};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Key, Tx};
-use crate::work::{Status, WorkItem};
 
 /// What has to be held, at exactly the revision at which it was taken: whoever lost it in between, and whoever took it
 /// anew, has another one.
@@ -27,37 +24,6 @@ pub enum Fence {
         /// The fence that claiming it gave.
         fence: Revision,
     },
-}
-
-impl Fence {
-    /// Refuses if that is not held any more.
-    pub(crate) fn check(&self, tx: &dyn Tx) -> Result<()> {
-        let (current, expected) = match self {
-            Fence::Lock { name, fence } => {
-                let lock = tx.row::<Entry>(&Key::Entry(LOCKS.to_owned(), name.clone()))?;
-                let lock = lock.filter(|lock| !lock.is_expired(tx.now()));
-                (lock.and_then(|lock| lock.fence), fence)
-            }
-            Fence::Work { id, fence } => {
-                let item = tx.row::<WorkItem>(&Key::WorkItem(id.clone()))?;
-                let claimed =
-                    item.filter(|item| item.claimed_by.is_some() && item.status != Status::Completed);
-                (claimed.and_then(|item| item.fence), fence)
-            }
-        };
-        if current == Some(*expected) { Ok(()) } else { Err(self.is_stale(current)) }
-    }
-
-    fn is_stale(&self, current: Option<Revision>) -> Error {
-        let now = match current {
-            Some(current) => format!("it is held at {current} now"),
-            None => "nobody holds it now".to_owned(),
-        };
-        Refusal::new(Code::StaleFence, format!("the fence {self} is stale: {now}; nothing was changed"))
-            .hint("somebody else may have gone on with it: look before you take it again")
-            .detail("fence", current.map(Revision::get))
-            .into()
-    }
 }
 
 impl fmt::Display for Fence {

@@ -10,23 +10,22 @@
 //! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries, and what they were |
 //! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
-//! | `draft.rs` | what one commit does to entries: every change of an entry is made there |
-//! | `expire.rs`, `lease.rs` | entries whose time, or whose session, is over |
-//! | `fence.rs` | proof that a lock or claim is still held |
-//! | `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
+//! | `editor.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions. Every change is made there |
+//! | `wording.rs` | the text of events and refusals |
+//! | `expire.rs` | how the sweep finds expired entries |
+//! | `fence.rs`, `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
 
 mod append;
 mod clear;
 mod compare;
 mod delete;
-mod draft;
+mod editor;
 mod expire;
 mod fence;
 mod glob;
 mod history;
 mod increment;
 mod key;
-mod lease;
 mod list;
 mod purge;
 mod query;
@@ -35,6 +34,7 @@ mod scopes;
 mod transaction;
 mod value;
 mod wait;
+mod wording;
 mod write;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -42,7 +42,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::clear::Cleared;
 pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
-pub(crate) use self::draft::{Draft, Told, held, held_since};
+pub(crate) use self::editor::{EntryEditor, check_own_fence, check_ttl, leases_of, release_leases, visible};
 pub use self::expire::SkippedEntry;
 pub use self::fence::Fence;
 pub use self::glob::Glob;
@@ -54,8 +54,6 @@ pub use self::key::{
     check_tag, tag_set,
 };
 pub(crate) use self::key::{check_known_key, check_known_scope, check_known_tag};
-pub use self::lease::Lease;
-pub(crate) use self::lease::{leases_of, release_leases};
 pub use self::list::{ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
@@ -63,7 +61,7 @@ pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::value::Value;
 pub use self::wait::WaitFor;
-pub(crate) use self::write::check_ttl;
+pub(crate) use self::wording::{EventWording, held, held_since};
 pub use self::write::{Write, Written};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -498,6 +496,35 @@ impl EntryHead {
     pub fn is_expired(&self, now: Timestamp) -> bool {
         is_over(self.expires_at, now)
     }
+}
+
+/// A leased entry that a session held: a lock, a file reservation, or another entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The scope: `locks` for a lock, `files` for a file reservation.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+    /// The pattern of a file reservation, whose key is only a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+impl Lease {
+    /// What an entry stands for.
+    pub(crate) fn of(entry: &Entry) -> Lease {
+        let pattern = (entry.scope == FILES).then(|| pattern_of(entry)).flatten();
+        Lease { scope: entry.scope.clone(), key: entry.key.clone(), pattern }
+    }
+}
+
+/// The pattern of a file reservation, which is in its value.
+fn pattern_of(entry: &Entry) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Pattern {
+        pattern: String,
+    }
+    entry.value.to::<Pattern>().ok().map(|value| value.pattern)
 }
 
 /// What is left of a removed entry: its versions go on if the key is written again.

@@ -8,13 +8,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::compare::forget_value;
-use super::draft::{Draft, about, named, refuse_reserved};
-use super::{Entry, EntryVersion, Scope, Value, check_key};
+use super::editor::check_not_reserved;
+use super::wording::{about, named};
+use super::{Entry, EntryEditor, EntryVersion, Scope, Value, check_key};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Erasure, Key, Operation, Range, Wanted};
+use crate::store::{Erasure, Key, Operation, Page, Range, Wanted};
 
 /// What was purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,9 +79,9 @@ impl Scope<'_> {
             "purge",
             |asked| asked.text(key),
             &self.read_by_purge(key),
-            |draft| {
-                let found = Found::read(draft, &self.name, key)?;
-                let (place, now) = (draft.next_event(), draft.now());
+            |editor| {
+                let found = Found::read(editor, &self.name, key)?;
+                let (place, now) = (editor.next_event(), editor.now());
                 let mut purged = Purged {
                     scope: self.name.clone(),
                     key: key.to_owned(),
@@ -89,11 +90,11 @@ impl Scope<'_> {
                     revision: found.newest.entry.revision,
                     scrubbed: false,
                 };
-                if let Some(decision) = decide(found, &draft.author, place, now) {
+                if let Some(decision) = decide(found, &editor.author, place, now) {
                     purged.versions = decision.versions;
                     purged.answers = decision.remembered.len();
                     purged.revision = Revision::of_event(place);
-                    draft.purge(decision)?;
+                    editor.purge(decision)?;
                 }
                 Ok(purged)
             },
@@ -119,9 +120,9 @@ impl Scope<'_> {
     pub fn plan_purge(&self, key: &str) -> Result<PurgePlan> {
         let by = self.board.checked_by(&self.by)?;
         self.board.read(&self.read_by_purge(key), |tx| {
-            let mut draft = Draft::new(self.board, tx, &by)?;
-            let found = Found::read(&mut draft, &self.name, key)?;
-            let decision = decide(found, &draft.author, 0, draft.now());
+            let mut editor = EntryEditor::new(self.board, tx, &by)?;
+            let found = Found::read(&mut editor, &self.name, key)?;
+            let decision = decide(found, &editor.author, 0, editor.now());
             let (versions, answers) = decision.map_or((0, 0), |all| (all.versions, all.remembered.len()));
             Ok(PurgePlan { scope: self.name.clone(), key: key.to_owned(), versions, answers })
         })
@@ -154,19 +155,19 @@ struct Erased {
 }
 
 impl Found {
-    fn read(draft: &mut Draft<'_>, scope: &str, key: &str) -> Result<Found> {
-        draft.refuse_if_held(scope, key)?;
-        if draft.entry(scope, key)?.is_some() {
+    fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<Found> {
+        editor.refuse_if_held(scope, key)?;
+        if editor.entry(scope, key)?.is_some() {
             // A lock or a reservation ends by its own verb. What is left of it afterwards can be purged.
-            refuse_reserved(scope)?;
+            check_not_reserved(scope)?;
         }
         let (mut newest, mut versions) = (None, Vec::new());
-        let mut next = draft.newest_version(scope, key)?;
+        let mut next = editor.newest_version(scope, key)?;
         while let Some(revision) = next {
-            let Some(version) = draft.version(revision)? else { break };
+            let Some(version) = editor.tx.version(revision)? else { break };
             next = version.previous;
             if !version.is_purge() {
-                versions.push(Erased { revision, event: draft.event(revision)? });
+                versions.push(Erased { revision, event: event_at(editor, revision)? });
             }
             // A history may be larger than the memory should be: values are not kept.
             let entry = Entry { value: Value::null(), ..version.entry };
@@ -176,10 +177,16 @@ impl Found {
             check_key(scope, key)?;
             return Err(unknown(scope, key));
         };
-        let calls = draft.remembered_calls()?;
+        let calls = editor.tx.rows::<Operation>(&Range::operations())?;
         let remembered = calls.into_iter().filter_map(|call| forget_value(call, scope, key)).collect();
         Ok(Found { newest, versions, remembered })
     }
+}
+
+/// The event with this id, unless it was pruned.
+fn event_at(editor: &EntryEditor<'_>, revision: Revision) -> Result<Option<Event>> {
+    let page = Page { until: revision, ..Page::after(revision.previous(), 1) };
+    Ok(editor.tx.events(&page)?.into_iter().find(|event| event.id == revision))
 }
 
 /// What a purge changes.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Scope, Value, check_key, check_known_key, check_known_scope, check_scope};
+use super::{Entry, Scope, Value, check_key, check_known_key, check_known_scope, check_scope, visible};
 use crate::error::Result;
 use crate::store::{Key, Wanted};
 
@@ -36,9 +36,7 @@ impl Scope<'_> {
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.check_known(key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        let entry = self.board.read(&[Wanted::Row(row.clone())], |tx| {
-            Ok(tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now())))
-        })?;
+        let entry = self.board.read(&[Wanted::Row(row.clone())], |tx| visible(tx, &row))?;
         if entry.is_none() {
             self.check_new(key)?;
         }
@@ -75,7 +73,7 @@ impl Scope<'_> {
         self.board.read(&wanted, |tx| {
             let mut found = BTreeMap::new();
             for key in &keys {
-                if let Some(entry) = tx.row::<Entry>(key)?.filter(|entry| !entry.is_expired(tx.now())) {
+                if let Some(entry) = visible(tx, key)? {
                     found.insert(entry.key, entry.value);
                 }
             }

@@ -11,9 +11,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use super::draft::refuse_reserved;
-use super::write::{check_count, conflict};
-use super::{By, Draft, Entry, Query, Told, Value, Write, check_known_key, check_known_scope};
+use super::editor::{Circumstances, check_not_reserved, decide};
+use super::wording::conflict;
+use super::write::check_count;
+use super::{
+    By, Entry, EntryEditor, EventWording, Query, Value, Write, check_known_key, check_known_scope, visible,
+};
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
@@ -181,14 +184,16 @@ impl<'a> Transaction<'a> {
                 if lost.is_some() {
                     return Ok((Changes::new(), ()));
                 }
-                let mut draft = Draft::new(self.board, tx, &by)?;
+                let mut editor = EntryEditor::new(self.board, tx, &by)?;
                 for step in &self.steps {
                     match step {
-                        Step::Write(scope, write) => drop(draft.write(scope, write, Told::AsEntry)?),
-                        Step::Delete(scope, key) => drop(draft.delete(scope, key, Told::AsEntry)?),
+                        Step::Write(scope, write) => {
+                            drop(editor.write(scope, write, EventWording::AsEntry)?);
+                        }
+                        Step::Delete(scope, key) => drop(editor.delete(scope, key, EventWording::AsEntry)?),
                     }
                 }
-                Ok((draft.finish()?, ()))
+                Ok((editor.finish()?, ()))
             });
         committed.map(|()| lost)
     }
@@ -202,7 +207,7 @@ impl<'a> Transaction<'a> {
     /// The first thing that was read and is not so any more.
     fn what_changed(&self, tx: &dyn Tx) -> Result<Option<Error>> {
         for ((scope, key), seen) in &self.read {
-            let current = visible(tx, scope, key)?;
+            let current = visible(tx, &Key::Entry(scope.clone(), key.clone()))?;
             if current.as_ref().map(|entry| entry.revision) != seen.as_ref().map(|entry| entry.revision) {
                 let expected = seen.as_ref().map_or(Revision::ZERO, |entry| entry.revision);
                 return Ok(Some(conflict(scope, key, expected, current.as_ref())));
@@ -231,7 +236,7 @@ impl<'a> Transaction<'a> {
         }
         let by = self.board.checked_by(&self.by)?;
         let author = self.board.read(&[], |tx| {
-            Ok(Draft::new(self.board, tx, &By { fences: Vec::new(), ..by.clone() })?.author)
+            Ok(EntryEditor::new(self.board, tx, &By { fences: Vec::new(), ..by.clone() })?.author)
         })?;
         Ok(self.author.insert(author).clone())
     }
@@ -265,7 +270,8 @@ impl TransactionScope<'_, '_> {
             return Ok(seen.clone());
         }
         let board = self.transaction.board;
-        let entry = board.read(&[], |tx| visible(tx, &place.0, &place.1))?;
+        let row = Key::Entry(place.0.clone(), place.1.clone());
+        let entry = board.read(&[], |tx| visible(tx, &row))?;
         self.transaction.read.insert(place, entry.clone());
         Ok(entry)
     }
@@ -273,7 +279,7 @@ impl TransactionScope<'_, '_> {
     /// Writes an entry, once the transaction commits. Its conditions are looked at then.
     pub fn write(&mut self, write: &Write) -> Result<()> {
         check_known_scope(&self.name)?;
-        refuse_reserved(&self.name)?;
+        check_not_reserved(&self.name)?;
         self.transaction.check_room()?;
         let board = self.transaction.board;
         let write = write.checked(&self.name, board.settings())?;
@@ -283,20 +289,23 @@ impl TransactionScope<'_, '_> {
             known.clone()
         } else {
             // Nobody asked what is there: a write that does not depend on it can't conflict over it.
-            let covered = board.read(&[], |tx| visible(tx, &place.0, &place.1))?;
+            let row = Key::Entry(place.0.clone(), place.1.clone());
+            let covered = board.read(&[], |tx| visible(tx, &row))?;
             self.transaction.covered.insert(place.clone(), covered.clone());
             covered
         };
-        let version = before.as_ref().map_or(0, |before| before.version) + 1;
-        let conditions = Write { if_absent: false, if_revision: None, ..write.clone() };
-        let session = self.transaction.by.session.as_deref();
-        let now = board.clock().now();
-        let mut entry =
-            conditions.decide(before.as_ref(), &self.name, version, Revision::ZERO, session, now)?;
-        entry.updated_by = self.transaction.author()?;
-        if before.is_none() {
-            entry.created_by.clone_from(&entry.updated_by);
-        }
+        // The conditions are checked by the commit.
+        let unconditional = Write { if_absent: false, if_revision: None, ..write.clone() };
+        let author = self.transaction.author()?;
+        let circumstances = Circumstances {
+            scope: &self.name,
+            author: &author,
+            session: self.transaction.by.session.as_deref(),
+            version: before.as_ref().map_or(0, |before| before.version) + 1,
+            revision: Revision::ZERO,
+            now: board.clock().now(),
+        };
+        let entry = decide(&unconditional, before.as_ref(), &circumstances)?;
         self.transaction.own.insert(place, Some(entry));
         self.transaction.steps.push(Step::Write(self.name.clone(), write));
         Ok(())
@@ -304,7 +313,7 @@ impl TransactionScope<'_, '_> {
 
     /// Deletes an entry, once the transaction commits; whether there is one.
     pub fn delete(&mut self, key: &str) -> Result<bool> {
-        refuse_reserved(&self.name)?;
+        check_not_reserved(&self.name)?;
         self.transaction.check_room()?;
         if self.current(key)?.is_none() {
             return Ok(false);
@@ -340,12 +349,6 @@ impl TransactionScope<'_, '_> {
         entries.extend(own);
         Ok(query.checked(&self.name)?.part_of(entries))
     }
-}
-
-/// The entry, if anybody can see it.
-fn visible(tx: &dyn Tx, scope: &str, key: &str) -> Result<Option<Entry>> {
-    let entry = tx.row::<Entry>(&Key::Entry(scope.to_owned(), key.to_owned()))?;
-    Ok(entry.filter(|entry| !entry.is_expired(tx.now())))
 }
 
 fn heads_of(entries: &[Entry]) -> Vec<(String, Revision)> {

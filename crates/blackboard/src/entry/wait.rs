@@ -1,15 +1,16 @@
 //! `wait`: until a key is there.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::history::in_the_future;
-use super::{Entry, Scope};
+use super::{Entry, Scope, visible};
 use crate::error::{Code, Error, Refusal, Result};
+use crate::follow::{Check, Sweeping, Wait};
 use crate::revision::Revision;
 use crate::store::Key;
 
-/// How long one sleep is: what expires meanwhile is noticed after this time.
-const SLICE: Duration = Duration::from_secs(1);
+/// The longest time between two checks.
+const TICK: Duration = Duration::from_secs(1);
 
 /// What is waited for, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,34 +43,28 @@ impl Scope<'_> {
     /// ```
     pub fn wait(&self, key: &str, wait: &WaitFor) -> Result<Entry> {
         self.check_known(key)?;
-        let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        let caller = self.by.session.as_deref();
-        loop {
-            // The revision and the entry are of one moment. What is written after it makes the revision grow, and so
-            // ends the sleep or keeps it from beginning.
+        let waiting = Wait {
+            timeout: wait.timeout.unwrap_or(Duration::MAX),
+            tick: TICK,
+            sweep: Sweeping::For(self.by.session.as_deref()),
+            stop: None,
+        };
+        let found = self.board.check_until(&waiting, |_| {
             // The row is not announced: an engine that then reads it alone would start over for the revision.
-            let (entry, seen) = self.board.read(&[], |tx| {
-                let entry = tx.row::<Entry>(&row)?.filter(|entry| !entry.is_expired(tx.now()));
-                Ok((entry, tx.revision()?))
-            })?;
+            let (entry, seen) = self.board.read(&[], |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
             if entry.is_none() {
-                // Nothing can write such a key.
+                // No write can have such a key.
                 self.check_new(key)?;
             }
             // A cursor beyond the end of the log comes from another board.
             if let Some(after) = wait.after.filter(|after| *after > seen) {
                 return Err(in_the_future(after, seen));
             }
-            if let Some(entry) = entry.filter(|entry| wait.after.is_none_or(|after| entry.revision > after)) {
-                return Ok(entry);
-            }
-            let left = until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return Err(timed_out(key, wait));
-            }
-            self.board.wait_and_sweep(seen, left.min(SLICE), caller)?;
-        }
+            let entry = entry.filter(|entry| wait.after.is_none_or(|after| entry.revision > after));
+            Ok(entry.map_or(Check::After(seen), Check::Done))
+        })?;
+        found.ok_or_else(|| timed_out(key, wait))
     }
 }
 

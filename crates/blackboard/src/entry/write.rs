@@ -4,19 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::refuse_reserved;
-use super::{
-    DEFAULT_SCOPE, Draft, Entry, MAX_OPERATIONS, Scope, Told, Value, check_known_key, check_known_scope,
-    known_tag_set, tag_set,
-};
+use super::editor::check_not_reserved;
+use super::{EventWording, MAX_OPERATIONS, Scope, Value, check_known_key, tag_set};
 use crate::clock::Timestamp;
-use crate::error::{Code, Error, Refusal, Result};
+use crate::error::{Code, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::{Key, Wanted};
-use crate::text::shell_word;
 
 /// What to write, and under which condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,20 +73,6 @@ pub struct Written {
     pub fence: Option<Revision>,
 }
 
-impl Written {
-    pub(super) fn of(entry: &Entry, created: bool) -> Written {
-        Written {
-            scope: entry.scope.clone(),
-            key: entry.key.clone(),
-            version: entry.version,
-            revision: entry.revision,
-            created,
-            expires_at: entry.expires_at,
-            fence: entry.fence,
-        }
-    }
-}
-
 impl Pending for Written {
     fn resolve(&mut self, first: Revision) {
         self.revision.resolve(first);
@@ -119,7 +101,7 @@ impl Scope<'_> {
             "write",
             |asked| write.asked(asked),
             &wanted,
-            |draft| draft.write(&self.name, &write, Told::AsEntry),
+            |editor| editor.write(&self.name, &write, EventWording::AsEntry),
         )
     }
 
@@ -143,45 +125,14 @@ impl Scope<'_> {
             .map(|write| Wanted::Row(Key::Entry(self.name.clone(), write.key.clone())))
             .collect();
         let asked = |asked: Fingerprint| asked.each(&writes, |asked, write| write.asked(asked));
-        self.commit("write batch", asked, &wanted, |draft| {
-            writes.iter().map(|write| draft.write(&self.name, write, Told::AsEntry)).collect()
-        })
-    }
-
-    /// Commits what `f` does to entries on behalf of whoever this scope acts for. What it was asked for is added to a
-    /// fingerprint.
-    pub(super) fn commit<T: Pending + Serialize + serde::de::DeserializeOwned>(
-        &self,
-        name: &'static str,
-        asked: impl FnOnce(Fingerprint) -> Fingerprint,
-        wanted: &[Wanted],
-        mut f: impl FnMut(&mut Draft<'_>) -> Result<T>,
-    ) -> Result<T> {
-        check_known_scope(&self.name)?;
-        let by = self.board.checked_by(&self.by)?;
-        let asked = || asked(Fingerprint::new().text(&self.name));
-        let wanted: Vec<_> = wanted.iter().cloned().chain(by.wanted()).collect();
-        let (operation, session) = (by.operation.as_deref(), by.session.as_deref());
-        self.board.commit_once(operation, session, name, asked, &wanted, |tx| {
-            let mut draft = Draft::new(self.board, tx, &by)?;
-            let answer = f(&mut draft)?;
-            Ok((draft.finish()?, answer))
+        self.commit("write batch", asked, &wanted, |editor| {
+            writes.iter().map(|write| editor.write(&self.name, write, EventWording::AsEntry)).collect()
         })
     }
 
     fn checked_write(&self, write: &Write) -> Result<Write> {
-        refuse_reserved(&self.name)?;
+        check_not_reserved(&self.name)?;
         write.checked(&self.name, self.board.settings())
-    }
-}
-
-/// Refuses a time to live in which nobody could see anything.
-pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
-    match ttl {
-        Some(ttl) if ttl.as_millis() == 0 => {
-            Err(Error::invalid("what lives for less than a millisecond would never be seen"))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -222,103 +173,4 @@ impl Write {
         )?;
         Ok(Write { tags, ..self.clone() })
     }
-
-    /// What the key becomes. Its author is filled in by whoever knows.
-    pub(super) fn decide(
-        &self,
-        before: Option<&Entry>,
-        scope: &str,
-        version: u64,
-        revision: Revision,
-        session: Option<&str>,
-        now: Timestamp,
-    ) -> Result<Entry> {
-        check_ttl(self.ttl)?;
-        self.condition_holds(scope, before)?;
-        let leased = before.and_then(|before| before.session_id.clone());
-        let session_id = leased.clone().or_else(|| session.filter(|_| self.lease).map(str::to_owned));
-        let fence = match leased {
-            Some(_) => before.and_then(|before| before.fence),
-            None => session_id.is_some().then_some(revision),
-        };
-        let (mut tags, mut metadata) = (self.tags.clone(), self.metadata.clone());
-        let mut expires_at = self.ttl.map(|ttl| now.plus(ttl));
-        if let Some(before) = before.filter(|_| self.merge) {
-            tags = known_tag_set(tags.into_iter().chain(before.tags.iter().cloned()).collect())?;
-            metadata = merged(before.metadata.as_ref(), metadata)?;
-            expires_at = expires_at.or(before.expires_at);
-        }
-        Ok(Entry {
-            scope: scope.to_owned(),
-            key: self.key.clone(),
-            value: self.value.clone(),
-            version,
-            revision,
-            created_at: before.map_or(now, |before| before.created_at),
-            created_by: before.map(|before| before.created_by.clone()).unwrap_or_default(),
-            updated_at: now,
-            updated_by: String::new(),
-            expires_at,
-            tags,
-            metadata,
-            session_id,
-            fence,
-        })
-    }
-
-    fn condition_holds(&self, scope: &str, before: Option<&Entry>) -> Result<()> {
-        if let Some(before) = before.filter(|_| self.if_absent) {
-            return Err(exists(scope, before));
-        }
-        match self.if_revision {
-            Some(expected) if expected != before.map_or(Revision::ZERO, |before| before.revision) => {
-                Err(conflict(scope, &self.key, expected, before))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Result<Option<Metadata>> {
-    match (before, after) {
-        (Some(before), Some(after)) => before.merged_with(&after).map(Some),
-        (before, after) => Ok(after.or_else(|| before.cloned())),
-    }
-}
-
-fn exists(scope: &str, entry: &Entry) -> Error {
-    let in_scope =
-        if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) };
-    let since = entry.created_at;
-    let message = format!("{} exists: {} wrote it at {since}", entry.key, entry.created_by);
-    Refusal::new(Code::AlreadyExists, message)
-        .hint(format!("read it first: blackboard read {}{in_scope}", shell_word(&entry.key)))
-        .held_by(entry.session_id.clone(), entry.created_by.clone(), Some(since))
-        .detail("revision", entry.revision.get())
-        .detail("version", entry.version)
-        .into()
-}
-
-/// Somebody changed a key in between.
-pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option<&Entry>) -> Error {
-    let refusal = match found {
-        Some(found) => Refusal::new(
-            Code::Conflict,
-            format!(
-                "{key} is at revision {}, not {expected}: {} wrote it at {}",
-                found.revision, found.updated_by, found.updated_at
-            ),
-        )
-        .detail("version", found.version)
-        .detail("updated_by", found.updated_by.clone())
-        .detail("updated_at", found.updated_at.to_string()),
-        None => Refusal::new(Code::Conflict, format!("there is no {key}; revision {expected} was expected")),
-    };
-    refusal
-        .hint("read it again, and decide anew")
-        .detail("scope", scope)
-        .detail("key", key)
-        .detail("expected", expected.get())
-        .detail("revision", found.map_or(0, |found| found.revision.get()))
-        .into()
 }

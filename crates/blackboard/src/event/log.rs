@@ -2,11 +2,11 @@
 //!
 //! `newest` is for people, who begin at the end and page back; `lines` is for whoever hands the log on to many.
 
-use super::observe::is_ahead;
 use super::{Event, EventType, Events};
 use crate::clock::Timestamp;
 use crate::entry::compacted;
 use crate::error::Result;
+use crate::follow::is_ahead;
 use crate::revision::Revision;
 use crate::store::{Page, Tx};
 

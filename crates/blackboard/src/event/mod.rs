@@ -1,13 +1,14 @@
 //! Events: the board's only log.
 //!
 //! Every change of shared state commits together with the events that tell of it. An event's id is the revision
-//! of the board at which it happened. `observe` reads the log from a cursor, `subscribe` goes on reading it.
+//! of the board at which it happened. `observe` reads the log from a cursor; `subscribe` follows it, by a
+//! [`Follower`](crate::follow::Follower).
 //!
 //! | File | What it is about |
 //! |---|---|
 //! | `observe.rs` | what happened since one last looked |
 //! | `log.rs` | looking through the log, without what its events carry |
-//! | `subscribe.rs`, `subscriber.rs` | following the log: as an iterator, on a thread of its own, through a channel |
+//! | `subscribe.rs`, `subscriber.rs` | the events of a follower one at a time: as an iterator, on a thread, through a channel |
 //! | `filter.rs` | which events a reader wants |
 //! | `scan.rs`, `change.rs` | reading the log in whole commits, with what its events carry |
 
@@ -28,7 +29,8 @@ pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
 pub use self::log::{Lines, LogPage};
 pub use self::observe::{Batch, Events, Observation, Since};
-pub use self::subscribe::{Start, StopHandle, Subscribe, Subscription};
+pub(crate) use self::scan::scan;
+pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;
 use crate::entry::EntryVersion;

@@ -2,12 +2,12 @@
 
 use super::scan::scan;
 use super::{Event, EventType, Filter, Filters};
-use crate::agent::existing as existing_agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::error::{Code, Refusal, Result};
+use crate::error::Result;
+use crate::follow::{cursor_of, is_ahead};
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Patience, Tx, Wanted};
+use crate::store::{Key, Patience, Wanted};
 
 /// The log of a board: `board.events()`.
 #[derive(Clone, Copy)]
@@ -103,7 +103,7 @@ impl Events<'_> {
             let until = tx.revision()?;
             let (after, time) = match since {
                 Since::Cursor { session, reader } => {
-                    let (revision, time) = place_of(tx, session, reader)?;
+                    let (revision, time) = cursor_of(tx, session, reader)?;
                     (revision, Some(time))
                 }
                 Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
@@ -130,7 +130,7 @@ impl Events<'_> {
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
         let Observation { until, filters, .. } = observation;
         let (scanned, floor) =
-            self.board.read(&[], |tx| Ok((scan(tx, after, *until, filters, limit)?, tx.floor()?)))?;
+            self.board.read(&[], |tx| Ok((scan(tx, after, *until, filters, limit, true)?, tx.floor()?)))?;
         // What was pruned after the end of the observation is none of its business.
         let floor = floor.min(*until);
         let compacted = after < floor;
@@ -141,49 +141,6 @@ impl Events<'_> {
     /// Stores how far a reader has read, once that was written out. Never waits: if somebody writes at this moment,
     /// the reader sees its last batch again. A cursor never goes back.
     pub fn advance(&self, session: &str, reader: &str, revision: Revision) -> Result<()> {
-        self.advance_patiently(Patience::Never, session, reader, revision).map(drop)
+        self.board.store_cursor(Patience::Never, session, reader, revision).map(drop)
     }
-
-    /// Stores how far a reader has read, and says how far it is known to have read then.
-    pub(super) fn advance_patiently(
-        self,
-        patience: Patience,
-        owner: &str,
-        reader: &str,
-        revision: Revision,
-    ) -> Result<Revision> {
-        let key = Key::Cursor(owner.to_owned(), reader.to_owned());
-        self.board.commit_patiently(patience, "advance cursor", &[Wanted::Row(key.clone())], |tx| {
-            let mut changes = Changes::new();
-            let known = tx.row::<Cursor>(&key)?.map(|cursor| cursor.revision);
-            if known.is_none_or(|known| known < revision) {
-                changes.put(Cursor {
-                    owner: owner.to_owned(),
-                    reader: reader.to_owned(),
-                    revision,
-                    updated_at: tx.now(),
-                });
-            }
-            Ok((changes, known.map_or(revision, |known| known.max(revision))))
-        })
-    }
-}
-
-/// How far a reader of a session has read, and when that was. Its first reading starts at its registration.
-pub(super) fn place_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Revision, Timestamp)> {
-    if let Some(cursor) = tx.row::<Cursor>(&Key::Cursor(session.to_owned(), reader.to_owned()))? {
-        return Ok((cursor.revision, cursor.updated_at));
-    }
-    let agent = existing_agent(tx, session)?;
-    Ok((agent.joined, agent.started_at))
-}
-
-pub(super) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
-    Refusal::new(
-        Code::CursorAhead,
-        format!("the cursor is at revision {cursor}, but the board is only at {board}"),
-    )
-    .hint("this is another board than the one it was read from; start anew with --since")
-    .detail("revision", board.get())
-    .into()
 }

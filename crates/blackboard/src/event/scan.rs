@@ -14,19 +14,24 @@ const ENOUGH_BYTES: usize = 4 * 1024 * 1024;
 const LOOKED_AT: usize = 1000;
 
 /// What was found.
-pub(super) struct Scanned {
+pub(crate) struct Scanned {
     events: Vec<Event>,
     /// Of which events, by their place, the caller's own conditions have to be asked.
     undecided: Vec<(usize, Vec<Custom>)>,
     /// How far it was read: the last event that was looked at, wanted or not; none if there is nothing to look at.
-    pub(super) last: Option<Revision>,
+    pub(crate) last: Option<Revision>,
     /// Whether that was all, up to the end that was asked for.
-    pub(super) complete: bool,
+    pub(crate) complete: bool,
 }
 
 impl Scanned {
+    /// All of these events.
+    fn of(events: Vec<Event>, complete: bool) -> Scanned {
+        Scanned { last: events.last().map(|event| event.id), events, undecided: Vec::new(), complete }
+    }
+
     /// The events that are wanted. Runs code of the caller's, so it comes after the read.
-    pub(super) fn events(self) -> Vec<Event> {
+    pub(crate) fn events(self) -> Vec<Event> {
         let Scanned { events, undecided, .. } = self;
         if undecided.is_empty() {
             return events;
@@ -40,20 +45,32 @@ impl Scanned {
     }
 }
 
-/// Reads on after `after`, up to `until`: about `limit` wanted events, and as many commits as have room in memory.
-pub(super) fn scan(
+/// Reads on after `after`, up to `until`: about `limit` wanted events, and as many commits as fit into memory. `values` says
+/// whether events of entries carry what happened to them.
+pub(crate) fn scan(
     tx: &dyn Tx,
     after: Revision,
     until: Revision,
     filters: &Filters,
     limit: usize,
+    values: bool,
 ) -> Result<Scanned> {
     let by_type = filters.want_all_of_types();
     let looked_at = if by_type { limit } else { limit.max(LOOKED_AT) };
     let page = Page { after, until, types: filters.types(), limit: looked_at };
     let lines = tx.events(&page)?;
     let complete = lines.len() < looked_at;
-    if by_type { with_entries(tx, lines, complete) } else { wanted(tx, lines, complete, filters, limit) }
+    match (by_type, values) {
+        (true, true) => with_entries(tx, lines, complete),
+        (true, false) => Ok(Scanned::of(lines, complete)),
+        (false, _) => {
+            let mut scanned = wanted(tx, lines, complete, filters, limit)?;
+            if !values {
+                scanned.events.iter_mut().for_each(|event| event.entry = None);
+            }
+            Ok(scanned)
+        }
+    }
 }
 
 /// All of these lines, with what they carry. Most of a log has nothing to carry, and is not touched.
@@ -70,7 +87,7 @@ fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<S
     }
     let complete = complete && fit == events.len();
     events.truncate(fit);
-    Ok(Scanned { last: events.last().map(|event| event.id), events, undecided: Vec::new(), complete })
+    Ok(Scanned::of(events, complete))
 }
 
 /// Those of these lines that the filters want, with what they carry.

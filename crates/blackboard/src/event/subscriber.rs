@@ -9,10 +9,13 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::subscribe::SLICE;
-use super::{Batch, Event, StopHandle, Subscription};
+use super::{Batch, Event, Subscription};
 use crate::error::{Code, Error, Fault, Result};
+use crate::follow::{Follower, SLICE, StopHandle};
 use crate::revision::Revision;
+
+/// How many events are in memory at once, beside those in the channel.
+const BATCH: usize = 1000;
 
 /// How long a full channel is left alone before the next try, at most.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -44,11 +47,11 @@ impl Subscription {
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use blackboard::{Board, event::Subscribe, work::Create};
+    /// use blackboard::{Board, follow::Follow, work::Create};
     ///
     /// let board = Board::memory();
     /// let (heard, hearing) = mpsc::channel();
-    /// let subscriber = board.subscribe(&Subscribe::default())?.on_thread(move |event| {
+    /// let subscriber = board.subscribe(&Follow::default())?.on_thread(move |event| {
     ///     heard.send(event?.summary).ok();
     ///     Ok(())
     /// })?;
@@ -72,10 +75,10 @@ impl Subscription {
     /// A named cursor moves behind a batch once the receiver was asked for what comes after it.
     ///
     /// ```
-    /// use blackboard::{Board, event::Subscribe, work::Create};
+    /// use blackboard::{Board, follow::Follow, work::Create};
     ///
     /// let board = Board::memory();
-    /// let (mut events, stop) = board.subscribe(&Subscribe::default())?.channel(16)?;
+    /// let (mut events, stop) = board.subscribe(&Follow::default())?.channel(16)?;
     /// board.work().create(&Create::new("design-schema", "Design SQL schema"))?;
     /// assert_eq!(events.next().unwrap()?.target_id.as_deref(), Some("design-schema"));
     /// stop.stop();
@@ -87,7 +90,7 @@ impl Subscription {
         let done = Arc::new(AtomicI64::new(0));
         let (sender, events) = mpsc::sync_channel(bound.max(1));
         let line = Line { sender, stop: stop.clone(), done: Arc::clone(&done) };
-        spawn(move || line.pass_on(self))?;
+        spawn(move || line.pass_on(self.follower))?;
         Ok((Receiver { events, stop: stop.clone(), taken: None, done }, stop))
     }
 }
@@ -175,7 +178,7 @@ struct Line {
 }
 
 impl Line {
-    fn pass_on(self, mut subscription: Subscription) {
+    fn pass_on(self, mut follower: Follower) {
         // The batches on their way, each by its last event and its end.
         let mut sent: VecDeque<(Revision, Revision)> = VecDeque::new();
         while !self.stop.is_stopped() {
@@ -184,8 +187,8 @@ impl Line {
             while let Some((_, last)) = sent.pop_front_if(|(event, _)| *event <= done) {
                 end = Some(last);
             }
-            let acknowledged = end.map_or(Ok(()), |end| subscription.acknowledge(end));
-            match acknowledged.and_then(|()| subscription.next_batch(SLICE)) {
+            let acknowledged = end.map_or(Ok(()), |end| follower.acknowledge(end));
+            match acknowledged.and_then(|()| follower.next_batch(BATCH, SLICE)) {
                 Ok(Some(Batch { events, last, .. })) => {
                     sent.extend(events.last().map(|event| (event.id, last)));
                     for event in events {

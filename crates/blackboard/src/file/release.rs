@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::reserve::parsed;
 use super::{Files, PathPattern, key_of};
-use crate::entry::{By, Draft, Entry, FILES, Lease, Told};
+use crate::entry::{By, Entry, EntryEditor, EventWording, FILES, Lease};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Range, Wanted};
@@ -94,8 +94,8 @@ impl Files<'_> {
         }
         let by = By::session(session);
         self.board.commit_as(&[session], "file release", &wanted, |tx| {
-            let mut draft = Draft::new(self.board, tx, &by)?;
-            let agent = draft.session()?;
+            let mut editor = EntryEditor::new(self.board, tx, &by)?;
+            let agent = editor.session()?;
             agent.must_not_be_stale()?;
             let keys = match &named {
                 Some((worktree, patterns)) => keys_of(worktree, patterns, session),
@@ -104,7 +104,7 @@ impl Files<'_> {
             let (mut released, mut not_held) = (Vec::new(), Vec::new());
             for (key, pattern) in keys {
                 let told = format!("Agent \"{}\" released files \"{pattern}\"", agent.agent_name);
-                match draft.delete(FILES, &key, Told::InWords(told))? {
+                match editor.delete(FILES, &key, EventWording::InWords(told))? {
                     Some(_) => released.push(pattern),
                     None if named.is_some() => not_held.push(pattern),
                     // Its time is over, and the sweep will say so.
@@ -112,7 +112,7 @@ impl Files<'_> {
                 }
             }
             let released_by = agent.agent_name;
-            Ok((draft.finish()?, ReleasedFiles { released, not_held, released_by }))
+            Ok((editor.finish()?, ReleasedFiles { released, not_held, released_by }))
         })
     }
 }

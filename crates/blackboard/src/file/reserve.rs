@@ -9,7 +9,7 @@ use super::{
     Files, Mode, PathPattern, Reservation, Standing, Stored, check_place, every_reservation, key_of,
 };
 use crate::agent::Agent;
-use crate::entry::{By, Draft, FILES, Told, Value, Write, check_ttl};
+use crate::entry::{By, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
@@ -130,8 +130,8 @@ impl Files<'_> {
         let by = By::session(&reserve.session);
         let wanted = [Wanted::Row(Key::Agent(reserve.session.clone())), Wanted::Range(every_reservation())];
         self.board.commit_as(&[&reserve.session], "file reserve", &wanted, |tx| {
-            let mut draft = Draft::new(self.board, tx, &by)?;
-            let agent = draft.session()?;
+            let mut editor = EntryEditor::new(self.board, tx, &by)?;
+            let agent = editor.session()?;
             agent.must_be_live()?;
             let standing = Standing::all(tx)?;
             check_held(&reserve, &patterns, &standing)?;
@@ -142,10 +142,10 @@ impl Files<'_> {
             }
             let reservations = patterns
                 .iter()
-                .map(|pattern| put(&mut draft, &agent, &reserve, pattern, &standing))
+                .map(|pattern| put(&mut editor, &agent, &reserve, pattern, &standing))
                 .collect::<Result<_>>()?;
             let elsewhere = elsewhere(&reserve, &patterns, &standing, &steps)?;
-            Ok((draft.finish()?, Reserved { reservations, elsewhere, text: text.clone() }))
+            Ok((editor.finish()?, Reserved { reservations, elsewhere, text: text.clone() }))
         })
     }
 }
@@ -253,7 +253,7 @@ fn elsewhere(
 
 /// Writes one reservation, unless there is nothing new about it.
 fn put(
-    draft: &mut Draft<'_>,
+    editor: &mut EntryEditor<'_>,
     agent: &Agent,
     reserve: &Reserve,
     pattern: &PathPattern,
@@ -285,7 +285,7 @@ fn put(
         ..Write::new(&key, Value::of(&stored)?)
     };
     let told = told(agent, before.is_some(), &stored);
-    let written = draft.write(FILES, &write, Told::InWords(told))?;
+    let written = editor.write(FILES, &write, EventWording::InWords(told))?;
     let reservation = Reservation {
         pattern: stored.pattern,
         mode: stored.mode,
@@ -294,7 +294,7 @@ fn put(
         worktree: stored.worktree,
         session_id: agent.session_id.clone(),
         agent_name: agent.agent_name.clone(),
-        since: before.map_or_else(|| draft.now(), |before| before.since),
+        since: before.map_or_else(|| editor.now(), |before| before.since),
         expires_at: written.expires_at,
         fence: written.fence.unwrap_or(written.revision),
     };

@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::{Lock, Locks, Stored, key_of};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::duration::human;
-use crate::entry::{By, Draft, Entry, LOCKS, Told, Value, Write, check_ttl, held};
+use crate::entry::{By, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_ttl, held, visible};
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Wanted};
 use crate::text::{Cleaner, Kind, TextChanges, shell_word};
@@ -109,15 +110,15 @@ impl Locks<'_> {
             vec![acquire.session.as_str()]
         };
         self.board.commit_as(&callers, "lock acquire", &wanted, |tx| {
-            let mut draft = match &registration {
+            let mut editor = match &registration {
                 Some(new) => {
                     let (changes, registered) = new.changes(self.board, tx)?;
-                    Draft::after_registration(self.board, tx, registered.agent, changes)
+                    EntryEditor::after_registration(self.board, tx, registered.agent, changes)
                 }
-                None => Draft::new(self.board, tx, &By::session(&acquire.session))?,
+                None => EntryEditor::new(self.board, tx, &By::session(&acquire.session))?,
             };
-            let agent = draft.session()?;
-            let current = draft.entry(LOCKS, &acquire.name)?;
+            let agent = editor.session()?;
+            let current = editor.entry(LOCKS, &acquire.name)?;
             match decide(&agent, current, acquire.anew)? {
                 Verdict::Keeps(entry) => {
                     let mut lock = Lock::of(tx, &entry)?;
@@ -126,10 +127,11 @@ impl Locks<'_> {
                             Write { ttl: acquire.ttl, merge: true, ..Write::new(&acquire.name, entry.value) };
                         let told =
                             format!("Agent \"{}\" renewed lock \"{}\"", agent.agent_name, acquire.name);
-                        lock.expires_at = draft.write(LOCKS, &write, Told::InWords(told))?.expires_at;
+                        lock.expires_at =
+                            editor.write(LOCKS, &write, EventWording::InWords(told))?.expires_at;
                     }
                     Ok((
-                        draft.finish()?,
+                        editor.finish()?,
                         Acquired { lock, acquired: false, already_held: true, text: TextChanges::default() },
                     ))
                 }
@@ -139,18 +141,18 @@ impl Locks<'_> {
                     let value = Value::of(&Stored { note: note.clone() })?;
                     let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
                     let told = format!("Agent \"{}\" acquired lock \"{}\"", agent.agent_name, acquire.name);
-                    let written = draft.write(LOCKS, &write, Told::InWords(told))?;
+                    let written = editor.write(LOCKS, &write, EventWording::InWords(told))?;
                     let lock = Lock {
                         name: acquire.name.clone(),
                         fence: written.revision,
                         session_id: agent.session_id,
                         agent_name: agent.agent_name,
-                        since: draft.now(),
+                        since: editor.now(),
                         note: note.clone(),
                         expires_at: written.expires_at,
                     };
                     Ok((
-                        draft.finish()?,
+                        editor.finish()?,
                         Acquired { lock, acquired: true, already_held: false, text: text.clone() },
                     ))
                 }
@@ -206,28 +208,14 @@ impl Locks<'_> {
         timeout: Duration,
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
-        let began = Instant::now();
         let heartbeat = self.board.agents().activity_interval();
-        let (mut ticked, mut beaten) = (began, began);
-        // Whatever happens after this look ends the wait: the lock is tried with nothing in between that is missed.
+        let (mut process_checked, mut beaten) = (Instant::now(), Instant::now());
+        let wait = Wait { timeout, tick: TICK, sweep: Sweeping::For(acquire.caller()), stop: None };
+        // A commit after this revision ends the sleep, so that no release before or during an attempt is missed.
         let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;
-        match self.acquire(acquire) {
-            Err(error) if error.code() == Code::Held => {}
-            done => return done.map(Some),
-        }
-        loop {
-            let left = timeout.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return self.acquire(acquire).map(Some).map_err(|error| in_vain(error, timeout));
-            }
-            if !go_on() {
-                return Ok(None);
-            }
-            let slice = left.min(TICK.saturating_sub(ticked.elapsed()));
-            seen = self.board.wait_and_sweep(seen, slice, acquire.caller())?;
-            let is_tick = ticked.elapsed() >= TICK;
-            if is_tick {
-                ticked = Instant::now();
+        let ended = self.board.check_until(&wait, |wake| {
+            if let Wake::Changed(revision) = wake {
+                seen = revision;
             }
             if let Some(session) = acquire.caller()
                 && beaten.elapsed() >= heartbeat
@@ -235,13 +223,22 @@ impl Locks<'_> {
                 beaten = Instant::now();
                 self.note_that_it_waits(session)?;
             }
+            let check_process = wake == Wake::Unchanged || process_checked.elapsed() >= TICK;
+            if check_process {
+                process_checked = Instant::now();
+            }
             // A read costs other processes nothing; an attempt takes the write lock.
-            if self.can_acquire(acquire, is_tick)? {
+            if wake == Wake::First || self.can_acquire(acquire, check_process)? {
                 match self.acquire(acquire) {
                     Err(error) if error.code() == Code::Held => {}
-                    done => return done.map(Some),
+                    done => return done.map(|acquired| Check::Done(Some(acquired))),
                 }
             }
+            Ok(if go_on() { Check::After(seen) } else { Check::Done(None) })
+        })?;
+        match ended {
+            Some(ended) => Ok(ended),
+            None => self.acquire(acquire).map(Some).map_err(|error| in_vain(error, timeout)),
         }
     }
 
@@ -262,9 +259,7 @@ impl Locks<'_> {
     /// ```
     pub fn can_acquire(&self, acquire: &Acquire, check_process: bool) -> Result<bool> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
-        let lock = self.board.read(&[Wanted::Row(key.clone())], |tx| {
-            Ok(tx.row::<Entry>(&key)?.filter(|lock| !lock.is_expired(tx.now())))
-        })?;
+        let lock = self.board.read(&[Wanted::Row(key.clone())], |tx| visible(tx, &key))?;
         let Some(lock) = lock else { return Ok(true) };
         let Some(holder) = lock.session_id else { return Ok(false) };
         if acquire.caller() == Some(&*holder) {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Lock, Locks, key_of};
 use crate::agent::Agent;
-use crate::entry::{By, Draft, LOCKS, Told, check_key};
+use crate::entry::{By, EntryEditor, EventWording, LOCKS, check_key, check_own_fence};
 use crate::error::{Code, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Wanted};
@@ -66,9 +66,9 @@ impl Locks<'_> {
         let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(name)?)];
         let by = By::session(session);
         self.board.commit_as(&[session], "lock release", &wanted, |tx| {
-            let mut draft = Draft::new(self.board, tx, &by)?;
-            let agent = draft.session()?;
-            let lock = draft.entry(LOCKS, name)?.map(|entry| Lock::of(tx, &entry)).transpose()?;
+            let mut editor = EntryEditor::new(self.board, tx, &by)?;
+            let agent = editor.session()?;
+            let lock = editor.entry(LOCKS, name)?.map(|entry| Lock::of(tx, &entry)).transpose()?;
             let mut released = Released {
                 name: name.clone(),
                 released: decide(&agent, name, lock.as_ref(), *fence)?,
@@ -78,11 +78,11 @@ impl Locks<'_> {
             };
             if let Some(lock) = lock {
                 released.fence = Some(lock.fence);
-                released.held_seconds = draft.now().since(lock.since).as_secs();
+                released.held_seconds = editor.now().since(lock.since).as_secs();
                 let told = format!("Agent \"{}\" released lock \"{name}\"", agent.agent_name);
-                draft.delete(LOCKS, name, Told::InWords(told))?;
+                editor.delete(LOCKS, name, EventWording::InWords(told))?;
             }
-            Ok((draft.finish()?, released))
+            Ok((editor.finish()?, released))
         })
     }
 }
@@ -103,16 +103,9 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
         .detail("fence", lock.fence.get())
         .into());
     }
-    match fence {
-        Some(given) if given != lock.fence => Err(Refusal::new(
-            Code::StaleFence,
-            format!("lock {name} is held at fence {}; fence {given} is not valid any more", lock.fence),
-        )
-        .hint("the lock was lost and taken anew in between: look around before going on")
-        .detail("fence", lock.fence.get())
-        .into()),
-        _ => Ok(true),
-    }
+    let hint = "the lock was lost and taken anew in between: look around before going on";
+    check_own_fence("lock", name, Some(lock.fence), fence, hint)?;
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub use self::unblock::Unblocked;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
+use crate::entry::check_own_fence;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
@@ -219,16 +220,8 @@ impl WorkItem {
             };
             return Err(refusal.into());
         }
-        match (fence, self.fence) {
-            (Some(given), Some(current)) if given != current => Err(Refusal::new(
-                Code::StaleFence,
-                format!("work item {id} is held at fence {current}; fence {given} is not valid any more"),
-            )
-            .hint("the claim was lost and taken anew in between: look at the item before going on")
-            .detail("fence", current.get())
-            .into()),
-            _ => Ok(()),
-        }
+        let hint = "the claim was lost and taken anew in between: look at the item before going on";
+        check_own_fence("work item", id, self.fence, fence, hint)
     }
 
     pub(crate) fn is_completed(&self) -> Error {

@@ -1,7 +1,7 @@
 //! Fences: whoever lost a claim or a lock in between changes nothing, on any path.
 
 use super::*;
-use crate::entry::{Compare, Draft, Fence, LOCKS, Operation, Told};
+use crate::entry::{Compare, EntryEditor, EventWording, Fence, LOCKS, Operation};
 
 on_every_engine![
     a_fence_that_holds_lets_every_path_through,
@@ -16,18 +16,18 @@ on_every_engine![
 fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
     let write = Write { lease: true, ttl, ..a_write(name, "null") };
     let written = fixture.board.commit("lock", &[], |tx| {
-        let mut draft = Draft::new(&fixture.board, tx, &By::session(session))?;
-        let written = draft.write(LOCKS, &write, Told::AsEntry)?;
-        Ok((draft.finish()?, written))
+        let mut editor = EntryEditor::new(&fixture.board, tx, &By::session(session))?;
+        let written = editor.write(LOCKS, &write, EventWording::AsEntry)?;
+        Ok((editor.finish()?, written))
     });
     written.unwrap().fence.unwrap()
 }
 
 fn unlock(fixture: &Fixture, name: &str, session: &str) {
     let unlocked = fixture.board.commit("unlock", &[], |tx| {
-        let mut draft = Draft::new(&fixture.board, tx, &By::session(session))?;
-        let deleted = draft.delete(LOCKS, name, Told::AsEntry)?;
-        Ok((draft.finish()?, deleted))
+        let mut editor = EntryEditor::new(&fixture.board, tx, &By::session(session))?;
+        let deleted = editor.delete(LOCKS, name, EventWording::AsEntry)?;
+        Ok((editor.finish()?, deleted))
     });
     assert!(unlocked.unwrap().is_some());
 }

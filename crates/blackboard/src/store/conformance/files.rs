@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::entry::{By, Draft, FILES, Told, Write};
+use crate::entry::{By, EntryEditor, EventWording, FILES, Write};
 use crate::file::{
     Check, CheckedPath, FileFilter, Mode, Release as ReleaseFiles, Reservation, Reserve, Reserved,
 };
@@ -414,9 +414,9 @@ fn nothing_is_free_while_a_reservation_cannot_be_read(fixture: &Fixture) {
     fixture
         .board
         .commit("test", &[], |tx| {
-            let mut draft = Draft::new(&fixture.board, tx, &By::session(&ivy))?;
-            draft.write(FILES, &odd, Told::AsEntry)?;
-            Ok((draft.finish()?, ()))
+            let mut editor = EntryEditor::new(&fixture.board, tx, &By::session(&ivy))?;
+            editor.write(FILES, &odd, EventWording::AsEntry)?;
+            Ok((editor.finish()?, ()))
         })
         .unwrap();
     let error = refused(fixture, &["src/**"], &oak);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::HeartbeatRow;
-use crate::event::{Start, Subscribe};
+use crate::follow::{Follow, Start};
 use crate::prune::Pruned;
 use crate::store::Cursor;
 
@@ -200,7 +200,7 @@ fn a_heartbeat_dated_in_the_future_does_not_keep_older_ones(fixture: &Fixture) {
 fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &Fixture) {
     let start = |name: &str, new_after| {
         let start = Start::Cursor { name: name.to_owned(), new_after };
-        fixture.board.subscribe(&Subscribe { start, ..Subscribe::default() }).unwrap();
+        fixture.board.follow(&Follow { start, ..Follow::default() }).unwrap();
     };
     let names = || {
         let range = Range::cursors_of(Cursor::OWNERLESS);

@@ -6,7 +6,8 @@ use std::sync::{Arc, mpsc};
 use super::*;
 use crate::Error;
 use crate::entry::{By, Query, Value, Write};
-use crate::event::{EntryChange, Filter, Start, StopHandle, Subscribe, Subscription};
+use crate::event::{EntryChange, Filter, Subscription};
+use crate::follow::{Follow, Follower, Start, StopHandle};
 
 on_every_engine![
     events_of_entries_carry_what_happened,
@@ -42,8 +43,16 @@ fn write(fixture: &Fixture, key: &str, number: i64) -> Revision {
     fixture.board.scope("team").write(&Write::new(key, value(number))).unwrap().revision
 }
 
+fn request(start: Start, filters: &[Filter]) -> Follow {
+    Follow { filters: filters.to_vec(), start, ..Follow::default() }
+}
+
 fn subscribe(board: &Board, start: Start, filters: &[Filter]) -> Subscription {
-    board.subscribe(&Subscribe { filters: filters.to_vec(), start, caller: None }).unwrap()
+    board.subscribe(&request(start, filters)).unwrap()
+}
+
+fn follow_from_the_start(board: &Board, filters: &[Filter]) -> Follower {
+    board.follow(&request(Start::Revision(Revision::ZERO), filters)).unwrap()
 }
 
 fn from_the_start(board: &Board, filters: &[Filter]) -> Subscription {
@@ -327,7 +336,7 @@ fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
 
 fn a_start_ahead_of_the_board_is_refused(fixture: &Fixture) {
     write(fixture, "a", 1);
-    let start = |start| fixture.board.subscribe(&Subscribe { start, ..Subscribe::default() }).map(drop);
+    let start = |start| fixture.board.follow(&request(start, &[])).map(drop);
     assert_eq!(code(start(Start::Revision(Revision::new(2)))), Code::CursorAhead);
     let ahead = Start::Cursor { name: "mirror".to_owned(), new_after: Some(Revision::new(2)) };
     assert_eq!(code(start(ahead)), Code::CursorAhead);
@@ -416,9 +425,9 @@ fn a_batch_ends_with_a_commit_once_its_values_are_large(fixture: &Fixture) {
     for writes in [&six[..3], &six[..], &six[..1]] {
         scope.write_batch(writes).unwrap();
     }
-    let mut subscription = from_the_start(&fixture.board, &[]);
+    let mut follower = follow_from_the_start(&fixture.board, &[]);
     let mut batches = Vec::new();
-    while let Some(batch) = subscription.next_batch(Duration::ZERO).unwrap() {
+    while let Some(batch) = follower.next_batch(usize::MAX, Duration::ZERO).unwrap() {
         batches.push((batch.events.len(), batch.last.get()));
     }
     // 3 MiB are not enough yet, the second commit is then read to its end.
@@ -435,17 +444,17 @@ fn long_log(fixture: &Fixture) {
 
 fn a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time(fixture: &Fixture) {
     long_log(fixture);
-    let mut subscription = from_the_start(&fixture.board, &[Filter::of_keys("wanted")]);
+    let mut follower = follow_from_the_start(&fixture.board, &[Filter::of_keys("wanted")]);
     let mut looks = 1;
-    let event = loop {
-        match subscription.next_within(Duration::ZERO) {
-            Some(event) => break event.unwrap(),
-            None => assert!(!subscription.has_caught_up(), "it is there"),
+    let batch = loop {
+        match follower.next_batch(usize::MAX, Duration::ZERO).unwrap() {
+            Some(batch) => break batch,
+            None => assert!(!follower.has_caught_up(), "it is there"),
         }
         looks += 1;
     };
-    assert_eq!((change(&event).key.as_str(), looks), ("wanted", 4));
-    assert!(subscription.has_caught_up());
+    assert_eq!((change(&batch.events[0]).key.as_str(), looks), ("wanted", 4));
+    assert!(follower.has_caught_up());
 }
 
 fn a_subscription_that_is_stopped_ends(fixture: &Fixture) {

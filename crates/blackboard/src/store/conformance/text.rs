@@ -1,8 +1,8 @@
 //! Text of callers: what is changed is reported, what is long is kept, what looks like a secret is refused.
 
 use super::*;
-use crate::event::{Start, Subscribe};
 use crate::file::Reserve;
+use crate::follow::{Follow, Start};
 use crate::lock::Acquire;
 use crate::project::RegisterProject;
 use crate::work::Block;
@@ -118,16 +118,14 @@ fn secrets_are_refused_in_every_name(fixture: &Fixture) {
         ..write.clone()
     };
     let beat = Beat { operation: Some(secret.to_owned()), ..Beat::of(&session) };
-    let cursor = Subscribe {
-        start: Start::Cursor { name: secret.to_owned(), new_after: None },
-        ..Subscribe::default()
-    };
+    let cursor =
+        Follow { start: Start::Cursor { name: secret.to_owned(), new_after: None }, ..Follow::default() };
     for (what, code) in [
         ("scope", code(board.scope(secret).write(&write))),
         ("scope of append", code(board.scope(secret).append("k", &json("1")))),
         ("operation", code(fixture.scope().by(operation).write(&write))),
         ("operation of a heartbeat", code(board.agents().heartbeat(&beat))),
-        ("cursor", board.subscribe(&cursor).map(drop).unwrap_err().code()),
+        ("cursor", board.follow(&cursor).map(drop).unwrap_err().code()),
         ("key", code(fixture.scope().write(&a_write(secret, "1")))),
         ("tag", code(fixture.scope().write(&tagged))),
         ("metadata", code(fixture.scope().write(&in_metadata))),

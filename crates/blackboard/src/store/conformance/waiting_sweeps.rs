@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::entry::WaitFor;
-use crate::event::{Start, Subscribe};
+use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release};
 
 on_every_engine![
-    a_wait_for_a_revision_keeps_sweeping,
+    a_follower_keeps_sweeping,
     a_wait_for_a_key_keeps_sweeping_however_much_others_write,
     a_wait_for_a_lock_keeps_sweeping,
     a_subscription_keeps_sweeping_while_it_waits,
@@ -38,12 +38,11 @@ fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl 
     });
 }
 
-fn a_wait_for_a_revision_keeps_sweeping(fixture: &Fixture) {
+fn a_follower_keeps_sweeping(fixture: &Fixture) {
     let until = |fixture: &Fixture| {
-        // The sweep itself is an event.
-        let mut seen = fixture.revision();
+        let mut follower = fixture.board.follow(&Follow::default()).unwrap();
         while fixture.entry("end").is_none() {
-            seen = fixture.board.wait_and_sweep(seen, LONG, None).unwrap();
+            follower.next_batch(1, LONG).unwrap();
         }
     };
     marks_while_waiting(fixture, || until(fixture), || drop(fixture.write("end", "1")));
@@ -81,7 +80,7 @@ fn a_wait_for_a_lock_keeps_sweeping(fixture: &Fixture) {
 }
 
 fn subscribe(fixture: &Fixture) -> crate::event::Subscription {
-    fixture.board.subscribe(&Subscribe { start: Start::Now, ..Subscribe::default() }).unwrap()
+    fixture.board.subscribe(&Follow::default()).unwrap()
 }
 
 fn a_subscription_keeps_sweeping_while_it_waits(fixture: &Fixture) {
@@ -107,8 +106,9 @@ fn a_wait_never_marks_its_own_session(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let oak = fixture.session("Oak");
     fixture.pass(300);
-    let seen = fixture.revision();
-    fixture.board.wait_and_sweep(seen, LONG, Some(&ivy)).unwrap();
+    let wait = WaitFor { timeout: Some(Duration::from_millis(1)), after: None };
+    let in_vain = fixture.board.scope("team").by(By::session(&ivy)).wait("never", &wait);
+    assert_eq!(code(in_vain), Code::TimedOut);
     assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
@@ -118,8 +118,8 @@ fn a_subscription_never_marks_its_own_session(fixture: &Fixture) {
     for start in starts {
         let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
         fixture.pass(300);
-        let subscribe = Subscribe { start: start.clone(), caller: Some(ivy.clone()), ..Subscribe::default() };
-        let mut subscription = fixture.board.subscribe(&subscribe).unwrap();
+        let follow = Follow { start: start.clone(), caller: Some(ivy.clone()), ..Follow::default() };
+        let mut subscription = fixture.board.subscribe(&follow).unwrap();
         loop {
             let event = subscription.next_within(LONG).expect("the sweep of the subscription").unwrap();
             if event.event_type == EventType::AgentStale && event.target_id.as_ref() == Some(&oak) {
@@ -136,6 +136,10 @@ fn a_plain_wait_changes_nothing(fixture: &Fixture) {
     fixture.pass(300);
     let seen = fixture.revision();
     assert_eq!(fixture.board.wait(seen, Duration::from_millis(1)).unwrap(), seen);
-    assert_eq!(fixture.board.wait_and_sweep(seen, Duration::ZERO, None).unwrap(), seen, "there is no wait");
-    assert!(fixture.board.wait_and_sweep(seen, LONG, None).unwrap() > seen);
+    let mut follower = fixture.board.follow(&Follow::default()).unwrap();
+    assert_eq!(follower.next_batch(1, Duration::ZERO).unwrap(), None, "there is no wait");
+    let mut reader = fixture.board.follow(&Follow { without_sweep: true, ..Follow::default() }).unwrap();
+    assert_eq!(reader.next_batch(1, Duration::from_millis(1)).unwrap(), None);
+    assert_eq!(fixture.revision(), seen, "a follower without a sweep changes nothing");
+    assert!(follower.next_batch(1, LONG).unwrap().is_some());
 }

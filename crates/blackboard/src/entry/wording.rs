@@ -1,0 +1,196 @@
+//! The text of what happens to entries: the summaries of events, and refusals.
+
+use serde_json::{Map, json};
+
+use super::{DEFAULT_SCOPE, Entry, FILES, Fence, LOCKS, pattern_of};
+use crate::agent::Agent;
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::event::EventType;
+use crate::revision::Revision;
+use crate::store::{Key, Tx};
+use crate::text::shell_word;
+
+/// The summary of a change: that of an entry, or the words of what the entry stands for.
+pub(crate) enum EventWording {
+    AsEntry,
+    InWords(String),
+}
+
+/// Why an entry is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// A call deletes it.
+    Deleted,
+    /// Its time to live is over.
+    Expired,
+    /// Its session ended.
+    SessionEnded,
+    /// Its session was marked stale.
+    SessionStale,
+}
+
+impl Removal {
+    pub(super) fn event_type(self) -> EventType {
+        match self {
+            Removal::Expired => EventType::EntryExpired,
+            Removal::Deleted | Removal::SessionEnded | Removal::SessionStale => EventType::EntryDeleted,
+        }
+    }
+
+    pub(super) fn op(self) -> &'static str {
+        match self {
+            Removal::Deleted => "delete",
+            Removal::Expired => "expire",
+            Removal::SessionEnded | Removal::SessionStale => "release",
+        }
+    }
+
+    pub(super) fn summary(self, author: &str, entry: &Entry) -> String {
+        let Entry { scope, key, .. } = entry;
+        let what = named(scope, key);
+        let why = match self {
+            Removal::Deleted => return format!("Agent \"{author}\" deleted {what}"),
+            Removal::Expired => {
+                return match scope.as_str() {
+                    LOCKS => format!("Lock \"{key}\" expired"),
+                    FILES => format!("File reservation {} expired", reserved(entry)),
+                    _ => format!("{what} expired"),
+                };
+            }
+            Removal::SessionEnded => "session ended",
+            Removal::SessionStale => "marked stale",
+        };
+        match scope.as_str() {
+            LOCKS => format!("Lock \"{key}\" of agent \"{author}\" released ({why})"),
+            FILES => {
+                format!("File reservation {} of agent \"{author}\" released ({why})", reserved(entry))
+            }
+            _ => format!("{what} of agent \"{author}\" removed ({why})"),
+        }
+    }
+}
+
+/// A reservation by its pattern.
+fn reserved(entry: &Entry) -> String {
+    format!("\"{}\"", pattern_of(entry).unwrap_or_else(|| entry.key.clone()))
+}
+
+/// A key, with its scope unless that is the default one.
+pub(super) fn named(scope: &str, key: &str) -> String {
+    match scope {
+        DEFAULT_SCOPE => format!("\"{key}\""),
+        scope => format!("\"{key}\" in scope \"{scope}\""),
+    }
+}
+
+/// The metadata of the event of an entry.
+pub(super) fn about(scope: &str, op: &str) -> Map<String, serde_json::Value> {
+    let mut map = Map::new();
+    map.insert("op".to_owned(), json!(op));
+    map.insert("scope".to_owned(), json!(scope));
+    map
+}
+
+/// Since when an entry is leased.
+pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
+    match entry.fence {
+        Some(fence) if fence == entry.revision => Ok(entry.updated_at),
+        // Retention may have removed the version in which its session took it.
+        Some(fence) => Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at)),
+        None => Ok(entry.created_at),
+    }
+}
+
+/// The refusal to change an entry that another session leases.
+pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
+    let session = entry.session_id.clone().unwrap_or_default();
+    let holder = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+    let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
+    let since = held_since(tx, entry)?;
+    let (what, hint) = match entry.scope.as_str() {
+        LOCKS => (
+            format!("lock {}", entry.key),
+            "wait for it, as with --wait 1m, or see who holds what: blackboard lock list",
+        ),
+        FILES => {
+            (format!("the reservation of {}", reserved(entry)), "see who holds what: blackboard file list")
+        }
+        _ => (named(&entry.scope, &entry.key), "it is free again when its session ends or deletes it"),
+    };
+    let mut refusal = Refusal::new(Code::Held, format!("{what} is held by {name} since {since}"))
+        .hint(hint)
+        .held_by(session, name, Some(since))
+        .detail("revision", entry.revision.get());
+    if let Some(fence) = entry.fence {
+        refusal = refusal.detail("fence", fence.get());
+    }
+    Ok(refusal.into())
+}
+
+/// The refusal of a fence token that is not the current one.
+pub(super) fn stale_fence(fence: &Fence, current: Option<Revision>) -> Error {
+    let now = match current {
+        Some(current) => format!("it is held at {current} now"),
+        None => "nobody holds it now".to_owned(),
+    };
+    Refusal::new(Code::StaleFence, format!("the fence {fence} is stale: {now}; nothing was changed"))
+        .hint("somebody else may have gone on with it: look before you take it again")
+        .detail("fence", current.map(Revision::get))
+        .into()
+}
+
+pub(super) fn no_session_for_lease() -> Error {
+    Refusal::new(Code::NoSession, "an entry with a lease needs a session to hang on")
+        .hint("name one with --session ID, or start with: blackboard agent register")
+        .into()
+}
+
+/// The refusal of an ordinary change in the scope of locks or file reservations.
+pub(super) fn reserved_scope(scope: &str) -> Error {
+    let (what, command) = match scope {
+        LOCKS => ("locks", "blackboard lock"),
+        _ => ("file reservations", "blackboard file"),
+    };
+    Refusal::new(Code::InvalidValue, format!("the scope \"{scope}\" is kept for {what}"))
+        .hint(format!("use `{command}`, or another scope"))
+        .into()
+}
+
+/// The refusal to create an entry that exists.
+pub(super) fn exists(scope: &str, entry: &Entry) -> Error {
+    let in_scope =
+        if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) };
+    let since = entry.created_at;
+    let message = format!("{} exists: {} wrote it at {since}", entry.key, entry.created_by);
+    Refusal::new(Code::AlreadyExists, message)
+        .hint(format!("read it first: blackboard read {}{in_scope}", shell_word(&entry.key)))
+        .held_by(entry.session_id.clone(), entry.created_by.clone(), Some(since))
+        .detail("revision", entry.revision.get())
+        .detail("version", entry.version)
+        .into()
+}
+
+/// The refusal to change an entry that has another revision than the caller expects.
+pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option<&Entry>) -> Error {
+    let refusal = match found {
+        Some(found) => Refusal::new(
+            Code::Conflict,
+            format!(
+                "{key} is at revision {}, not {expected}: {} wrote it at {}",
+                found.revision, found.updated_by, found.updated_at
+            ),
+        )
+        .detail("version", found.version)
+        .detail("updated_by", found.updated_by.clone())
+        .detail("updated_at", found.updated_at.to_string()),
+        None => Refusal::new(Code::Conflict, format!("there is no {key}; revision {expected} was expected")),
+    };
+    refusal
+        .hint("read it again, and decide anew")
+        .detail("scope", scope)
+        .detail("key", key)
+        .detail("expected", expected.get())
+        .detail("revision", found.map_or(0, |found| found.revision.get()))
+        .into()
+}
