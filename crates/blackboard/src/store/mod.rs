@@ -34,6 +34,7 @@ mod changes;
 pub(crate) mod conformance;
 mod memory;
 pub(crate) mod rows;
+mod sidecars;
 pub mod sqlite;
 
 use std::time::Duration;
@@ -41,6 +42,7 @@ use std::time::Duration;
 pub use self::changes::{Changes, Erasure};
 pub use self::memory::Memory;
 pub use self::rows::{Cursor, Index, Key, Mark, Operation, Range, Row};
+pub use self::sidecars::{Sidecar, SidecarDirectory, Sidecars};
 use crate::Result;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -65,6 +67,11 @@ pub trait Store: Send + Sync {
     /// Refuses if what is at the board's place is not the board that was opened: it was deleted or replaced.
     fn check_still_there(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Where programs keep their small files for this board; `None` if it has no place for them.
+    fn sidecars(&self) -> Option<&dyn Sidecars> {
+        None
     }
 
     /// The room that the board takes, in bytes; zero where that means nothing.
