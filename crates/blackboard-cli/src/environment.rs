@@ -3,7 +3,9 @@
 //! Everything further down takes their values from here, so that a test passes values and never changes the
 //! environment of its process.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+
+use crate::session::session_hint;
 
 /// The values of the variables; one that is empty counts as unset.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,13 +79,25 @@ impl Environment {
             match last.filter(|(before, _)| before == platform) {
                 Some((_, session)) if session == id => continue,
                 // A sub-agent is a thread in its parent's session. Where it is not registered, its parent stands for it.
-                Some((_, session)) => hints.insert(hints.len() - 1, format!("{platform}:{session}/{id}")),
+                Some((_, session)) => {
+                    hints.insert(hints.len() - 1, session_hint(platform, session, Some(id)));
+                }
                 None => {}
             }
-            hints.push(format!("{platform}:{id}"));
+            hints.push(session_hint(platform, id, None));
             last = Some((platform, id));
         }
         hints
+    }
+
+    /// `BLACKBOARD_SESSION_ID`, if it is text.
+    pub(crate) fn named_session(&self) -> Option<String> {
+        self.session.as_deref().and_then(OsStr::to_str).map(str::to_owned)
+    }
+
+    /// The PIDs that agents declare to their child processes.
+    pub(crate) fn declared_pids(&self) -> Vec<u32> {
+        self.agent_pids.iter().filter_map(|pid| pid.to_str()?.parse().ok()).collect()
     }
 
     /// What this process was started with.

@@ -8,6 +8,7 @@ use super::Run;
 use crate::child::Signals;
 use crate::context::Context;
 use crate::demo::{self, Stage};
+use crate::open::Access;
 use crate::outcome::{Nothing, Outcome};
 use crate::output::demo::Demonstration;
 
@@ -52,7 +53,7 @@ impl Run for Demo {
         let pace = Duration::from_millis(self.pace);
         if let Some(name) = &self.worker {
             let repository = std::env::current_dir().unwrap_or_default();
-            demo::work(&context.operating()?, name, pace, &repository)?;
+            demo::work(&context.open(Access::unswept())?, name, pace, &repository)?;
             return Ok(Outcome::new(Nothing));
         }
         if context.globals.db.is_some() {

@@ -19,6 +19,7 @@ use super::{Deadline, LogFile, Platform, Reply, words};
 use crate::config::FileGuard;
 use crate::context::Context;
 use crate::identity;
+use crate::session::session_hint;
 
 /// How long after a session was told everything it is not told again: one platform may call twice for one start.
 const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
@@ -95,10 +96,7 @@ fn session_of(platform: &Platform, call: &Call) -> String {
 }
 
 fn hint(platform: &Platform, session: &str, delegate: Option<&str>) -> String {
-    match delegate {
-        Some(delegate) => format!("{}:{session}/{delegate}", platform.id),
-        None => format!("{}:{session}", platform.id),
-    }
+    session_hint(platform.id, session, delegate)
 }
 
 impl Hook<'_> {

@@ -123,7 +123,7 @@ pub fn run(platform: &str, context: &Context) -> Answer {
     log.called_by(platform, context.globals.db.clone());
     log_panics(log);
     let silence_about = |what: &str| {
-        log.locate(&place::log_directories(&context.request()));
+        log.locate(&place::log_files(&context.request()));
         log.write(what);
         silence()
     };

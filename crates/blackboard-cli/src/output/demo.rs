@@ -44,7 +44,7 @@ impl Demonstration {
     fn open(&self, stage: &Stage) {
         if self.open {
             // It is in the directory of the demonstration, which is removed at the end.
-            web::open(stage.dashboard(), &stage.file()).keep();
+            web::open(stage.dashboard(), stage.engine.sidecars()).keep();
         }
     }
 
@@ -71,7 +71,7 @@ impl Render for Demonstration {
     fn human(&self, screen: &mut Screen<'_>) -> Result {
         let mut stage = self.stage.borrow_mut();
         screen.fields([
-            ("Board", Some(format!("{} (removed at the end)", stage.file().display()))),
+            ("Board", Some(format!("{} (removed at the end)", stage.engine.name()))),
             ("Dashboard", Some(stage.url())),
         ])?;
         self.open(&stage);
