@@ -22,7 +22,6 @@ mod config;
 mod context;
 mod demo;
 mod disk;
-mod engine;
 mod envelope;
 mod environment;
 mod exit;

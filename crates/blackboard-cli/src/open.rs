@@ -1,9 +1,10 @@
 //! The one way to open a board: for commands, hooks, the MCP server, the dashboard and the demonstration.
 //!
-//! A [`ResolvedBoard`] is a board that was found: its engine (`engine.rs`), and what applies to it. [`ResolvedBoard::open`]
-//! opens it. A command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board
-//! (`location/`, `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock.
+//! A [`ResolvedBoard`] is a board that was found: its [`Engine`], and what applies to it. [`ResolvedBoard::open`] opens it. A
+//! command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board (`location/`,
+//! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,16 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use blackboard::clock::SystemClock;
-use blackboard::store::{Memory, Store};
-use blackboard::text::TextRules;
-use blackboard::{Board, Code, Result, Settings};
+use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
+use blackboard::store::{Memory, Sidecars, Store};
+use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Database, Durability};
 use crate::context::{Context, note, warn};
-use crate::engine::{self, Engine, OpenStore};
 use crate::envelope::BoardState;
 use crate::environment::Environment;
-use crate::location::{self, Location};
+use crate::location::{self, Location, Target};
 use crate::output::sweep::{marked_stale, skipped};
 use crate::session::{Ended, Search, Unusable, no_session};
 
@@ -103,15 +103,15 @@ impl ResolvedBoard {
         let (config, warnings) =
             config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
         location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
-        let (engine, settings) = (engine::of(location)?, settings(&config, allow_secret_looking));
+        let (engine, settings) = (engine_at(location)?, config.settings(allow_secret_looking));
         Ok(ResolvedBoard { engine, config, settings })
     }
 
     /// A board in this file, to which no configuration of the user applies.
     pub fn unconfigured(file: &Path) -> ResolvedBoard {
         let config = Config::default();
-        let settings = settings(&config, false);
-        ResolvedBoard { engine: engine::sqlite_file(file, false), config, settings }
+        let settings = config.settings(false);
+        ResolvedBoard { engine: sqlite_file(file, false), config, settings }
     }
 
     /// Opens the board.
@@ -135,26 +135,114 @@ impl ResolvedBoard {
     }
 }
 
-fn settings(config: &Config, allow_secret_looking: bool) -> Settings {
-    Settings {
-        heartbeat_interval: config.heartbeat.interval,
-        stale_threshold: config.heartbeat.stale_threshold,
-        delegate_stale_threshold: config.heartbeat.delegate_stale_threshold,
-        keep_heartbeats: config.retention.heartbeats,
-        keep_events: config.retention.events,
-        keep_completed_agents: config.retention.completed_agents,
-        keep_stale_agents: config.retention.stale_agents,
-        max_log_bytes: config.database.max_log_mb as u64 * 1024 * 1024,
-        max_value_bytes: config.limits.max_value_bytes,
-        text: TextRules {
-            max_field_length: config.content_filter.max_field_length,
-            strip_code_blocks: config.content_filter.strip_code_blocks,
-            strip_html_tags: config.content_filter.strip_html_tags,
-            allow_secret_looking,
-            ..TextRules::default()
-        },
-        ..Settings::default()
+/// The engine of one board, which need not exist.
+pub trait Engine: Send + Sync {
+    /// Where the board is, for people.
+    fn name(&self) -> String;
+
+    /// Whether the board exists.
+    fn exists(&self) -> bool;
+
+    /// What tells this board from another one at the same location; `None` if there is none.
+    fn identity(&self) -> Option<String>;
+
+    /// Where programs keep their small files for the board.
+    fn sidecars(&self) -> &dyn Sidecars;
+
+    /// Opens the store of the board. `None` if it does not exist and is not to be created.
+    fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
+}
+
+/// A store that was opened.
+pub struct OpenStore {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Whether it was opened without locks, because nothing can be written there.
+    pub is_immutable: bool,
+}
+
+/// The engine of the board at this location: the only place that tells engines apart.
+pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
+    match &location.target {
+        Target::File(file) => Ok(sqlite_file(file, location.project_config.is_some())),
+        Target::Redis(_) => Err(no_redis()),
     }
+}
+
+/// The engine of a board in this file. `in_project`: its directory is the one that a project keeps for its board.
+pub fn sqlite_file(file: &Path, in_project: bool) -> Arc<dyn Engine> {
+    Arc::new(SqliteFile { sidecars: SqliteSidecars::new(file), in_project })
+}
+
+struct SqliteFile {
+    /// They know the file, too.
+    sidecars: SqliteSidecars,
+    in_project: bool,
+}
+
+impl SqliteFile {
+    fn file(&self) -> &Path {
+        self.sidecars.database()
+    }
+
+    fn options(&self, database: &Database, opening: Opening) -> SqliteOptions {
+        let defaults = SqliteOptions::default();
+        SqliteOptions {
+            durability: match database.durability {
+                Durability::Normal => sqlite::Durability::Normal,
+                Durability::Full => sqlite::Durability::Full,
+            },
+            busy_timeout: opening.write_limit.unwrap_or(defaults.busy_timeout),
+            waiting: opening.write_limit.map_or(defaults.waiting, |_| Waiting::QueueNoLonger),
+            stays_open: opening.stays_open,
+            in_project: self.in_project,
+            check_git: opening.check_git,
+            allow_network_filesystem: database.allow_network_filesystem,
+        }
+    }
+}
+
+impl Engine for SqliteFile {
+    fn name(&self) -> String {
+        self.file().display().to_string()
+    }
+
+    fn exists(&self) -> bool {
+        self.file().exists()
+    }
+
+    /// Where the file is on its disk, and when it was created.
+    fn identity(&self) -> Option<String> {
+        let metadata = std::fs::symlink_metadata(self.file()).ok()?;
+        let mut hasher = DefaultHasher::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino()).hash(&mut hasher);
+        }
+        metadata.created().ok().hash(&mut hasher);
+        Some(format!("{:016x}", hasher.finish()))
+    }
+
+    fn sidecars(&self) -> &dyn Sidecars {
+        &self.sidecars
+    }
+
+    fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>> {
+        let (clock, options) = (Arc::new(SystemClock), self.options(database, opening));
+        let store = match opening.mode {
+            Mode::Create => Some(Sqlite::open(self.file(), clock, &options)?),
+            Mode::Existing => Sqlite::open_existing(self.file(), clock, &options)?,
+            Mode::ReadOnly => Sqlite::open_to_read(self.file(), clock, &options)?,
+        };
+        Ok(store.map(|store| OpenStore { is_immutable: store.is_immutable(), store: Arc::new(store) }))
+    }
+}
+
+fn no_redis() -> Error {
+    Refusal::new(Code::InvalidValue, "this version has no Redis engine yet")
+        .hint("name a file with --db or BLACKBOARD_DB")
+        .into()
 }
 
 /// What a command needs of the board. `O` is what it gets: the board, and the session if it uses one.
@@ -426,7 +514,7 @@ mod tests {
 
     #[test]
     fn the_default_configuration_has_the_default_settings() {
-        let (configured, default) = (settings(&Config::default(), false), Settings::default());
+        let (configured, default) = (Config::default().settings(false), Settings::default());
         assert_eq!(format!("{configured:?}"), format!("{default:?}"));
     }
 

@@ -15,8 +15,7 @@ use tempfile::TempDir;
 use super::plan::{PROJECT, TASKS};
 use crate::args::Globals;
 use crate::context::Context;
-use crate::engine::Engine;
-use crate::open::{Mode, Opening, ResolvedBoard};
+use crate::open::{Engine, Mode, Opening, ResolvedBoard};
 use crate::web::{Listening, Options, Running};
 
 /// Where a demonstration takes place.

@@ -10,10 +10,9 @@ use super::Platform;
 use super::call::Call;
 use crate::config::Config;
 use crate::context::Context;
-use crate::engine;
 use crate::environment::Environment;
 use crate::location::{self, Location, Request};
-use crate::open::{Mode, Opening};
+use crate::open::{Mode, Opening, engine_at};
 
 /// The board of a session, and what applies to it.
 pub struct Place {
@@ -51,7 +50,7 @@ pub fn log_files(request: &Request) -> Vec<PathBuf> {
 }
 
 fn log_files_at(location: &Location) -> Vec<PathBuf> {
-    let own = engine::of(location).ok().map(|engine| engine.sidecars().path(Sidecar::HookLog));
+    let own = engine_at(location).ok().map(|engine| engine.sidecars().path(Sidecar::HookLog));
     own.into_iter().chain(location.home.as_deref().map(log_file_in)).collect()
 }
 
