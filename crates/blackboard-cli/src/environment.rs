@@ -50,6 +50,11 @@ impl Environment {
         self.platform_variables.iter().find(|(set, _)| *set == name).map(|(_, value)| value.as_os_str())
     }
 
+    /// `BLACKBOARD_SESSION_ID`, if it is text.
+    pub(crate) fn named_session(&self) -> Option<String> {
+        self.session.as_deref().and_then(OsStr::to_str).map(str::to_owned)
+    }
+
     /// What this process was started with.
     pub(crate) fn capture() -> Environment {
         Environment::from_variables(|name| std::env::var_os(name))

@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
@@ -47,7 +46,7 @@ pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
         }
     };
     // Also after a refusal: whoever only ever loses races would otherwise never clean up after itself.
-    context.afterwards();
+    context.finish();
     code
 }
 
@@ -89,8 +88,8 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
     } else {
         let mut screen = Screen::of_stdout(&mut out, now);
         match context.missing_board().filter(|_| outcome.answer.is_list()) {
-            Some(file) => {
-                (screen.line(format_args!("No board at {} yet. {CREATE_ONE}.", shown(&file))), true)
+            Some(name) => {
+                (screen.line(format_args!("No board at {} yet. {CREATE_ONE}.", escape(&name))), true)
             }
             None => (outcome.answer.human(&mut screen), false),
         }
@@ -111,13 +110,9 @@ const CREATE_ONE: &str = "Create one with `blackboard init`, or check --db";
 
 /// Says on stderr that there is no board, where the answer itself cannot.
 fn note_missing_board(context: &Context) {
-    if let Some(file) = context.missing_board() {
-        note(&format!("no board at {} yet. {CREATE_ONE}", file.display()));
+    if let Some(name) = context.missing_board() {
+        note(&format!("no board at {name} yet. {CREATE_ONE}"));
     }
-}
-
-fn shown(file: &Path) -> String {
-    escape(&file.display().to_string()).into_owned()
 }
 
 /// Says what went wrong, as an object if a program listens.

@@ -23,7 +23,9 @@ use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
-use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
+use crate::store::{
+    Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Sidecars, Store, Tx, Wanted,
+};
 use crate::sweep::Swept;
 use crate::work::Work;
 
@@ -206,6 +208,24 @@ impl Board {
     /// ```
     pub fn check_still_there(&self) -> Result<()> {
         self.store.check_still_there()
+    }
+
+    /// Where programs keep their small files for this board, for example its server registration; `None` if the engine
+    /// has no place for them.
+    ///
+    /// ```
+    /// use blackboard::{Board, store::Sidecar};
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("local.db");
+    /// let board = Board::open(&path)?;
+    /// let log = board.sidecars().map(|sidecars| sidecars.path(Sidecar::HookLog));
+    /// assert_eq!(log, Some(path.with_file_name("hook.log")));
+    /// assert!(Board::memory().sidecars().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sidecars(&self) -> Option<&dyn Sidecars> {
+        self.store.sidecars()
     }
 
     /// The board's revision: that of its last event.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use blackboard::entry::Fence;
+use blackboard::entry::{By, Fence};
 use blackboard::{Error, Metadata, Result, Revision};
 use clap::builder::NonEmptyStringValueParser;
 
@@ -13,6 +13,13 @@ pub struct Session {
     /// live session of the agent that calls]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+}
+
+impl Session {
+    /// The session that the command line names.
+    pub fn named(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
 }
 
 /// The scope of entries.
@@ -41,6 +48,14 @@ pub struct Acting {
     /// another call needs another one
     #[arg(long = "op", value_name = "ID")]
     pub operation: Option<String>,
+}
+
+impl Acting {
+    /// On whose behalf this session, if there is one, changes entries.
+    pub fn by(self, session: Option<String>) -> Result<By> {
+        let fences = self.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
+        Ok(By { author: self.agent, session, fences, operation: self.operation })
+    }
 }
 
 /// A work item, by position or by `--id`.

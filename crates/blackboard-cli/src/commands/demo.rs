@@ -11,6 +11,7 @@ use crate::child::Signals;
 use crate::context::Context;
 use crate::demo::{self, Ended, Stage};
 use crate::envelope::Answer;
+use crate::open::Access;
 use crate::outcome::{Nothing, Outcome, Render};
 use crate::output::demo::{conclude, show};
 use crate::output::{self, Screen};
@@ -60,7 +61,7 @@ impl Run for Demo {
         let pace = Duration::from_millis(self.pace);
         if let Some(name) = &self.worker {
             let repository = std::env::current_dir().unwrap_or_default();
-            demo::work(&context.operating()?, name, pace, &repository)?;
+            demo::work(&context.open(Access::unswept())?, name, pace, &repository)?;
             return Ok(Outcome::new(Nothing));
         }
         if context.globals.db.is_some() {
@@ -104,7 +105,7 @@ impl Demonstration {
     fn open(&self, stage: &Stage) {
         if self.open {
             // It is in the directory of the demonstration, which is removed at the end.
-            web::open(stage.dashboard(), &stage.file()).keep();
+            web::open(stage.dashboard(), stage.engine.sidecars()).keep();
         }
     }
 
@@ -131,7 +132,7 @@ impl Render for Demonstration {
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
         let mut stage = self.stage.borrow_mut();
         screen.fields([
-            ("Board", Some(format!("{} (removed at the end)", stage.file().display()))),
+            ("Board", Some(format!("{} (removed at the end)", stage.engine.name()))),
             ("Dashboard", Some(stage.url())),
         ])?;
         self.open(&stage);

@@ -13,8 +13,9 @@ use serde::{Serialize, Serializer};
 
 use super::Run;
 use crate::context::Context;
-use crate::disk::{Access, replace};
+use crate::disk::{self, replace};
 use crate::envelope::Answer;
+use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 
@@ -39,20 +40,20 @@ pub struct Export {
 
 impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         let state = WholeState { state: board.export()?, board, failed: RefCell::default() };
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
             return Ok(Outcome::new(Printed { state, pretty: self.pretty }));
         };
         refuse_what_is_no_plain_file(&file)?;
-        replace(&file, Access::Private, |out| state.write(out, self.pretty)).map_err(
-            |failure| match failure {
+        replace(&file, disk::Access::Private, |out| state.write(out, self.pretty)).map_err(|failure| {
+            match failure {
                 output::Failure::Board(error) => error,
                 output::Failure::Output(error) => {
                     Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error).into()
                 }
-            },
-        )?;
+            }
+        })?;
         Ok(Outcome::new(Saved { revision: state.state.revision, output: file.display().to_string() }))
     }
 }

@@ -60,7 +60,7 @@ impl Hook {
         let (platform, request) = match self.read(context) {
             Ok(read) => read,
             Err(reason) => {
-                log.locate(&place::log_directories(&context.request()));
+                log.locate(&place::log_files(&context.request()));
                 log.write(&reason);
                 return None;
             }

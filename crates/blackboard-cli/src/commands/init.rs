@@ -11,6 +11,7 @@ use super::Run;
 use crate::context::{Context, warn};
 use crate::envelope::Answer;
 use crate::location::{self, DATABASE_FILE};
+use crate::open::{Mode, Opening};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 
@@ -29,37 +30,31 @@ pub struct Init {}
 
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let directory = match &context.globals.db {
-            None => Some(location::new_project_directory(&context.request())?),
-            Some(_) => None,
-        };
-        let file = match &directory {
-            Some(directory) => directory.join(DATABASE_FILE),
-            None => context.place()?.file.clone(),
-        };
-        if let Some(directory) = &directory {
-            // The search passes over what is not to be trusted, so that a board in there would never be found.
-            location::is_own_directory(directory).map_err(|reason| not_to_be_trusted(directory, &reason))?;
-        }
-        let created = !file.exists();
-        let opener = match &directory {
-            Some(directory) => {
-                make_private_directory(directory)?;
-                context.opener_in_project(&file)?
+        let (board, directory) = match &context.globals.db {
+            None => {
+                let request = context.request();
+                let directory = location::new_project_directory(&request)?;
+                // The search skips a directory that is not to be trusted: it would never find a board in there.
+                location::is_own_directory(&directory)
+                    .map_err(|reason| not_to_be_trusted(&directory, &reason))?;
+                make_private_directory(&directory)?;
+                // What is odd about the configuration is printed below, with the board that commands use.
+                let board = context.resolve_at(&location::in_project(&request, &directory), |_| {})?;
+                (board, Some(directory))
             }
-            None => context.opener()?.checking_git(),
+            Some(_) => (context.resolve()?.clone(), None),
         };
-        opener.open()?;
-        if directory.is_some() {
-            // A board that an earlier version created may have none.
-            keep_out_of_git(&file)?;
+        let created = !board.engine.exists();
+        board.open(Opening::new(Mode::Create).checking_git())?;
+        if let Some(directory) = directory {
+            // A board that an earlier version created may have no `.gitignore`.
+            keep_out_of_git(&directory.join(DATABASE_FILE))?;
         }
-        let used = &context.place()?.file;
-        if *used != file {
-            let (used, file) = (used.display(), file.display());
-            warn(&format!("commands use {used} instead of {file}: see BLACKBOARD_DB"));
+        let (database, used) = (board.engine.name(), context.resolve()?.engine.name());
+        if used != database {
+            warn(&format!("commands use {used} instead of {database}: see BLACKBOARD_DB"));
         }
-        Ok(Outcome::new(Initialized { database: file.display().to_string(), created }))
+        Ok(Outcome::new(Initialized { database, created }))
     }
 }
 

@@ -17,6 +17,7 @@ use super::arguments::{InScope, Session, at_least_one};
 use super::entry::revision;
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
+use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::event::{EventLines, Reading, Summary, show_compacted, show_heading, show_summary};
 use crate::output::{self, Screen};
@@ -152,9 +153,9 @@ impl Observe {
         let filters = self.filters.wanted(context)?;
         let now = SystemClock.now();
         let (board, since) = match (&self.since, self.after) {
-            (Some(since), _) => (context.reading()?, Since::Moment(parse_since(since, now)?)),
-            (None, Some(after)) => (context.reading()?, Since::Revision(after)),
-            (None, None) => match context.reading_as(self.session.session.as_deref())? {
+            (Some(since), _) => (context.open(Access::read())?, Since::Moment(parse_since(since, now)?)),
+            (None, Some(after)) => (context.open(Access::read())?, Since::Revision(after)),
+            (None, None) => match context.open(Access::read_as(self.session.named()))? {
                 (board, Some(session)) => (board, Since::Cursor { session, reader: READER.to_owned() }),
                 (board, None) => (board, Since::Moment(parse_since("24h", now)?)),
             },
@@ -187,9 +188,9 @@ impl Observe {
         let filters = self.filters.wanted(context)?;
         let asks_for_a_place = self.since.is_some() || self.after.is_some() || self.cursor.is_some();
         let (board, session) = if asks_for_a_place {
-            context.following_for(self.session.session.as_deref())?
+            context.open(Access::follow(self.session.named()))?
         } else {
-            context.following_as(self.session.session.as_deref())?
+            context.open(Access::follow_as(self.session.named()))?
         };
         let given = match &self.since {
             Some(since) => Some(revision_at(&board, since)?),

@@ -11,6 +11,7 @@ use super::Run as RunCommand;
 use super::work::note_ignored;
 use crate::child::{self, Signals};
 use crate::context::{Context, warn};
+use crate::open::Access;
 use crate::outcome::Outcome;
 
 /// Run an agent that knows nothing of the board, with a session of its own
@@ -66,7 +67,7 @@ impl RunCommand for Run {
         // From here on nothing ends this process before it has given back what it holds.
         let signals = Signals::catch()
             .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
-        let board = context.operating()?;
+        let board = context.open(Access::unswept())?;
         let session = self.register(context, &board)?;
         board.sweep_in_passing(Some(&session));
         let outcome = self.run_as(context, &board, &session, &signals);
@@ -85,7 +86,7 @@ impl Run {
             pid: Some(std::process::id()),
             ..Register::default()
         };
-        if let Some(parent) = context.session_around(board)? {
+        if let Some(parent) = context.parent_session(board)? {
             let delegate = Register { parent: Some(parent), ..request.clone() };
             match board.agents().register(&delegate) {
                 Err(error) if matches!(error.code(), Code::SessionStale | Code::SessionEnded) => {

@@ -1,9 +1,12 @@
 //! `blackboard serve`
 
+use std::sync::Arc;
+
 use blackboard::{Code, Result};
 
 use super::Run;
 use crate::context::{Context, warn};
+use crate::open::{Mode, Opening};
 use crate::outcome::Outcome;
 use crate::output::serve::{Background, Found, Serving, Stopped};
 use crate::web::{self, Listening, Options};
@@ -55,39 +58,40 @@ pub struct Serve {
 
 impl Run for Serve {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let place = context.place()?;
+        let resolved = context.resolve()?;
+        let sidecars = resolved.engine.sidecars();
         if self.stop {
-            return Ok(Outcome::new(Stopped(web::stop(&place.file, context.globals.db.as_deref())?)));
+            return Ok(Outcome::new(Stopped(web::stop(sidecars, context.globals.db.as_deref())?)));
         }
         if self.status {
-            let running = web::find(&place.file);
+            let running = web::find(sidecars);
             let outcome = Outcome::new(Found(running.clone()));
             return Ok(if running.is_some() { outcome } else { outcome.that_means(Code::NotRunning) });
         }
-        let port = self.port.unwrap_or(place.config.web_server.port);
+        let port = self.port.unwrap_or(resolved.config.web_server.port);
         // What can't be shown is better said here than on a page.
-        context.opener()?.checking_git().open_to_read()?;
+        resolved.open(Opening::new(Mode::ReadOnly).checking_git())?;
         if self.no_token && !self.detached {
             warn("without a token every user of this machine can read this board");
         }
         if self.background {
             let started = web::start_in_background(context, port, !self.no_token)?;
-            let (running, file) = (started.clone(), place.file.clone());
+            let (running, engine) = (started.clone(), Arc::clone(&resolved.engine));
             let outcome = Outcome::new(Background {
                 running: started,
                 names_board: context.globals.db.is_some(),
                 opens: self.open,
             });
             // The server removes what leads the browser to it.
-            let open = move || web::open(&running, &file).keep();
+            let open = move || web::open(&running, engine.sidecars()).keep();
             return Ok(if self.open { outcome.after_flush(open) } else { outcome });
         }
         if self.detached {
             web::detach();
         }
-        let host = place.config.web_server.host;
+        let host = resolved.config.web_server.host;
         let options = Options { host, port, to_be_found: self.detached, token: !self.no_token };
         let listening = Listening::bind(context, options)?;
-        Ok(Outcome::new(Serving::new(listening, place.file.clone(), self.open)))
+        Ok(Outcome::new(Serving::new(listening, Arc::clone(&resolved.engine), self.open)))
     }
 }

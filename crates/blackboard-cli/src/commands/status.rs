@@ -4,6 +4,7 @@ use blackboard::Result;
 
 use super::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::status::BoardOverview;
 
@@ -18,15 +19,15 @@ pub struct Status {}
 
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading_checked()?;
-        let place = context.place()?;
+        let board = context.open(Access::read().checking_git())?;
+        let resolved = context.resolve()?;
         let status = board.status()?;
-        let warn_size_bytes = place.config.database.warn_size_mb as u64 * 1024 * 1024;
+        let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
         let room = if is_large { board.room()? } else { Vec::new() };
         Ok(Outcome::new(BoardOverview {
-            database: place.file.display().to_string(),
-            exists: place.file.exists(),
+            database: resolved.engine.name(),
+            exists: resolved.engine.exists(),
             warn_size_bytes,
             room,
             status,

@@ -7,6 +7,7 @@ use blackboard::sweep::Sweep as Sweeping;
 
 use super::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::sweep::SweptBoard;
 
@@ -34,7 +35,8 @@ pub struct Sweep {
 
 impl Run for Sweep {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = if self.dry_run { context.inspecting()? } else { context.operating()? };
+        let access = if self.dry_run { Access::read_unswept() } else { Access::unswept() };
+        let board = context.open(access)?;
         let keep_heartbeats = board.settings().keep_heartbeats;
         let swept = board.sweep(&Sweeping {
             threshold: self.threshold.map(Duration::from_secs),

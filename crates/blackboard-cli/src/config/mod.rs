@@ -15,7 +15,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
-use blackboard::Result;
+use blackboard::text::TextRules;
+use blackboard::{Result, Settings};
 
 use crate::environment::Environment;
 
@@ -171,6 +172,31 @@ impl Default for Config {
             },
             agent_name: None,
             file_guard: FileGuard::Warn,
+        }
+    }
+}
+
+impl Config {
+    /// What the rules of a board depend on. `allow_secret_looking`: the call stores text that looks like a credential.
+    pub(crate) fn settings(&self, allow_secret_looking: bool) -> Settings {
+        Settings {
+            heartbeat_interval: self.heartbeat.interval,
+            stale_threshold: self.heartbeat.stale_threshold,
+            delegate_stale_threshold: self.heartbeat.delegate_stale_threshold,
+            keep_heartbeats: self.retention.heartbeats,
+            keep_events: self.retention.events,
+            keep_completed_agents: self.retention.completed_agents,
+            keep_stale_agents: self.retention.stale_agents,
+            max_log_bytes: self.database.max_log_mb as u64 * 1024 * 1024,
+            max_value_bytes: self.limits.max_value_bytes,
+            text: TextRules {
+                max_field_length: self.content_filter.max_field_length,
+                strip_code_blocks: self.content_filter.strip_code_blocks,
+                strip_html_tags: self.content_filter.strip_html_tags,
+                allow_secret_looking,
+                ..TextRules::default()
+            },
+            ..Settings::default()
         }
     }
 }

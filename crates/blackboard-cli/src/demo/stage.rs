@@ -7,9 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::clock::{Clock, SystemClock};
 use blackboard::project::RegisterProject;
-use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::work::Create;
 use blackboard::{Board, Code, Fault, Result};
 use tempfile::TempDir;
@@ -17,12 +15,15 @@ use tempfile::TempDir;
 use super::plan::{PROJECT, TASKS};
 use crate::args::Globals;
 use crate::context::Context;
+use crate::open::{Engine, Mode, Opening, ResolvedBoard};
 use crate::web::{Listening, Options, Running};
 
 /// Where a demonstration takes place.
 pub struct Stage {
     /// The board.
     pub board: Board,
+    /// Its engine.
+    pub engine: Arc<dyn Engine>,
     /// The agents, in the order of their names.
     agents: Vec<Process>,
     pace: Duration,
@@ -54,11 +55,10 @@ impl Stage {
         let directory = builder
             .tempdir()
             .map_err(|error| Fault::new(Code::Io, "a scratch directory cannot be created").because(error))?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Sqlite::open(&file_in(directory.path()), clock.clone(), &SqliteOptions::default())?;
-        let board = Board::on(Arc::new(store), clock);
+        let resolved = ResolvedBoard::unconfigured(&file_in(directory.path()));
+        let board = resolved.open(Opening::staying(Mode::Create))?.board;
         let dashboard = show(&file_in(directory.path()))?;
-        let stage = Stage { board, agents: Vec::new(), pace, dashboard, directory };
+        let stage = Stage { board, engine: resolved.engine, agents: Vec::new(), pace, dashboard, directory };
         stage.fill()?;
         Ok(stage)
     }
@@ -77,11 +77,6 @@ impl Stage {
             })?;
         }
         Ok(())
-    }
-
-    /// The database.
-    pub fn file(&self) -> PathBuf {
-        file_in(self.directory.path())
     }
 
     /// Where the dashboard is.
@@ -105,7 +100,7 @@ impl Stage {
             .program()?
             .args(["demo", "--as", name, "--pace", &self.pace.as_millis().to_string()])
             .arg("--db")
-            .arg(self.file())
+            .arg(file_in(self.directory.path()))
             .spawn()
             .map_err(|error| Fault::new(Code::Io, "an agent cannot be started").because(error))?;
         self.agents.push(Process { name, child });

@@ -18,8 +18,6 @@ use crate::disk::private_file;
 use crate::environment::Environment;
 use crate::location::Request;
 
-const FILE: &str = "hook.log";
-
 /// How large a file may grow before it becomes the old one.
 const LARGEST: u64 = 256 * 1024;
 
@@ -37,12 +35,12 @@ struct Known {
     platform: Option<String>,
     /// The board that the call names, to find the log by.
     db: Option<OsString>,
-    directory: Option<PathBuf>,
+    file: Option<PathBuf>,
     event: Option<String>,
 }
 
 impl Default for LogFile {
-    /// A log that has no directory yet.
+    /// A log that has no file yet.
     fn default() -> LogFile {
         LogFile { known: Mutex::default(), append }
     }
@@ -56,10 +54,10 @@ impl LogFile {
         known.db = db;
     }
 
-    /// Puts it into the first of these directories that exists. None is created for its sake.
-    pub fn locate(&self, directories: &[PathBuf]) {
-        let found = directories.iter().find(|directory| directory.is_dir()).cloned();
-        self.known().directory = found;
+    /// Uses the first of these files whose directory exists. None is created for its sake.
+    pub fn locate(&self, files: &[PathBuf]) {
+        let found = files.iter().find(|file| file.parent().is_some_and(Path::is_dir)).cloned();
+        self.known().file = found;
     }
 
     /// Says what the call is about.
@@ -70,7 +68,7 @@ impl LogFile {
     /// Writes one line. Nobody is left to tell when this fails.
     pub fn write(&self, what: &str) {
         // A disk may take its time. Nobody else is to wait for it.
-        let Known { directory: Some(directory), event, platform, .. } = self.known().clone() else { return };
+        let Known { file: Some(file), event, platform, .. } = self.known().clone() else { return };
         let line: String = [platform.as_deref().unwrap_or("-"), event.as_deref().unwrap_or("-"), what]
             .map(|part| escape_for_terminal(part).into_owned())
             .join(" ")
@@ -78,16 +76,16 @@ impl LogFile {
             .take(LONGEST)
             .collect();
         let line = format!("{} {line}\n", SystemClock.now());
-        let _ = (self.append)(&directory.join(FILE), &line);
+        let _ = (self.append)(&file, &line);
     }
 
-    /// Writes one line, also if the directory of the log is still unknown: it is looked for then.
+    /// Writes one line, also if the file of the log is still unknown: it is looked for then.
     pub fn write_from_anywhere(&self, what: &str) {
-        let Known { directory, db, .. } = self.known().clone();
-        if directory.is_none() {
+        let Known { file, db, .. } = self.known().clone();
+        if file.is_none() {
             let current_dir = std::env::current_dir().unwrap_or_default();
             let request = Request { db, environment: Environment::capture(), current_dir };
-            self.locate(&place::log_directories(&request));
+            self.locate(&place::log_files(&request));
         }
         self.write(what);
     }
@@ -133,12 +131,12 @@ mod tests {
         let log = LogFile::default();
         log.called_by("claude", None);
         log.write("nobody knows where");
-        log.locate(&[directory.path().join("none"), directory.path().to_owned()]);
+        log.locate(&[directory.path().join("none").join("hook.log"), directory.path().join("hook.log")]);
         log.about("Post\nToolUse");
         for _ in 0..2000 {
             log.write(&"x\n\u{1b}[31m".repeat(100));
         }
-        let file = directory.path().join(FILE);
+        let file = directory.path().join("hook.log");
         let sizes = [&file, &file.with_extension("log.old")].map(|file| fs::metadata(file).unwrap().len());
         assert!(sizes.iter().all(|size| *size <= LARGEST + 1000), "{sizes:?}");
         let text = fs::read_to_string(&file).unwrap();
@@ -160,12 +158,12 @@ mod tests {
         };
         let directory = testkit::tempdir().unwrap();
         let log = LogFile { append: slow, ..LogFile::default() };
-        log.locate(&[directory.path().to_owned()]);
+        log.locate(&[directory.path().join("hook.log")]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
             WRITING.wait();
             log.about("Stop");
-            assert!(log.known().directory.is_some());
+            assert!(log.known().file.is_some());
             WRITING.wait();
         });
     }
@@ -176,9 +174,10 @@ mod tests {
         let directory = testkit::tempdir().unwrap();
         let target = directory.path().join("target");
         fs::write(&target, "").unwrap();
-        std::os::unix::fs::symlink(&target, directory.path().join(FILE)).unwrap();
+        let file = directory.path().join("hook.log");
+        std::os::unix::fs::symlink(&target, &file).unwrap();
         let log = LogFile::default();
-        log.locate(&[directory.path().to_owned()]);
+        log.locate(&[file]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");
     }

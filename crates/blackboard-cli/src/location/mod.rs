@@ -115,6 +115,18 @@ pub(crate) fn new_project_directory(request: &Request) -> Result<PathBuf> {
     })
 }
 
+/// The location of the board in this directory of a project, before the search finds it.
+pub(crate) fn in_project(request: &Request, directory: &Path) -> Location {
+    Location {
+        target: Target::File(directory.join(DATABASE_FILE)),
+        source: Source::Project(directory.to_owned()),
+        home_config: home_config(request),
+        project_config: Some(directory.join(CONFIG_FILE)),
+        home: home(request),
+        warnings: Vec::new(),
+    }
+}
+
 /// The tree of files around the working directory: the worktree, or outside a repository the directory that has a
 /// board, or else all files of the machine. The working directory would not do: what is reserved from one directory has
 /// to be found from every other.

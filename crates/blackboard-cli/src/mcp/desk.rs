@@ -12,12 +12,13 @@ use super::event::Cursors;
 use super::log::{Log, Seen};
 use super::session::{Caller, Sessions};
 use crate::commands::arguments::InScope;
-use crate::context::{Context, Opener};
+use crate::context::Context;
 use crate::location::{self, Tree};
+use crate::open::{Mode, Opening, ResolvedBoard};
 
 /// What the calls of one client share.
 pub struct Desk {
-    opener: Opener,
+    resolved: ResolvedBoard,
     opened: Mutex<Opened>,
     /// For whom the calls are made.
     pub sessions: Sessions,
@@ -43,7 +44,7 @@ impl Desk {
     /// The desk of a server that was started like this.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<Desk> {
         Ok(Desk {
-            opener: context.opener()?.staying_open(),
+            resolved: context.resolve()?.clone(),
             opened: Mutex::default(),
             sessions: Sessions::new(context)?,
             log: Log::default(),
@@ -57,7 +58,7 @@ impl Desk {
     /// The board as it is: one that does not exist is empty, and stays so. Frees what the dead hold first, as every
     /// command does.
     pub fn reading(&self, caller: &Caller) -> Result<(Board, Option<String>)> {
-        let Some(board) = self.existing()? else { return Ok((self.opener.empty(), None)) };
+        let Some(board) = self.existing()? else { return Ok((self.resolved.empty(), None)) };
         let session = self.sessions.find(&board, caller)?.map(|agent| agent.session_id);
         board.sweep_in_passing(session.as_deref());
         Ok((board, session))
@@ -80,14 +81,15 @@ impl Desk {
         if let Some(board) = &opened.board {
             return Ok(board.clone());
         }
-        Ok(opened.board.insert(self.opener.open()?).clone())
+        let open = self.resolved.open(Opening::staying(Mode::Create))?;
+        Ok(opened.board.insert(open.board).clone())
     }
 
     /// The board, if it exists.
     pub fn existing(&self) -> Result<Option<Board>> {
         let mut opened = self.opened();
         if opened.board.is_none() {
-            opened.board = self.opener.open_existing()?;
+            opened.board = self.resolved.open(Opening::staying(Mode::Existing))?.existing();
         }
         Ok(opened.board.clone())
     }
@@ -116,7 +118,7 @@ impl Desk {
 
     /// The settings of the board.
     pub fn settings(&self) -> &blackboard::Settings {
-        self.opener.settings()
+        &self.resolved.settings
     }
 
     /// The scope that is named, or the usual one.

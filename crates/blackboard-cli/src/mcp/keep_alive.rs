@@ -17,7 +17,7 @@ pub async fn until_client_is_gone(desk: &Arc<Desk>) {
         sleep(interval).await;
         let sessions = Arc::clone(desk);
         let lives = blocking(move || {
-            if !sessions.sessions.client_lives() {
+            if !sessions.sessions.client.is_alive() {
                 return Ok(false);
             }
             if let Some(board) = sessions.existing()? {

@@ -17,9 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use blackboard::agent::{Agent, AgentStatus, Beat, Register};
-use blackboard::process::{
-    Found, Liveness, ProcessInfo, ProcessMark, Processes, SystemProcesses, find_agent, find_client,
-};
 use blackboard::text::visible;
 use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
@@ -30,7 +27,8 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::identity;
 use crate::location::Request;
-use crate::platforms::{self, AGENT_NAMES, PLATFORMS};
+use crate::platforms::PLATFORMS;
+use crate::session::{Client, usable};
 
 /// The argument in which a plugin of ours names the session that calls: where one server serves all sessions of a process,
 /// nothing else distinguishes them.
@@ -71,12 +69,8 @@ impl Caller {
 
 /// The sessions of one client.
 pub struct Sessions {
-    /// What the environment says, best first.
-    named: Vec<String>,
-    /// The process that started this one.
-    client: Option<u32>,
-    mark: Option<ProcessMark>,
-    ancestors: Vec<ProcessInfo>,
+    /// The client.
+    pub client: Client,
     /// What a session is called that is registered here.
     name: Option<String>,
     /// Where it works is found by this.
@@ -95,23 +89,8 @@ struct Known {
 impl Sessions {
     /// The sessions of whoever started this process.
     pub fn new(context: &Context) -> Result<Sessions> {
-        let environment = context.environment();
-        let text = |value: &std::ffi::OsString| value.to_str().map(str::to_owned);
-        let processes = SystemProcesses::default();
-        let ancestors = processes.ancestors(AGENT_NAMES);
-        let client = match &environment.pid {
-            Some(_) => context.agent_pid(None)?,
-            None if ancestors.is_empty() => parent(),
-            None => find_client(&ancestors),
-        };
         Ok(Sessions {
-            named: {
-                let hints = platforms::session_hints(environment, |_| true);
-                environment.session.iter().filter_map(text).chain(hints).collect()
-            },
-            mark: client.and_then(|pid| processes.mark(pid)),
-            client,
-            ancestors,
+            client: Client::new(context)?,
             name: context.own_name()?,
             request: context.request(),
             known: Mutex::default(),
@@ -144,7 +123,7 @@ impl Sessions {
                 let registered = board.agents().register(&Register {
                     name: Some(self.own_name(caller)),
                     project: identity::project(board, &self.request)?,
-                    pid: self.client,
+                    pid: self.client.pid,
                     ..Register::default()
                 })?;
                 Ok(known.own.insert(registered.agent.session_id).clone())
@@ -164,17 +143,7 @@ impl Sessions {
         {
             return Ok(Some(agent));
         }
-        // A model could write into the arguments whatever it likes: only sessions of its own process count there.
-        let is_here = |agent: &Agent| agent.pid.is_some() && agent.pid == self.client;
-        let mut named = caller.session.as_deref().map(|text| resolved(board, text)).transpose()?.flatten();
-        named = named.filter(is_here);
-        for text in caller.hints.iter().chain(&self.named) {
-            if named.is_some() {
-                break;
-            }
-            named = resolved(board, text)?.filter(|agent| !self.is_of_another(agent));
-        }
-        if let Some(agent) = named {
+        if let Some(agent) = self.client.find_named(board, caller.session.as_deref(), &caller.hints)? {
             known.found.insert(caller.clone(), agent.session_id.clone());
             return Ok(Some(agent));
         }
@@ -183,29 +152,11 @@ impl Sessions {
         {
             return Ok(Some(agent));
         }
-        let Some(client) = self.client else { return Ok(None) };
-        let (sharing, owning): (Vec<_>, Vec<_>) =
-            board.agents().of_process(client)?.into_iter().partition(|agent| agent.shares_process);
-        if let Some(newest) = owning.into_iter().max_by_key(|agent| agent.started_at) {
-            known.found.insert(caller.clone(), newest.session_id.clone());
-            return Ok(Some(newest));
+        let Some((agent, is_certain)) = self.client.find_by_process(board)? else { return Ok(None) };
+        if is_certain {
+            known.found.insert(caller.clone(), agent.session_id.clone());
         }
-        // Not remembered: when another one begins there, nothing tells any more which of them calls.
-        let mut hosted = sharing.into_iter().filter(|agent| agent.parent_id.is_none());
-        Ok(hosted.next().filter(|_| hosted.next().is_none()))
-    }
-
-    /// Whether a session belongs to an agent that started the one that started this process.
-    fn is_of_another(&self, agent: &Agent) -> bool {
-        let place = |pid| self.ancestors.iter().position(|process| Some(process.pid) == pid);
-        let Found::Agent(nearest) = find_agent(&self.ancestors, AGENT_NAMES, &[]) else { return false };
-        place(agent.pid).is_some_and(|its| place(Some(nearest)).is_some_and(|nearest| its > nearest))
-    }
-
-    /// Whether the client lives, as far as can be told.
-    pub fn client_lives(&self) -> bool {
-        self.client
-            .is_none_or(|pid| SystemProcesses::default().liveness(pid, self.mark.as_ref()) != Liveness::Dead)
+        Ok(Some(agent))
     }
 
     /// Says for every session that was found here that it lives, unless it said so itself a moment ago. An idle one stays
@@ -241,28 +192,6 @@ impl Sessions {
         }
         Ok(())
     }
-}
-
-/// The process that started this one, where the system shows nothing else.
-fn parent() -> Option<u32> {
-    #[cfg(unix)]
-    return Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
-    #[cfg(not(unix))]
-    return None;
-}
-
-/// The session of this name, unless it has ended. Another board, another time, or no id at all is nobody.
-fn resolved(board: &Board, text: &str) -> Result<Option<Agent>> {
-    match board.agents().resolve(text) {
-        Ok((session, _)) => usable(board, &session),
-        Err(Error::Refusal(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The session, unless it has ended or is forgotten.
-fn usable(board: &Board, session: &str) -> Result<Option<Agent>> {
-    Ok(board.agents().get(session)?.filter(|agent| agent.status != AgentStatus::Completed))
 }
 
 /// Brings a session back that was taken for dead, and refuses the call that found it so: whoever made it may count on what

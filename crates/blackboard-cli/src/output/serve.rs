@@ -1,12 +1,13 @@
 //! The dashboard's server, for people and programs.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::{Result, Screen, escape, time};
 use crate::envelope::Answer;
+use crate::open::Engine;
 use crate::outcome::Render;
 use crate::web::{self, Listening, Running};
 
@@ -16,7 +17,7 @@ const IF_NOT_OPENED: &str = "If the page does not open, use the address above.";
 /// The answer of `serve`, which goes on until somebody ends it.
 pub struct Serving {
     listening: RefCell<Option<Listening>>,
-    database: PathBuf,
+    engine: Arc<dyn Engine>,
     open: bool,
 }
 
@@ -28,17 +29,17 @@ struct Shown<'a> {
 }
 
 impl Serving {
-    /// A server that has its port. `open`: the page is opened once it answers.
-    pub fn new(listening: Listening, database: PathBuf, open: bool) -> Serving {
-        Serving { listening: RefCell::new(Some(listening)), database, open }
+    /// A server of the board of this engine that has its port. `open`: the page is opened once it answers.
+    pub fn new(listening: Listening, engine: Arc<dyn Engine>, open: bool) -> Serving {
+        Serving { listening: RefCell::new(Some(listening)), engine, open }
     }
 
     fn run(&self, say: impl FnOnce(&Running, String) -> Result) -> Result {
         let Some(listening) = self.listening.borrow_mut().take() else { return Ok(()) };
         let running = listening.running();
-        say(&running, self.database.display().to_string())?;
+        say(&running, self.engine.name())?;
         // Removed when the server ends.
-        let _page = self.open.then(|| web::open(&running, &self.database));
+        let _page = self.open.then(|| web::open(&running, self.engine.sidecars()));
         Ok(listening.run()?)
     }
 }

@@ -100,3 +100,21 @@ fn described(agent: &StaleAgent) -> String {
         None => format!("session {}, no PID", agent.session_id),
     }
 }
+
+/// The note about an automatic sweep that marked agents stale.
+pub fn marked_stale(stale_agents: &[StaleAgent]) -> String {
+    let names: Vec<_> = stale_agents.iter().map(|agent| format!("\"{}\"", agent.agent_name)).collect();
+    let items: usize = stale_agents.iter().map(|agent| agent.released_items.len()).sum();
+    let leases: usize = stale_agents.iter().map(|agent| agent.released_leases.len()).sum();
+    let leases = match leases {
+        0 => String::new(),
+        count => format!(" and {}", counted_leases(count)),
+    };
+    format!("marked {} stale, released {items} work item(s){leases}", names.join(", "))
+}
+
+/// The note about an automatic sweep that could not read some agents.
+pub fn skipped(count: usize) -> String {
+    let agents = if count == 1 { "agent" } else { "agents" };
+    format!("{count} stale {agents} could not be swept: their rows cannot be read; see: blackboard sweep")
+}

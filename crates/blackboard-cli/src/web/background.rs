@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::process::{Liveness, ProcessMark, Processes, SystemProcesses};
-use blackboard::store::sqlite::create_private_directory;
+use blackboard::store::{Sidecar, Sidecars};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -114,9 +114,9 @@ impl Running {
     }
 }
 
-/// The server that shows the board in this file, if there is one.
-pub fn find(board: &Path) -> Option<Running> {
-    let mut file = opened(&place(board), false).ok()?;
+/// The server that shows the board with these sidecars, if there is one.
+pub fn find(board: &dyn Sidecars) -> Option<Running> {
+    let mut file = opened(&board.path(Sidecar::ServerRegistration), false).ok()?;
     let running = read(&mut file)?;
     match running.liveness() {
         Liveness::Alive => Some(running),
@@ -125,18 +125,27 @@ pub fn find(board: &Path) -> Option<Running> {
     }
 }
 
+/// The registration that this process holds.
+struct Held {
+    file: File,
+    path: PathBuf,
+    /// The page that leads a browser to the server, if one was opened.
+    page: PathBuf,
+}
+
 /// The right to show a board, as long as this lives.
 pub struct Claim {
     /// `None` where no file can be: then nobody knows of this server.
-    held: Option<(File, PathBuf)>,
+    held: Option<Held>,
     /// Why nobody knows of it, unless that is because there is no directory yet.
     unknown: Option<Error>,
 }
 
 impl Claim {
     /// Takes it, and refuses if another process has it. `db` is the board as the command names it, for the hint.
-    pub fn take(board: &Path, db: Option<&OsStr>) -> Result<Claim> {
-        let path = place(board);
+    pub fn take(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<Claim> {
+        let path = board.path(Sidecar::ServerRegistration);
+        let page = board.path(Sidecar::DashboardLink);
         for _ in 0..TRIES {
             let mut file = match opened(&path, true) {
                 Ok(file) => file,
@@ -159,7 +168,7 @@ impl Claim {
                 Ok(()) => {
                     // What a killed server left there is not to be taken for this one.
                     return Ok(match file.set_len(0) {
-                        Ok(()) => Claim { held: Some((file, path)), unknown: None },
+                        Ok(()) => Claim { held: Some(Held { file, path, page }), unknown: None },
                         Err(error) => Claim::without(&path, error),
                     });
                 }
@@ -172,7 +181,7 @@ impl Claim {
 
     /// Says who has it.
     pub fn publish(&mut self, running: &Running) {
-        if let Some((file, path)) = &mut self.held {
+        if let Some(Held { file, path, .. }) = &mut self.held {
             let written = serde_json::to_vec(running)
                 .map_err(io::Error::other)
                 .and_then(|text| file.rewind().and_then(|()| file.write_all(&text)));
@@ -184,7 +193,7 @@ impl Claim {
 
     /// Whether whoever looks for the server of the board finds this one.
     pub fn is_found(&self) -> bool {
-        self.held.as_ref().is_some_and(|(file, path)| is_at(file, path))
+        self.held.as_ref().is_some_and(|held| is_at(&held.file, &held.path))
     }
 
     /// Why nobody will find this server, if that is so: neither to stop it nor to start no second one.
@@ -204,9 +213,9 @@ fn not_found_by(path: &Path, error: io::Error) -> Error {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some((file, path)) = self.held.take() {
+        if let Some(Held { file, path, page }) = self.held.take() {
             if is_at(&file, &path) {
-                let _ = fs::remove_file(page_beside(&path));
+                let _ = fs::remove_file(page);
                 let _ = fs::remove_file(&path);
             }
             let _ = file.unlock();
@@ -216,17 +225,15 @@ impl Drop for Claim {
 
 /// Starts a server that outlives this process, with the arguments of this one, and waits until it answers.
 pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
-    let board = context.opener()?.file().to_owned();
-    if let Some(running) = find(&board) {
+    let board = context.resolve()?.engine.sidecars();
+    if let Some(running) = find(board) {
         return Err(runs_already(Some(&running), context.globals.db.as_deref()));
     }
     let fault = |error: io::Error| -> Error {
         Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
     };
     // Otherwise nobody would find it again to stop it.
-    if let Some(directory) = board.parent() {
-        create_private_directory(directory).map_err(fault)?;
-    }
+    board.create_directory().map_err(fault)?;
     let mut command = Command::new(std::env::current_exe().map_err(fault)?);
     command.args(["serve", "--json", "--detached", "--port", &port.to_string()]);
     if !token {
@@ -256,7 +263,7 @@ pub fn detach() {
 }
 
 /// Asks the server of this board to end, and waits until it has. `db` is the board as the command names it.
-pub fn stop(board: &Path, db: Option<&OsStr>) -> Result<Running> {
+pub fn stop(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<Running> {
     let running = find(board).ok_or_else(|| -> Error {
         Refusal::new(Code::NotRunning, "no dashboard of this board is running")
             .hint(format!("start one: {}", serve_command("--background", db)))
@@ -337,24 +344,6 @@ fn as_it_said(line: &str) -> Error {
     refusal.into()
 }
 
-/// The file beside a board.
-fn place(board: &Path) -> PathBuf {
-    let mut path = board.as_os_str().to_owned();
-    path.push("-serve");
-    PathBuf::from(path)
-}
-
-/// The file beside a board that leads a browser to its server; the server removes it when it ends.
-pub(super) fn page_of(board: &Path) -> PathBuf {
-    page_beside(&place(board))
-}
-
-fn page_beside(registration: &Path) -> PathBuf {
-    let mut path = registration.as_os_str().to_owned();
-    path.push(".html");
-    PathBuf::from(path)
-}
-
 fn read(file: &mut File) -> Option<Running> {
     let mut text = String::new();
     file.rewind().ok()?;
@@ -424,6 +413,8 @@ fn is_at(_file: &File, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use blackboard::store::SidecarDirectory;
+
     use super::*;
 
     #[test]
@@ -441,9 +432,9 @@ mod tests {
     #[test]
     fn who_is_just_starting_is_not_taken_for_the_one_that_was_killed() {
         let scratch = testkit::tempdir().unwrap();
-        let board = scratch.path().join("local.db");
+        let board = SidecarDirectory::new(scratch.path());
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);
-        fs::write(place(&board), serde_json::to_vec(&killed).unwrap()).unwrap();
+        fs::write(board.path(Sidecar::ServerRegistration), serde_json::to_vec(&killed).unwrap()).unwrap();
         let _starting = Claim::take(&board, None).unwrap();
         let refused = Claim::take(&board, None).err().unwrap();
         assert_eq!(refused.code(), Code::AlreadyRunning);

@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::background::{Running, page_of};
+use blackboard::store::{Sidecar, Sidecars};
+
+use super::background::Running;
 use crate::context::warn;
 use crate::disk;
 
@@ -30,7 +32,7 @@ impl Drop for OpenedPage {
 }
 
 /// Opens the page of a server. If that is not possible, it warns; the page can be opened by hand.
-pub fn open(running: &Running, board: &Path) -> OpenedPage {
+pub fn open(running: &Running, board: &dyn Sidecars) -> OpenedPage {
     let mut command = opener();
     let page = if running.has_token() { page_to(&running.url(), board).map(Some) } else { Ok(None) };
     match &page {
@@ -44,16 +46,16 @@ pub fn open(running: &Running, board: &Path) -> OpenedPage {
     OpenedPage(page.ok().flatten())
 }
 
-/// Writes the file that leads to an address: beside the board, or among temporary files if the directory of the board
-/// does not exist.
-fn page_to(url: &str, board: &Path) -> io::Result<PathBuf> {
+/// Writes the file that leads to an address: with the sidecars of the board, or among temporary files if their directory
+/// does not exist. The server removes it when it ends.
+fn page_to(url: &str, board: &dyn Sidecars) -> io::Result<PathBuf> {
     // An address of this server has no character that means anything in HTML.
     let text = format!(
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"referrer\" content=\"no-referrer\"><meta http-equiv=\"refresh\" content=\"0;url={url}\">\
          <title>Blackboard</title></head><body><p><a href=\"{url}\">Open the dashboard</a></p></body></html>\n"
     );
-    let file = page_of(board);
+    let file = board.path(Sidecar::DashboardLink);
     if file.parent().is_some_and(Path::is_dir) {
         disk::replace(&file, disk::Access::Private, |out| out.write_all(text.as_bytes()))?;
         return Ok(file);

@@ -9,8 +9,6 @@
 //! mean nothing on the other.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -23,7 +21,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::told::{Names, Told};
-use crate::context::Opener;
+use crate::open::{Mode, Opening, ResolvedBoard};
 
 /// How long one wait for the board lasts: after this time a feed that is to end notices it.
 const SLICE: Duration = Duration::from_millis(200);
@@ -49,7 +47,7 @@ const NO_BOARD: &str = "none";
 
 /// What is known of a board, and what happened on it last.
 pub struct Feed {
-    opener: Opener,
+    resolved: ResolvedBoard,
     state: Mutex<State>,
     /// Changes whenever there is something new.
     changes: watch::Sender<u64>,
@@ -120,8 +118,8 @@ pub enum Following {
 }
 
 impl Feed {
-    /// A feed of the board that `opener` opens, and the thread that follows it.
-    pub fn start(opener: Opener) -> Result<(Arc<Feed>, JoinHandle<()>)> {
+    /// A feed of a board, and the thread that follows it.
+    pub fn start(resolved: ResolvedBoard) -> Result<(Arc<Feed>, JoinHandle<()>)> {
         let state = State {
             view: View::Missing,
             generation: 0,
@@ -131,7 +129,7 @@ impl Feed {
             end: Revision::ZERO,
         };
         let feed = Arc::new(Feed {
-            opener,
+            resolved,
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
             stop: StopHandle::default(),
@@ -151,7 +149,7 @@ impl Feed {
     /// The board; an empty one if there is none. May wait for one that was just created.
     pub fn board(&self) -> Result<Board> {
         let until = Instant::now() + TO_APPEAR;
-        while self.is_missing() && self.opener.file().exists() && Instant::now() < until {
+        while self.is_missing() && self.resolved.engine.exists() && Instant::now() < until {
             // Whoever has just written is not to be told that there is nothing.
             if let Some(thread) = self.thread.get() {
                 thread.unpark();
@@ -167,7 +165,7 @@ impl Feed {
 
     /// A board on which there is nothing.
     pub fn empty(&self) -> Board {
-        self.opener.empty()
+        self.resolved.empty()
     }
 
     /// How the board is.
@@ -189,8 +187,8 @@ impl Feed {
     }
 
     /// Where the board is.
-    pub fn file(&self) -> PathBuf {
-        self.opener.file().to_owned()
+    pub fn name(&self) -> String {
+        self.resolved.engine.name()
     }
 
     /// Which board this is, counted, and how far its log was read.
@@ -260,8 +258,8 @@ impl Feed {
 
     /// Looks for the board, and says where to follow it from.
     fn look(&self) -> Option<(Board, Revision)> {
-        let opened = self.opener.open_to_read().and_then(|board| {
-            let Some(board) = board else { return Ok(None) };
+        let opened = self.resolved.open(Opening::new(Mode::ReadOnly)).and_then(|opened| {
+            let Some(board) = opened.existing() else { return Ok(None) };
             let revision = board.revision()?;
             Ok(Some((board, revision)))
         });
@@ -269,7 +267,7 @@ impl Feed {
             Ok(Some((board, revision))) => {
                 // Before the state is locked, for which every request waits.
                 let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
-                let identity = identity_of(self.opener.file());
+                let identity = self.resolved.engine.identity().unwrap_or_else(|| NO_BOARD.to_owned());
                 let mut state = self.state();
                 // Whoever waits for a board to appear has seen nothing of it, and misses nothing of it.
                 let is_new = matches!(state.view, View::Missing) && state.generation > 0;
@@ -412,19 +410,6 @@ impl Problem {
         let fault = Fault::new(*code, message);
         hint.iter().fold(fault, Fault::hint).into()
     }
-}
-
-/// A word for a file: where it is on its disk, and when it was born.
-fn identity_of(file: &Path) -> String {
-    let Ok(metadata) = std::fs::symlink_metadata(file) else { return NO_BOARD.to_owned() };
-    let mut hasher = DefaultHasher::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        (metadata.dev(), metadata.ino()).hash(&mut hasher);
-    }
-    metadata.created().ok().hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }
 
 /// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.

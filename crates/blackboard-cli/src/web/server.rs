@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
-use std::path::Path;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
+use blackboard::store::Sidecars;
 use blackboard::{Code, Fault, Refusal, Result};
 use hyper::StatusCode;
 use hyper::server::conn::http1;
@@ -31,7 +31,8 @@ use super::clients::Streams;
 use super::feed::Feed;
 use super::route::{self, Shared};
 use super::token::{Access, Secret};
-use crate::context::{Context, Opener, warn};
+use crate::context::{Context, warn};
+use crate::open::ResolvedBoard;
 
 /// How long a request may take to arrive, and a connection may be quiet between two of them.
 const TO_ASK: Duration = Duration::from_secs(10);
@@ -86,7 +87,7 @@ pub struct Listening {
     listener: TcpListener,
     running: Running,
     access: Access,
-    opener: Opener,
+    board: ResolvedBoard,
     claim: Claim,
 }
 
@@ -94,8 +95,8 @@ impl Listening {
     /// Takes the port. Refuses if another server shows the same board, or if somebody else has the port. Warns, or
     /// refuses, if nobody would find it again.
     pub fn bind(context: &Context, options: Options) -> Result<Listening> {
-        let opener = context.opener()?;
-        let mut claim = Claim::take(opener.file(), context.globals.db.as_deref())?;
+        let board = context.resolve()?.clone();
+        let mut claim = Claim::take(board.engine.sidecars(), context.globals.db.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -118,7 +119,7 @@ impl Listening {
             }
             warn(&format!("serve --status and --stop will not find this server: {problem}"));
         }
-        Ok(Listening { runtime, listener, running, access, opener, claim })
+        Ok(Listening { runtime, listener, running, access, board, claim })
     }
 
     /// Where it is.
@@ -128,13 +129,13 @@ impl Listening {
 
     /// Serves until somebody asks this process to end.
     pub fn run(self) -> Result<()> {
-        let Listening { runtime, listener, running, access, opener, mut claim } = self;
-        let board = opener.file().to_owned();
-        let (feed, thread) = Feed::start(opener)?;
+        let Listening { runtime, listener, running, access, board, mut claim } = self;
+        let engine = Arc::clone(&board.engine);
+        let (feed, thread) = Feed::start(board)?;
         let served = runtime.block_on(async {
             tokio::select! {
                 served = serve(listener, Arc::clone(&feed), access, running.port) => served,
-                () = stay_the_only_one(&mut claim, &board, &running) => Ok(()),
+                () = stay_the_only_one(&mut claim, engine.sidecars(), &running) => Ok(()),
             }
         });
         feed.stop();
@@ -148,7 +149,7 @@ impl Listening {
 
 /// Ends when another server shows the board. Where the file is gone that says that this one does, because the directory was
 /// replaced or came only now, it is made again.
-async fn stay_the_only_one(claim: &mut Claim, board: &Path, running: &Running) {
+async fn stay_the_only_one(claim: &mut Claim, board: &dyn Sidecars, running: &Running) {
     loop {
         sleep(LOOK).await;
         if claim.is_found() {

@@ -38,6 +38,7 @@ mod memory;
 mod range;
 pub mod record;
 mod rows;
+mod sidecars;
 pub mod sqlite;
 mod stored;
 
@@ -49,6 +50,7 @@ pub use self::memory::Memory;
 pub use self::range::Range;
 pub use self::record::Index;
 pub use self::rows::{Key, Row, TABLES};
+pub use self::sidecars::{Sidecar, SidecarDirectory, Sidecars};
 use crate::Result;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
@@ -73,6 +75,11 @@ pub trait Store: Send + Sync {
     /// Refuses if what is at the board's place is not the board that was opened: it was deleted or replaced.
     fn check_still_there(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Where programs keep their small files for this board; `None` if it has no place for them.
+    fn sidecars(&self) -> Option<&dyn Sidecars> {
+        None
     }
 
     /// The room that the board takes, in bytes; zero where that means nothing.

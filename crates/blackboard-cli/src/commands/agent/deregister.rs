@@ -4,6 +4,7 @@ use blackboard::Result;
 
 use crate::commands::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::DeregisteredAgent;
 
@@ -30,7 +31,7 @@ pub struct Deregister {
 impl Run for Deregister {
     fn run(self, context: &Context) -> Result<Outcome> {
         let named = self.agent.or(self.session);
-        let (board, session) = context.ending(named.as_deref())?;
+        let (board, session) = context.open(Access::end(named.as_deref()))?;
         Ok(Outcome::new(DeregisteredAgent(board.agents().deregister(&session)?)))
     }
 }

@@ -6,6 +6,7 @@ use blackboard::agent::{AgentStatus, Beat};
 use crate::commands::Run;
 use crate::commands::arguments::{Session, metadata};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::RecordedHeartbeat;
 
@@ -57,7 +58,7 @@ pub struct Heartbeat {
 
 impl Run for Heartbeat {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let beat = board.agents().heartbeat(&Beat {
             session,
             progress: self.progress,

@@ -6,6 +6,7 @@ use blackboard::agent::{AgentFilter, AgentStatus};
 use crate::commands::Run;
 use crate::commands::arguments::{chosen, trimmed};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentList;
 
@@ -35,7 +36,7 @@ pub struct List {
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         let hides_ended = !self.all && self.status.is_empty();
         let statuses = chosen(self.all, self.status, AgentStatus::ALL, &AgentFilter::default().statuses);
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;

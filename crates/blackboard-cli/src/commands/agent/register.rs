@@ -8,6 +8,7 @@ use blackboard::agent::{Register as Registration, Registered};
 use crate::commands::Run;
 use crate::commands::arguments::metadata;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::{ExportLine, FailingLine, NAME_A_PROCESS, RegisteredAgent};
 use crate::output::time;
@@ -76,7 +77,7 @@ impl Run for Register {
 impl Register {
     fn register(self, context: &Context) -> Result<Registered> {
         let pid = context.agent_pid(self.pid)?;
-        let board = context.operating()?;
+        let board = context.open(Access::unswept())?;
         let parent = self.parent.as_deref().map(|parent| board.agents().resolve(parent)).transpose()?;
         let name = match &parent {
             Some(_) => self.name,

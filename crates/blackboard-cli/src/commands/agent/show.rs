@@ -4,6 +4,7 @@ use blackboard::Result;
 
 use crate::commands::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentDetails;
 
@@ -28,7 +29,7 @@ pub struct Show {
 impl Run for Show {
     fn run(self, context: &Context) -> Result<Outcome> {
         let named = self.agent.or(self.session);
-        let (board, session) = context.reading_own(named.as_deref())?;
+        let (board, session) = context.open(Access::read_own(named.as_deref()))?;
         Ok(Outcome::new(AgentDetails(board.agents().show(&session)?)))
     }
 }

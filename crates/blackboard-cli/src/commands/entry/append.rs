@@ -6,6 +6,7 @@ use super::input::Given;
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::WrittenEntry;
 
@@ -38,7 +39,8 @@ impl Run for Append {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
         let item = self.given.value("append", context.max_value_bytes()?)?;
-        let (board, by) = context.writing_by(self.acting)?;
+        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let by = self.acting.by(session)?;
         Ok(Outcome::new(WrittenEntry(board.scope(&scope).by(by).append(&self.key, &item)?)))
     }
 }

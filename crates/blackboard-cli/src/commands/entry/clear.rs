@@ -6,6 +6,7 @@ use blackboard::entry::Query;
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{ClearedEntries, WouldClear};
 
@@ -39,11 +40,12 @@ impl Run for Clear {
         let scope = context.scope(&self.scope)?;
         if self.dry_run {
             let query = Query { pattern: Some(self.pattern), ..Query::default() };
-            let keys = context.reading()?.scope(&scope).list(&query)?;
+            let keys = context.open(Access::read())?.scope(&scope).list(&query)?;
             let keys = keys.into_iter().map(|listed| listed.key).collect();
             return Ok(Outcome::new(WouldClear { scope, keys }));
         }
-        let (board, by) = context.writing_by(self.acting)?;
+        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let by = self.acting.by(session)?;
         Ok(Outcome::new(ClearedEntries(board.scope(&scope).by(by).clear(&self.pattern)?)))
     }
 }

@@ -6,6 +6,7 @@ use super::revision;
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::DeletedEntry;
 
@@ -36,7 +37,8 @@ pub struct Delete {
 impl Run for Delete {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
-        let (board, by) = context.writing_by(self.acting)?;
+        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let by = self.acting.by(session)?;
         let scope = board.scope(&scope).by(by);
         let deleted = match self.if_revision {
             Some(revision) => scope.delete_if_revision(&self.key, revision)?,

@@ -7,6 +7,7 @@ use blackboard::{Board, Code, Refusal, Result};
 use crate::commands::Run;
 use crate::commands::arguments::{InScope, at_least_one};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{Change, KeyHistory};
 
@@ -34,7 +35,7 @@ pub struct History {
 impl Run for History {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         Ok(Outcome::new(of(&board, &name, &self.key, self.limit, usize::MAX)?))
     }
 }

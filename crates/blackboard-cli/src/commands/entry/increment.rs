@@ -5,6 +5,7 @@ use blackboard::{Code, Result};
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::CountedEntry;
 
@@ -37,7 +38,8 @@ pub struct Increment {
 impl Run for Increment {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
-        let (board, by) = context.writing_by(self.acting)?;
+        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let by = self.acting.by(session)?;
         let scope = board.scope(&scope).by(by);
         let written = scope.increment(&self.key, self.by)?;
         // What this call made of it, whatever others have made of it since.

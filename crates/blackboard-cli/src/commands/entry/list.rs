@@ -7,6 +7,7 @@ use super::Matching;
 use crate::commands::Run;
 use crate::commands::arguments::{InScope, at_least_one};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{EntryList, KeyList};
 
@@ -44,7 +45,7 @@ impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
         let query = self.which.query(self.pattern)?;
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         let scope = board.scope(&name);
         let query = Query { order: Order::Key, limit: self.limit, ..query };
         Ok(match (self.long, self.limit) {

@@ -6,6 +6,7 @@ use blackboard::entry::By;
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{PurgedKey, WouldPurge};
 
@@ -40,11 +41,12 @@ impl Run for Purge {
         let scope = context.scope(&self.scope)?;
         if self.dry_run {
             let fences = self.acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
-            let (board, session) = context.reading_as(self.acting.session.session.as_deref())?;
+            let (board, session) = context.open(Access::read_as(self.acting.session.named()))?;
             let by = By { author: self.acting.agent, session, fences, operation: None };
             return Ok(Outcome::new(WouldPurge(board.scope(&scope).by(by).plan_purge(&self.key)?)));
         }
-        let (board, by) = context.writing_by(self.acting)?;
+        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let by = self.acting.by(session)?;
         Ok(Outcome::new(PurgedKey(board.scope(&scope).by(by).purge(&self.key)?)))
     }
 }

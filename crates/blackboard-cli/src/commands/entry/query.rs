@@ -7,6 +7,7 @@ use super::Matching;
 use crate::commands::Run;
 use crate::commands::arguments::{InScope, at_least_one};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::EntryList;
 
@@ -59,7 +60,7 @@ impl Run for Query {
             after: self.after,
             ..self.which.query(self.pattern)?
         };
-        let page = context.reading()?.scope(&name).query(&query)?;
+        let page = context.open(Access::read())?.scope(&name).query(&query)?;
         let (entries, next, revision) = (page.entries, page.next, page.revision);
         Ok(Outcome::new(EntryList { entries, next, revision }))
     }

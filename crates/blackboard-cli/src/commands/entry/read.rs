@@ -6,6 +6,7 @@ use super::revision;
 use crate::commands::Run;
 use crate::commands::arguments::InScope;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{BareValue, Missing, RawText, ReadEntry};
 
@@ -43,7 +44,7 @@ pub struct Read {
 impl Run for Read {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         let scope = board.scope(&name);
         let found = match self.as_of {
             Some(revision) => scope.entry_as_of(&self.key, revision)?,

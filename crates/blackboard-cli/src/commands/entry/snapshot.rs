@@ -6,6 +6,7 @@ use super::Matching;
 use crate::commands::Run;
 use crate::commands::arguments::InScope;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::WholeScope;
 
@@ -34,6 +35,6 @@ impl Run for Snapshot {
     fn run(self, context: &Context) -> Result<Outcome> {
         let name = context.scope(&self.scope)?;
         let query = self.which.query(self.pattern)?;
-        Ok(Outcome::new(WholeScope(context.reading()?.scope(&name).snapshot(&query)?.entries)))
+        Ok(Outcome::new(WholeScope(context.open(Access::read())?.scope(&name).snapshot(&query)?.entries)))
     }
 }

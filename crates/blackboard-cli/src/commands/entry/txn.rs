@@ -11,6 +11,7 @@ use super::input::read_text;
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::ComparedEntries;
 use crate::output::shortened;
@@ -59,7 +60,8 @@ impl Run for Txn {
         let compare = parse(&text, &scope)?;
         // What was read may be large, and is not needed any more.
         drop(text);
-        let (board, by) = context.writing_by(self.acting)?;
+        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let by = self.acting.by(session)?;
         Ok(Outcome::new(ComparedEntries(board.compare(&compare, &by)?)))
     }
 }

@@ -7,6 +7,7 @@ use super::revision;
 use crate::commands::Run;
 use crate::commands::arguments::InScope;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{BareValue, RawText, ReadEntry};
 
@@ -50,7 +51,7 @@ impl Run for Wait {
     fn run(self, context: &Context) -> Result<Outcome> {
         let timeout = self.timeout.as_deref().map(blackboard::duration::parse).transpose()?;
         let scope = context.scope(&self.scope)?;
-        let (board, session) = context.following_for(None)?;
+        let (board, session) = context.open(Access::follow(None))?;
         let by = By { session, ..By::default() };
         let entry = board.scope(&scope).by(by).wait(&self.key, &WaitFor { timeout, after: self.after })?;
         Ok(match entry {

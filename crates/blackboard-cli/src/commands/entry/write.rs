@@ -8,6 +8,7 @@ use super::revision;
 use crate::commands::Run;
 use crate::commands::arguments::{Acting, InScope, metadata, trimmed};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::WrittenEntry;
 
@@ -84,8 +85,14 @@ impl Run for Write {
             ..Writing::new(&self.key, self.given.value("write", context.max_value_bytes()?)?)
         };
         // A lease belongs to a session: without one there is nothing to continue with.
-        let (board, by) =
-            if self.lease { context.acting_by(self.acting)? } else { context.writing_by(self.acting)? };
+        let named = self.acting.session.named();
+        let (board, session) = if self.lease {
+            let (board, session) = context.open(Access::act(named))?;
+            (board, Some(session))
+        } else {
+            context.open(Access::write(named))?
+        };
+        let by = self.acting.by(session)?;
         Ok(Outcome::new(WrittenEntry(board.scope(&scope).by(by).write(&write)?)))
     }
 }

@@ -6,6 +6,7 @@ use blackboard::file::Check as Checking;
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::CheckedFiles;
 
@@ -33,7 +34,7 @@ impl Run for Check {
     fn run(self, context: &Context) -> Result<Outcome> {
         let tree = context.tree()?;
         let paths = self.paths.iter().map(|text| tree.path(text)).collect::<Result<_>>()?;
-        let (board, session) = context.reading_with(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::read_with(self.session.named()))?;
         let checked = board.files().check(&Checking {
             session,
             repository: tree.repository,

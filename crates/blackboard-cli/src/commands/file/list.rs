@@ -5,6 +5,7 @@ use blackboard::file::FileFilter;
 
 use crate::commands::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::FileList;
 
@@ -19,7 +20,7 @@ pub struct List {}
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         Ok(Outcome::new(FileList(board.files().list(&FileFilter::default())?)))
     }
 }

@@ -7,6 +7,7 @@ use clap::ArgGroup;
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::ReleasedPatterns;
 
@@ -42,7 +43,7 @@ impl Run for Release {
             let patterns = self.patterns.iter().map(|text| tree.pattern(text)).collect::<Result<_>>()?;
             Which::Patterns { worktree: tree.worktree, patterns }
         };
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         Ok(Outcome::new(ReleasedPatterns(board.files().release(&Releasing { session, which })?)))
     }
 }

@@ -9,6 +9,7 @@ use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::commands::lock::length;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::ReservedFiles;
 
@@ -52,7 +53,7 @@ impl Run for Reserve {
     fn run(self, context: &Context) -> Result<Outcome> {
         let tree = context.tree()?;
         let patterns = self.patterns.iter().map(|text| tree.pattern(text)).collect::<Result<_>>()?;
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let reserved = board.files().reserve(&Reserving {
             session,
             repository: tree.repository,

@@ -10,6 +10,7 @@ use crate::commands::arguments::Session;
 use crate::context::{Context, warn};
 use crate::git::{self, Staged};
 use crate::location::Tree;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::guard::{CheckedCommit, NotChecked, RefusedCommit};
 
@@ -40,7 +41,7 @@ pub struct Check {
 
 impl Run for Check {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let session = self.session.session.as_deref();
+        let session = self.session.named();
         match look(context, session) {
             Ok(commit) if commit.free || self.warn => Ok(Outcome::new(commit)),
             Ok(commit) => Ok(Outcome::new(RefusedCommit::new(commit)).that_means(Code::Held)),
@@ -57,11 +58,11 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
     let Staged { names, complete } = git::staged()?;
     let tree = context.tree()?;
     let prefix = prefix(&tree, &root)?;
-    let (board, own) = match context.reading_with(session) {
+    let (board, own) = match context.open(Access::read_with(session)) {
         Ok((board, session)) => (board, session.into_iter().collect()),
         // Whichever of them commits: what none of them has reserved is somebody else's.
         Err(error) if session.is_none() && error.code() == Code::NoSession => {
-            (context.reading()?, sessions_of(&error))
+            (context.open(Access::read())?, sessions_of(&error))
         }
         Err(error) => return Err(error),
     };

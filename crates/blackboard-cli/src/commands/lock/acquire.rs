@@ -7,6 +7,7 @@ use super::Wish;
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::AcquiredLock;
 
@@ -33,7 +34,7 @@ pub struct Acquire {
 
 impl Run for Acquire {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let Wish { name, wait, ttl, note } = self.wish;
         let wish = Acquiring { name, session, ttl, note, ..Acquiring::default() };
         let acquired = match wait {

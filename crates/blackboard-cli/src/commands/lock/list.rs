@@ -4,6 +4,7 @@ use blackboard::Result;
 
 use crate::commands::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::LockList;
 
@@ -18,7 +19,7 @@ pub struct List {}
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         Ok(Outcome::new(LockList(board.locks().list()?)))
     }
 }

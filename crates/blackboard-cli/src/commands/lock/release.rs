@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use crate::commands::Run;
 use crate::commands::arguments::{OwnFence, Session, fence};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::ReleasedLock;
 
@@ -35,7 +36,7 @@ pub struct Release {
 impl Run for Release {
     fn run(self, context: &Context) -> Result<Outcome> {
         let fence = self.fence.map(|fence| fence.of_lock(&self.name)).transpose()?;
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let release = Releasing { name: self.name, session, fence };
         Ok(Outcome::new(ReleasedLock(board.locks().release(&release)?)))
     }

@@ -11,6 +11,7 @@ use crate::child::{self, Ended, Signals};
 use crate::commands::Run as RunCommand;
 use crate::commands::arguments::Session;
 use crate::context::{Context, warn};
+use crate::open::Access;
 use crate::outcome::Outcome;
 
 /// Hold a lock while a command runs
@@ -52,7 +53,7 @@ impl RunCommand for Run {
         // From here on nothing ends this process before it has given back what it holds.
         let signals = Signals::catch()
             .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let register = match &session {
             Some(_) => None,
             None => Some(self.new_session(context)?),

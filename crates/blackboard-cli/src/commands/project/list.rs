@@ -4,6 +4,7 @@ use blackboard::Result;
 
 use crate::commands::Run;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::ProjectList;
 
@@ -18,6 +19,6 @@ pub struct List {}
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        Ok(Outcome::new(ProjectList(context.reading()?.projects().list()?)))
+        Ok(Outcome::new(ProjectList(context.open(Access::read())?.projects().list()?)))
     }
 }

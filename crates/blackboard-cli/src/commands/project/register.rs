@@ -6,6 +6,7 @@ use blackboard::project::RegisterProject;
 use crate::commands::Run;
 use crate::commands::arguments::{Project, Session, metadata};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::RegisteredProject;
 
@@ -44,7 +45,7 @@ pub struct Register {
 
 impl Run for Register {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let registered = board.projects().register(&RegisterProject {
             id: self.project.id(),
             name: self.name,

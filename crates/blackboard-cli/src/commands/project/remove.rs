@@ -5,6 +5,7 @@ use blackboard::Result;
 use crate::commands::Run;
 use crate::commands::arguments::{Project, Session};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::RemovedProject;
 
@@ -31,7 +32,7 @@ pub struct Remove {
 
 impl Run for Remove {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let removed = board.projects().remove(&self.project.id(), self.force, session.as_deref())?;
         Ok(Outcome::new(RemovedProject(removed)))
     }

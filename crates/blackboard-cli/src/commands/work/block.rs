@@ -6,6 +6,7 @@ use blackboard::work::Block as Blocking;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, Session, trimmed};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::BlockedItem;
 
@@ -37,7 +38,7 @@ pub struct Block {
 
 impl Run for Block {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let (id, blocked_by, reason) = (self.item.id(), self.blocked_by, self.reason);
         let blocked = board.work().block(&Blocking { id, blocked_by, reason, session })?;
         context.note_text(&blocked.text);

@@ -9,6 +9,7 @@ use super::{NewItemOptions, note_ignored};
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ClaimedItem;
 
@@ -61,7 +62,7 @@ pub struct Claim {
 
 impl Run for Claim {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let Some(id) = self.item.or(self.item_option) else {
             let next = ClaimNext { session, project: self.project, priority: self.priority };
             return Ok(Outcome::new(ClaimedItem(board.work().claim_next(&next)?)));

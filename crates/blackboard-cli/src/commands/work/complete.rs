@@ -6,6 +6,7 @@ use blackboard::work::Complete as Completion;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, OwnFence, Session, fence};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::CompletedItem;
 
@@ -40,7 +41,7 @@ impl Run for Complete {
     fn run(self, context: &Context) -> Result<Outcome> {
         let id = self.item.id();
         let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let completed = board.work().complete(&Completion { id, session, fence, summary: self.summary })?;
         context.note_text(&completed.text);
         Ok(Outcome::new(CompletedItem(completed)))

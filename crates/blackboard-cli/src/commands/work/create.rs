@@ -7,6 +7,7 @@ use super::NewItemOptions;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, Session};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::CreatedItem;
 
@@ -46,7 +47,7 @@ pub struct Create {
 
 impl Run for Create {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let item = self.options.item(self.item.id(), self.title, self.project, self.priority, session)?;
         let created = board.work().create(&item)?;
         context.note_text(&created.text);

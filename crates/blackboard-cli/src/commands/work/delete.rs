@@ -5,6 +5,7 @@ use blackboard::Result;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, Session};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::DeletedItem;
 
@@ -31,7 +32,7 @@ pub struct Delete {
 
 impl Run for Delete {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let deleted = board.work().delete(&self.item.id(), self.force, session.as_deref())?;
         Ok(Outcome::new(DeletedItem(deleted)))
     }

@@ -6,6 +6,7 @@ use blackboard::work::{Priority, Status, WorkFilter};
 use crate::commands::Run;
 use crate::commands::arguments::{Session, at_least_one, chosen, trimmed};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::WorkList;
 
@@ -51,11 +52,11 @@ pub struct List {
 
 impl Run for List {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, claimed_by) = if self.mine || self.session.session.is_some() {
-            let (board, session) = context.reading_own(self.session.session.as_deref())?;
+        let (board, claimed_by) = if self.mine || self.session.named().is_some() {
+            let (board, session) = context.open(Access::read_own(self.session.named()))?;
             (board, Some(session))
         } else {
-            (context.reading()?, None)
+            (context.open(Access::read())?, None)
         };
         let hides_completed = !self.all && self.status.is_empty();
         let statuses = chosen(self.all, self.status, Status::ALL, Status::OPEN);

@@ -6,6 +6,7 @@ use blackboard::work::Release as Releasing;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, OwnFence, Session, fence};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ReleasedItem;
 
@@ -34,7 +35,7 @@ impl Run for Release {
     fn run(self, context: &Context) -> Result<Outcome> {
         let id = self.item.id();
         let fence = self.fence.map(|fence| fence.of_work(&id)).transpose()?;
-        let (board, session) = context.acting(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::act(self.session.named()))?;
         let released = board.work().release(&Releasing { id, session, fence })?;
         Ok(Outcome::new(ReleasedItem(released)))
     }

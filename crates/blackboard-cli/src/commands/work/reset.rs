@@ -5,6 +5,7 @@ use blackboard::Result;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, Session};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ResetItem;
 
@@ -27,7 +28,7 @@ pub struct Reset {
 
 impl Run for Reset {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         Ok(Outcome::new(ResetItem(board.work().reset(&self.item.id(), session.as_deref())?)))
     }
 }

@@ -5,6 +5,7 @@ use blackboard::Result;
 use crate::commands::Run;
 use crate::commands::arguments::Item;
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ItemDetails;
 
@@ -22,7 +23,7 @@ pub struct Status {
 
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.reading()?;
+        let board = context.open(Access::read())?;
         Ok(Outcome::new(ItemDetails(board.work().status(&self.item.id())?)))
     }
 }

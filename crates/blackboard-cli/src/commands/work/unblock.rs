@@ -5,6 +5,7 @@ use blackboard::Result;
 use crate::commands::Run;
 use crate::commands::arguments::{Item, Session, trimmed};
 use crate::context::Context;
+use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::UnblockedItem;
 
@@ -31,7 +32,7 @@ pub struct Unblock {
 
 impl Run for Unblock {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.writing(self.session.session.as_deref())?;
+        let (board, session) = context.open(Access::write(self.session.named()))?;
         let unblocked = board.work().unblock(&self.item.id(), &self.blocked_by, session.as_deref())?;
         Ok(Outcome::new(UnblockedItem(unblocked)))
     }

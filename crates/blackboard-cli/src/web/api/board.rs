@@ -23,7 +23,7 @@ pub fn about(asked: &Asked<'_>) -> Result<Reply> {
     asked.query(&[])?;
     let revision = asked.board.revision()?;
     let about = About {
-        database: asked.feed.file().display().to_string(),
+        database: asked.feed.name(),
         condition: asked.feed.condition(),
         version: env!("CARGO_PKG_VERSION"),
         stale_threshold_seconds: asked.board.settings().stale_threshold.as_secs(),

@@ -13,6 +13,7 @@ use super::open::{self, io_fault};
 use super::trust::{not_ours, shell_word};
 use crate::entry::Glob;
 use crate::error::{Error, Result};
+use crate::store::Sidecar;
 
 const IGNORE_FILE: &str = ".gitignore";
 
@@ -29,7 +30,7 @@ const AND_STILL: &str = "\n# Written by blackboard: the lines above would publis
 
 /// What a database and its hooks leave in their directory. The first six can hold what is on the board.
 const ENDINGS: [&str; 8] = ["", "-wal", "-journal", "-shm", "-lock", "-wake", "-new", "-wal-orphaned"];
-const HOOK_LOG: &str = "hook.log";
+const HOOK_LOG: &str = Sidecar::HookLog.name();
 
 /// The most bytes that are read of a `.gitignore`, of a file that names a directory of git, and of an index.
 const LARGEST_IGNORE_FILE: u64 = 1024 * 1024;
@@ -303,7 +304,7 @@ fn path_of(bytes: &[u8]) -> Option<PathBuf> {
 mod tests {
     use std::process::Command;
 
-    use super::super::queue::beside;
+    use super::super::sidecars::beside;
     use super::*;
 
     fn git(directory: &Path, arguments: &[&str]) -> bool {

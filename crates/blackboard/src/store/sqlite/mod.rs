@@ -12,6 +12,7 @@
 //! | `filesystem.rs` | on which file systems a board works |
 //! | `git.rs` | keeping a board out of git |
 //! | `schema.rs` | migrations and versions |
+//! | `sidecars.rs` | the files beside the database, and their names |
 //! | `queue.rs` | the queue in front of the writer lock |
 //! | `txn.rs` | a transaction: reading, and applying changes |
 //! | `cells.rs` | values of rows as values of SQLite |
@@ -32,6 +33,7 @@ mod ranges;
 mod room;
 mod schema;
 mod scrub;
+mod sidecars;
 mod trust;
 mod txn;
 mod wake;
@@ -48,10 +50,11 @@ pub use self::directory::create_private_directory;
 pub use self::git::keep_out_of_git;
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
+pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};
 use self::txn::Transaction;
 use self::wake::Wake;
-use super::{Changes, Commit, Committed, Patience, Store, Tx, Wanted};
+use super::{Changes, Commit, Committed, Patience, Sidecars, Store, Tx, Wanted};
 use crate::clock::Clock;
 use crate::error::{Code, Error, Result};
 use crate::revision::{Pending, Revision};
@@ -142,6 +145,7 @@ pub struct Sqlite {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     options: SqliteOptions,
+    sidecars: SqliteSidecars,
     queue: Queue,
     wake: Wake,
     /// Writers of this process take turns here, before they meet those of others.
@@ -224,6 +228,7 @@ impl Sqlite {
         Sqlite {
             path: path.to_owned(),
             clock,
+            sidecars: SqliteSidecars::new(path),
             queue: Queue::new(path, options.busy_timeout, options.waiting),
             wake: Wake::new(path),
             options: options.clone(),
@@ -410,9 +415,13 @@ impl Store for Sqlite {
         self.opened.get().map_or(Ok(()), |opened| trust::check_still_there(&self.path, opened))
     }
 
+    fn sidecars(&self) -> Option<&dyn Sidecars> {
+        Some(&self.sidecars)
+    }
+
     fn size(&self) -> Result<u64> {
         let length = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
-        Ok(length(&self.path) + length(&queue::beside(&self.path, "-wal")))
+        Ok(length(&self.path) + length(&sidecars::beside(&self.path, "-wal")))
     }
 
     fn room(&self) -> Result<Vec<Room>> {

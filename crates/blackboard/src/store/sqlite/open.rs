@@ -11,7 +11,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::directory::{self, create_private_directory};
-use super::queue::{Queue, beside};
+use super::queue::Queue;
+use super::sidecars::beside;
 use super::{Durability, SqliteOptions, faults, filesystem, git, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};

@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
+use super::sidecars::path_of;
 use super::{Waiting, faults};
 use crate::error::Result;
-use crate::store::Patience;
+use crate::store::{Patience, Sidecar};
 
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
@@ -96,7 +97,7 @@ impl Head {
 
 impl Queue {
     pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
-        let sidecar = beside(database, "-lock");
+        let sidecar = path_of(database, Sidecar::WriterQueue);
         Queue { database: database.to_owned(), sidecar, limit, waiting, waited: AtomicU64::new(0) }
     }
 
@@ -302,13 +303,6 @@ fn last_commit(connection: &Connection) -> Option<i64> {
     connection.query_row("PRAGMA data_version", [], |row| row.get(0)).ok()
 }
 
-/// The file beside the database with this ending.
-pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(ending);
-    PathBuf::from(name)
-}
-
 fn open_sidecar(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -323,7 +317,7 @@ fn open_sidecar(path: &Path) -> std::io::Result<File> {
 fn lock_holder(database: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     // The kernel's table of locks, because opening the file and closing it again would drop SQLite's own locks.
-    let inode = std::fs::symlink_metadata(beside(database, "-shm")).ok()?.ino();
+    let inode = std::fs::symlink_metadata(super::sidecars::beside(database, "-shm")).ok()?.ino();
     // The kernel shows its table in pieces. When others give up at the same moment, lines move and one may be missed
     // in between, so one look is not enough.
     let pid = (0..LOOKS).find_map(|_| writer_pid(&std::fs::read_to_string("/proc/locks").ok()?, inode))?;

@@ -230,7 +230,7 @@ fn a_refusal_keeps_its_connection() {
 fn the_write_ahead_log_is_folded_back_once_it_is_long() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
-    let wal = queue::beside(&scratch.path(), "-wal");
+    let wal = sidecars::beside(&scratch.path(), "-wal");
     let length = || std::fs::metadata(&wal).unwrap().len();
     let mut longest = 0;
     for number in 0..600 {
@@ -247,7 +247,7 @@ fn the_write_ahead_log_is_folded_back_once_it_is_long() {
 fn who_never_settles_has_a_log_of_limited_length_too() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
-    let wal = queue::beside(&scratch.path(), "-wal");
+    let wal = sidecars::beside(&scratch.path(), "-wal");
     let length = || std::fs::metadata(&wal).unwrap().len();
     let mut longest = 0;
     for number in 0..400 {
@@ -349,7 +349,7 @@ fn a_migration_waits_for_whoever_writes() {
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| scratch.open().map(drop));
         // Whoever finds somebody at work says so beside the database before he waits.
-        let sidecar = queue::beside(&scratch.path(), "-lock");
+        let sidecar = sidecars::beside(&scratch.path(), "-lock");
         testkit::wait_until("a writer that waits", || {
             assert!(!opening.is_finished(), "it did not wait");
             std::fs::metadata(&sidecar).is_ok_and(|metadata| metadata.len() > 0).then_some(())
@@ -375,7 +375,7 @@ fn a_schema_that_became_newer_is_not_written_to() {
 /// Somebody at the head of the queue, who does nothing.
 fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
     let mut options = std::fs::OpenOptions::new();
-    let file = options.write(true).open(queue::beside(&scratch.path(), "-lock")).unwrap();
+    let file = options.write(true).open(sidecars::beside(&scratch.path(), "-lock")).unwrap();
     file.lock().unwrap();
     file.set_len(1).unwrap();
     file
@@ -392,7 +392,7 @@ fn who_has_no_patience_does_not_pass_those_in_line() {
     assert_eq!(try_now().unwrap_err().code(), Code::Busy);
     drop(head);
     assert!(try_now().is_ok(), "the line is gone");
-    let sidecar = std::fs::metadata(queue::beside(&scratch.path(), "-lock")).unwrap();
+    let sidecar = std::fs::metadata(sidecars::beside(&scratch.path(), "-lock")).unwrap();
     assert_eq!(sidecar.len(), 0, "and so is the hint at it");
 }
 

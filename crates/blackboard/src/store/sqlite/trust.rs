@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::filesystem::{self, Kind};
-use super::queue::beside;
+use super::sidecars::beside;
 use super::{SqliteOptions, faults, git, open, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 

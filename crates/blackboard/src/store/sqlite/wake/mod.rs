@@ -36,9 +36,10 @@ use std::time::{Duration, Instant};
 use self::elsewhere::Sidecar;
 #[cfg(target_os = "linux")]
 use self::sidecar::Sidecar;
-use super::queue::beside;
+use super::sidecars::path_of;
 use crate::error::Result;
 use crate::revision::Revision;
+use crate::store;
 
 /// How long one sleep lasts at most. A writer may die between its commit and the wake-up, or wake those who sleep on a file
 /// that has been replaced since.
@@ -74,7 +75,7 @@ pub(super) struct Wake {
 impl Wake {
     pub(super) fn new(database: &Path) -> Wake {
         Wake {
-            sidecar: Sidecar::new(beside(database, "-wake")),
+            sidecar: Sidecar::new(path_of(database, store::Sidecar::WakeWord)),
             look: Mutex::new(()),
             pauses: Mutex::new(Pauses::new()),
             longest_sleep: LONGEST_SLEEP,

@@ -1,0 +1,538 @@
+//! The one way to open a board: for commands, hooks, the MCP server, the dashboard and the demonstration.
+//!
+//! A [`ResolvedBoard`] is a board that was found: its [`Engine`], and what applies to it. [`ResolvedBoard::open`] opens it. A
+//! command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board (`location/`,
+//! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use blackboard::clock::SystemClock;
+use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
+use blackboard::store::{Memory, Sidecars, Store};
+use blackboard::{Board, Code, Error, Refusal, Result, Settings};
+
+use crate::config::{self, Config, Database, Durability};
+use crate::context::{Context, note, warn};
+use crate::envelope::BoardState;
+use crate::environment::Environment;
+use crate::location::{self, Location, Target};
+use crate::output::sweep::{marked_stale, skipped};
+use crate::session::{Ended, Search, Unusable, no_session};
+
+/// A board that was found, and need not exist. It may go to another thread, which opens it when it needs it.
+#[derive(Clone)]
+pub struct ResolvedBoard {
+    /// Its engine.
+    pub engine: Arc<dyn Engine>,
+    /// What is configured for it.
+    pub config: Config,
+    /// What its rules depend on, by that configuration.
+    pub settings: Settings,
+}
+
+/// How a board is opened, beside what its configuration says.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Whether it is created, and whether it is written.
+    pub mode: Mode,
+    /// Whether the process keeps it open, while others may delete or replace it.
+    pub stays_open: bool,
+    /// Whether to refuse a database that git tracks. Commands that run all the time have no time for that.
+    pub check_git: bool,
+    /// How long all writes together may wait for others, for a caller that would rather not write than be late.
+    pub write_limit: Option<Duration>,
+}
+
+/// Whether a board is created, and whether it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It is created if it does not exist.
+    Create,
+    /// It is not created.
+    Existing,
+    /// It is not created, and nothing is ever written to it.
+    ReadOnly,
+}
+
+impl Opening {
+    /// For a process that does one thing and ends.
+    pub const fn new(mode: Mode) -> Opening {
+        Opening { mode, stays_open: false, check_git: false, write_limit: None }
+    }
+
+    /// For a process that keeps the board open.
+    pub const fn staying(mode: Mode) -> Opening {
+        Opening { stays_open: true, check_git: true, ..Opening::new(mode) }
+    }
+
+    /// The same, and refuses a database that git tracks.
+    #[must_use]
+    pub const fn checking_git(self) -> Opening {
+        Opening { check_git: true, ..self }
+    }
+}
+
+/// A board that was opened.
+pub struct OpenBoard {
+    /// The board; an empty one if it does not exist and was not to be created.
+    pub board: Board,
+    /// What is special about it.
+    pub state: Option<BoardState>,
+}
+
+impl OpenBoard {
+    /// The board, if it exists.
+    pub fn existing(self) -> Option<Board> {
+        (self.state != Some(BoardState::Missing)).then_some(self.board)
+    }
+}
+
+impl ResolvedBoard {
+    /// The board at a location. `warn` gets what is odd about the location and the configuration.
+    pub fn at(
+        location: &Location,
+        environment: &Environment,
+        allow_secret_looking: bool,
+        warn: impl FnMut(&str),
+    ) -> Result<ResolvedBoard> {
+        let (config, warnings) =
+            config::load(location.home_config.as_deref(), location.project_config.as_deref(), environment)?;
+        location.warnings.iter().chain(&warnings).map(String::as_str).for_each(warn);
+        let (engine, settings) = (engine_at(location)?, config.settings(allow_secret_looking));
+        Ok(ResolvedBoard { engine, config, settings })
+    }
+
+    /// A board in this file, to which no configuration of the user applies.
+    pub fn unconfigured(file: &Path) -> ResolvedBoard {
+        let config = Config::default();
+        let settings = config.settings(false);
+        ResolvedBoard { engine: sqlite_file(file, false), config, settings }
+    }
+
+    /// Opens the board.
+    pub fn open(&self, opening: Opening) -> Result<OpenBoard> {
+        Ok(match self.engine.open(&self.config.database, opening)? {
+            Some(OpenStore { store, is_immutable }) => {
+                let state = is_immutable.then_some(BoardState::ReadOnly);
+                OpenBoard { board: self.board(store), state }
+            }
+            None => OpenBoard { board: self.empty(), state: Some(BoardState::Missing) },
+        })
+    }
+
+    /// What a board shows that does not exist.
+    pub fn empty(&self) -> Board {
+        self.board(Arc::new(Memory::new(Arc::new(SystemClock))))
+    }
+
+    fn board(&self, store: Arc<dyn Store>) -> Board {
+        Board::on(store, Arc::new(SystemClock)).with_settings(self.settings.clone())
+    }
+}
+
+/// The engine of one board, which need not exist.
+pub trait Engine: Send + Sync {
+    /// Where the board is, for people.
+    fn name(&self) -> String;
+
+    /// Whether the board exists.
+    fn exists(&self) -> bool;
+
+    /// What tells this board from another one at the same location; `None` if there is none.
+    fn identity(&self) -> Option<String>;
+
+    /// Where programs keep their small files for the board.
+    fn sidecars(&self) -> &dyn Sidecars;
+
+    /// Opens the store of the board. `None` if it does not exist and is not to be created.
+    fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>>;
+}
+
+/// A store that was opened.
+pub struct OpenStore {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Whether it was opened without locks, because nothing can be written there.
+    pub is_immutable: bool,
+}
+
+/// The engine of the board at this location: the only place that tells engines apart.
+pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
+    match &location.target {
+        Target::File(file) => Ok(sqlite_file(file, location.project_config.is_some())),
+        Target::Redis(_) => Err(no_redis()),
+    }
+}
+
+/// The engine of a board in this file. `in_project`: its directory is the one that a project keeps for its board.
+pub fn sqlite_file(file: &Path, in_project: bool) -> Arc<dyn Engine> {
+    Arc::new(SqliteFile { sidecars: SqliteSidecars::new(file), in_project })
+}
+
+struct SqliteFile {
+    /// They know the file, too.
+    sidecars: SqliteSidecars,
+    in_project: bool,
+}
+
+impl SqliteFile {
+    fn file(&self) -> &Path {
+        self.sidecars.database()
+    }
+
+    fn options(&self, database: &Database, opening: Opening) -> SqliteOptions {
+        let defaults = SqliteOptions::default();
+        SqliteOptions {
+            durability: match database.durability {
+                Durability::Normal => sqlite::Durability::Normal,
+                Durability::Full => sqlite::Durability::Full,
+            },
+            busy_timeout: opening.write_limit.unwrap_or(defaults.busy_timeout),
+            waiting: opening.write_limit.map_or(defaults.waiting, |_| Waiting::QueueNoLonger),
+            stays_open: opening.stays_open,
+            in_project: self.in_project,
+            check_git: opening.check_git,
+            allow_network_filesystem: database.allow_network_filesystem,
+        }
+    }
+}
+
+impl Engine for SqliteFile {
+    fn name(&self) -> String {
+        self.file().display().to_string()
+    }
+
+    fn exists(&self) -> bool {
+        self.file().exists()
+    }
+
+    /// Where the file is on its disk, and when it was created.
+    fn identity(&self) -> Option<String> {
+        let metadata = std::fs::symlink_metadata(self.file()).ok()?;
+        let mut hasher = DefaultHasher::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino()).hash(&mut hasher);
+        }
+        metadata.created().ok().hash(&mut hasher);
+        Some(format!("{:016x}", hasher.finish()))
+    }
+
+    fn sidecars(&self) -> &dyn Sidecars {
+        &self.sidecars
+    }
+
+    fn open(&self, database: &Database, opening: Opening) -> Result<Option<OpenStore>> {
+        let (clock, options) = (Arc::new(SystemClock), self.options(database, opening));
+        let store = match opening.mode {
+            Mode::Create => Some(Sqlite::open(self.file(), clock, &options)?),
+            Mode::Existing => Sqlite::open_existing(self.file(), clock, &options)?,
+            Mode::ReadOnly => Sqlite::open_to_read(self.file(), clock, &options)?,
+        };
+        Ok(store.map(|store| OpenStore { is_immutable: store.is_immutable(), store: Arc::new(store) }))
+    }
+}
+
+fn no_redis() -> Error {
+    Refusal::new(Code::InvalidValue, "this version has no Redis engine yet")
+        .hint("name a file with --db or BLACKBOARD_DB")
+        .into()
+}
+
+/// What a command needs of the board. `O` is what it gets: the board, and the session if it uses one.
+///
+/// | Access | A missing board | The session | Sweeps |
+/// |---|---|---|---|
+/// | [`read`](Access::read) | is empty | is not looked for | yes |
+/// | [`read_as`](Access::read_as) | is empty | if there is one; refuses one that cannot be used | yes |
+/// | [`read_with`](Access::read_with) | is empty | if there is one that can be used | yes |
+/// | [`read_own`](Access::read_own) | is empty | is required | yes |
+/// | [`follow_as`](Access::follow_as) | is created | as `read_as` | yes |
+/// | [`follow`](Access::follow) | is created | if there is one that can be used, without a note | yes |
+/// | [`write`](Access::write) | is created | if there is one that can be used | yes |
+/// | [`act`](Access::act) | is created | is required, and has not ended | yes |
+/// | [`end`](Access::end) | is created | is required | yes |
+/// | [`unswept`](Access::unswept) | is created | is not looked for | no |
+/// | [`read_unswept`](Access::read_unswept) | is empty | is not looked for | no |
+pub struct Access<'a, O> {
+    purpose: Purpose,
+    session: Option<Search<'a>>,
+    check_git: bool,
+    sweeps: bool,
+    opened: PhantomData<O>,
+}
+
+/// What a command does with the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// It reads. A board that does not exist is empty.
+    Read,
+    /// It waits for what others write. A board that does not exist is created: otherwise nothing could happen on it.
+    Follow,
+    /// It writes. A board that does not exist is created.
+    Write,
+}
+
+/// What a command gets: the board, and the session if it uses one.
+pub trait Opened: Sized {
+    /// Puts it together. Refuses if a session is required and none was found.
+    fn new(board: Board, session: Option<String>) -> Result<Self>;
+
+    /// Takes it apart.
+    fn parts(&self) -> (&Board, Option<&str>);
+}
+
+impl Opened for Board {
+    fn new(board: Board, _: Option<String>) -> Result<Board> {
+        Ok(board)
+    }
+
+    fn parts(&self) -> (&Board, Option<&str>) {
+        (self, None)
+    }
+}
+
+/// A board, and the session that uses it if there is one.
+type WithSession = (Board, Option<String>);
+
+impl Opened for WithSession {
+    fn new(board: Board, session: Option<String>) -> Result<WithSession> {
+        Ok((board, session))
+    }
+
+    fn parts(&self) -> (&Board, Option<&str>) {
+        (&self.0, self.1.as_deref())
+    }
+}
+
+/// A board, and the session that uses it.
+type AsSession = (Board, String);
+
+impl Opened for AsSession {
+    fn new(board: Board, session: Option<String>) -> Result<AsSession> {
+        Ok((board, session.ok_or_else(no_session)?))
+    }
+
+    fn parts(&self) -> (&Board, Option<&str>) {
+        (&self.0, Some(&self.1))
+    }
+}
+
+impl<'a, O> Access<'a, O> {
+    fn new(purpose: Purpose, session: Option<Search<'a>>) -> Access<'a, O> {
+        Access { purpose, session, check_git: false, sweeps: true, opened: PhantomData }
+    }
+
+    /// The same, and refuses a database that git tracks.
+    #[must_use]
+    pub fn checking_git(mut self) -> Access<'a, O> {
+        self.check_git = true;
+        self
+    }
+}
+
+impl Access<'static, Board> {
+    /// For a command that only reads.
+    pub fn read() -> Access<'static, Board> {
+        Access::new(Purpose::Read, None)
+    }
+
+    /// For a command that starts a session or maintains the board: it sweeps by itself, or later. Refuses a database that git
+    /// tracks.
+    pub fn unswept() -> Access<'static, Board> {
+        Access { sweeps: false, check_git: true, ..Access::new(Purpose::Write, None) }
+    }
+
+    /// For a command that shows what a sweep would do.
+    pub fn read_unswept() -> Access<'static, Board> {
+        Access { sweeps: false, ..Access::new(Purpose::Read, None) }
+    }
+}
+
+impl<'a> Access<'a, WithSession> {
+    /// For a command that reads for a session, if there is one. Refuses a session of the environment that has ended or is not
+    /// on this board.
+    pub fn read_as(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Refused)))
+    }
+
+    /// As [`Access::read_as`], for a command that does the same without a session: one of the environment that cannot be used
+    /// is ignored, with a note.
+    pub fn read_with(named: Option<&'a str>) -> Access<'a, WithSession> {
+        let unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded]);
+        Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, unusable)))
+    }
+
+    /// As [`Access::read_as`], for a command that follows the event log.
+    pub fn follow_as(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Refused)))
+    }
+
+    /// For a command that waits for what others write. The session only keeps its sweeps from marking it stale, so one that
+    /// cannot be found is no error.
+    pub fn follow(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Ignored)))
+    }
+
+    /// For a command that writes, with or without a session. One of the environment that cannot be used is ignored, with a
+    /// note.
+    pub fn write(named: Option<&'a str>) -> Access<'a, WithSession> {
+        let unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded, Code::NoSession]);
+        Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, unusable)))
+    }
+}
+
+impl<'a> Access<'a, AsSession> {
+    /// For a command that shows something of the session that reads.
+    pub fn read_own(named: Option<&'a str>) -> Access<'a, AsSession> {
+        Access::new(Purpose::Read, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Refused)))
+    }
+
+    /// For a command that needs a session to act. Refuses one that has ended.
+    pub fn act(named: Option<&'a str>) -> Access<'a, AsSession> {
+        Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, Unusable::Refused)))
+    }
+
+    /// For the command that ends a session: ending it twice is no error.
+    pub fn end(named: Option<&'a str>) -> Access<'a, AsSession> {
+        Access::new(Purpose::Write, Some(Search::new(named, Ended::Allowed, Unusable::Refused)))
+    }
+}
+
+impl Context {
+    /// Opens the board of this call.
+    pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
+        let board = self.open_board(access.purpose, access.check_git)?;
+        let session = match access.session {
+            Some(search) => self.find_session(&board, &search)?,
+            None => None,
+        };
+        let opened = O::new(board, session)?;
+        if access.sweeps {
+            let (board, session) = opened.parts();
+            board.sweep_in_passing(session);
+        }
+        Ok(opened)
+    }
+
+    /// Finds the board of this call. The first time, it prints what is odd about it.
+    pub fn resolve(&self) -> Result<&ResolvedBoard> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
+        }
+        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
+        Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// The board at another location, as this call would use it.
+    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
+        ResolvedBoard::at(location, self.environment(), self.globals.allow_secret_looking, warn)
+    }
+
+    fn open_board(&self, purpose: Purpose, check_git: bool) -> Result<Board> {
+        let resolved = self.resolve()?;
+        let is_new = purpose != Purpose::Read && !resolved.engine.exists();
+        let mode = if purpose == Purpose::Write || is_new { Mode::Create } else { Mode::Existing };
+        let OpenBoard { board, state } = resolved.open(Opening { check_git, ..Opening::new(mode) })?;
+        let state = if is_new { Some(BoardState::Created) } else { state };
+        if let Some(state) = state {
+            self.circumstances.borrow_mut().board = Some(state);
+            let name = resolved.engine.name();
+            match state {
+                // In the wrong directory, the caller should see it now and not when no other agent answers.
+                BoardState::Created => self.note(&format!("created a new board at {name}")),
+                BoardState::ReadOnly => self
+                    .note(&format!("{name} cannot be written: the board is opened read-only, without locks")),
+                // The answer says so, or `exit.rs` after it.
+                BoardState::Missing => {}
+            }
+        }
+        let board = self.reporting_sweeps(board);
+        // A follower removes nothing at its end, even on a board that it created.
+        self.opened.replace(Some((board.clone(), purpose == Purpose::Write)));
+        Ok(board)
+    }
+
+    fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
+        match (search.find(board, self.environment()), search.unusable) {
+            (Err(_), Unusable::Ignored) => Ok(None),
+            (Err(error), Unusable::Noted(reasons))
+                if search.named.is_none() && reasons.contains(&error.code()) =>
+            {
+                let mut circumstances = self.circumstances.borrow_mut();
+                // A board that does not exist has no sessions, and is reported by itself.
+                if circumstances.board != Some(BoardState::Missing) {
+                    let hint = error.hint().unwrap_or_default();
+                    warn(&format!("{error}; continuing without a session ({hint})"));
+                    circumstances.ignored_session = self.environment().named_session();
+                }
+                Ok(None)
+            }
+            (found, _) => found,
+        }
+    }
+
+    /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of
+    /// the command, while it waits, and after a refusal. JSON output has no such line.
+    fn reporting_sweeps(&self, board: Board) -> Board {
+        if self.globals.json {
+            return board;
+        }
+        let has_reported_skipped = AtomicBool::new(false);
+        board.with_sweep_observer(move |swept| {
+            if !swept.stale_agents.is_empty() {
+                note(&marked_stale(&swept.stale_agents));
+            }
+            // A command that waits sweeps again and again, and skips the same ones each time.
+            if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
+                note(&skipped(swept.skipped_agents.len()));
+            }
+        })
+    }
+
+    /// What can wait until the answer is out: pruning, which no reader does, and a checkpoint of the WAL, which also grows by
+    /// the cursors of readers.
+    pub fn finish(&self) {
+        if let Some((board, wrote)) = &*self.opened.borrow() {
+            if *wrote {
+                board.prune_in_passing();
+            }
+            board.settle();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_configuration_has_the_default_settings() {
+        let (configured, default) = (Config::default().settings(false), Settings::default());
+        assert_eq!(format!("{configured:?}"), format!("{default:?}"));
+    }
+
+    #[test]
+    fn a_missing_board_is_empty_until_it_is_created() {
+        let scratch = testkit::tempdir().unwrap();
+        let resolved = ResolvedBoard::unconfigured(&scratch.path().join("local.db"));
+        for mode in [Mode::Existing, Mode::ReadOnly] {
+            let missing = resolved.open(Opening::new(mode)).unwrap();
+            assert_eq!(missing.state, Some(BoardState::Missing));
+            assert!(missing.existing().is_none());
+        }
+        assert!(!resolved.engine.exists());
+        assert_eq!(resolved.engine.identity(), None);
+        assert!(resolved.open(Opening::new(Mode::Create)).unwrap().existing().is_some());
+        assert!(resolved.engine.exists());
+        for mode in [Mode::Create, Mode::Existing, Mode::ReadOnly] {
+            assert_eq!(resolved.open(Opening::new(mode)).unwrap().state, None);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Which session a call acts for. This is the only place that finds sessions.
+//!
+//! - A command ([`Search`]): the session that is named, or that of the environment, or the only one of the calling agent's
+//!   process, or, where no agent is among the processes, the one that a sandbox names.
+//! - A call of an MCP client ([`Client`]): the session that the call names, or the environment, or that of the client's
+//!   process.
+//! - A hook: the session of the id that its platform names, by the hint that [`Platform`](crate::platforms::Platform) makes of it.
+
+use std::ffi::OsStr;
+
+use blackboard::agent::{Agent, AgentStatus};
+use blackboard::process::{
+    Found, Liveness, ProcessInfo, ProcessMark, Processes, SystemProcesses, find_agent, find_client,
+    find_terminal_shell,
+};
+use blackboard::{Board, Code, Error, Refusal, Result};
+
+use crate::context::{Context, warn};
+use crate::environment::Environment;
+use crate::platforms::{self, AGENT_NAMES};
+
+/// How a command looks for its session.
+#[derive(Debug)]
+pub struct Search<'a> {
+    /// The session that the command line names.
+    pub named: Option<&'a str>,
+    /// Whether it may have ended.
+    pub ended: Ended,
+    /// What happens if the session that is found cannot be used.
+    pub unusable: Unusable,
+}
+
+/// Whether a session may have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It must not.
+    Refused,
+    /// It may if the command line names it; that of the environment must not.
+    AllowedIfNamed,
+    /// It may.
+    Allowed,
+}
+
+/// What happens if a session cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The command is refused.
+    Refused,
+    /// For these reasons, the command continues without a session and prints a warning, unless the command line names it.
+    Noted(&'static [Code]),
+    /// The command continues without a session.
+    Ignored,
+}
+
+impl<'a> Search<'a> {
+    /// A search for the session that is named, or else found.
+    pub const fn new(named: Option<&'a str>, ended: Ended, unusable: Unusable) -> Search<'a> {
+        Search { named, ended, unusable }
+    }
+
+    /// The session, if there is one.
+    pub fn find(&self, board: &Board, environment: &Environment) -> Result<Option<String>> {
+        match (self.named, self.ended) {
+            (Some(named), Ended::Refused) => return board.agents().resolve_to_act(named).map(Some),
+            (Some(named), Ended::AllowedIfNamed | Ended::Allowed) => {
+                return Ok(Some(board.agents().resolve(named)?.0));
+            }
+            (None, _) => {}
+        }
+        if let Some(session) = &environment.session {
+            return of_environment(board, session, self.ended).map(Some);
+        }
+        let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
+        let caller = find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(environment));
+        let mut sessions = match caller.pid() {
+            Some(pid) => board.agents().of_process(pid)?,
+            None => Vec::new(),
+        };
+        // A script that has not registered acts for the session of the terminal that it was started in.
+        if sessions.is_empty()
+            && matches!(caller, Found::Script(_))
+            && let Some(shell) = find_terminal_shell(&ancestors)
+        {
+            sessions = board.agents().of_process(shell)?;
+        }
+        // A delegate shares its parent's process. A caller that does not say otherwise is the parent.
+        let own: Vec<_> = sessions.iter().filter(|agent| !agent.shares_process).collect();
+        match own[..] {
+            [] if matches!(caller, Found::Agent(_)) => Ok(None),
+            [] => of_sandbox(board, environment),
+            [agent] => Ok(Some(agent.session_id.clone())),
+            _ => Err(several_sessions(&own)),
+        }
+    }
+}
+
+impl Context {
+    /// The session that the environment names, of which a new one would be a delegate. One that has ended or is not on this
+    /// board is ignored, with a warning.
+    pub fn parent_session(&self, board: &Board) -> Result<Option<String>> {
+        let Some(session) = &self.environment().session else { return Ok(None) };
+        match of_environment(board, session, Ended::Refused) {
+            Err(error) if matches!(error.code(), Code::AgentNotFound | Code::SessionEnded) => {
+                warn(&format!("{error}; continuing without a parent"));
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+
+    /// The long-lived process behind the caller: as it says itself, or the nearest agent among the ancestors.
+    pub fn agent_pid(&self, given: Option<u32>) -> Result<Option<u32>> {
+        if given.is_some() {
+            return Ok(given);
+        }
+        if let Some(pid) = &self.environment().pid {
+            let pid = pid.to_str().and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
+            return pid.map(Some).ok_or_else(|| Error::invalid("BLACKBOARD_PID is not a process id"));
+        }
+        let ancestors = Processes::ancestors(&SystemProcesses::default(), AGENT_NAMES);
+        Ok(find_agent(&ancestors, AGENT_NAMES, &platforms::declared_pids(self.environment())).pid())
+    }
+}
+
+/// The client of an MCP server: the process that started this one, for one session or for several.
+pub struct Client {
+    /// Its process.
+    pub pid: Option<u32>,
+    process: Option<ProcessMark>,
+    ancestors: Vec<ProcessInfo>,
+    /// The sessions that the environment names, best first.
+    named: Vec<String>,
+}
+
+impl Client {
+    /// The client that started this process.
+    pub fn new(context: &Context) -> Result<Client> {
+        let environment = context.environment();
+        let processes = SystemProcesses::default();
+        let ancestors = processes.ancestors(AGENT_NAMES);
+        let pid = match &environment.pid {
+            Some(_) => context.agent_pid(None)?,
+            None if ancestors.is_empty() => parent_pid(),
+            None => find_client(&ancestors),
+        };
+        let process = pid.and_then(|pid| processes.mark(pid));
+        let named = environment
+            .named_session()
+            .into_iter()
+            .chain(platforms::session_hints(environment, |_| true))
+            .collect();
+        Ok(Client { pid, process, ancestors, named })
+    }
+
+    /// The session that a call names: among its arguments, or by a hint. Otherwise the one that the environment names.
+    pub fn find_named(
+        &self,
+        board: &Board,
+        argument: Option<&str>,
+        hints: &[String],
+    ) -> Result<Option<Agent>> {
+        // A model can write any text into the arguments: only sessions of its own process count there.
+        let is_here = |agent: &Agent| agent.pid.is_some() && agent.pid == self.pid;
+        let in_arguments = argument.map(|text| resolve_usable(board, text)).transpose()?.flatten();
+        if let Some(agent) = in_arguments.filter(is_here) {
+            return Ok(Some(agent));
+        }
+        for text in hints.iter().chain(&self.named) {
+            if let Some(agent) = resolve_usable(board, text)?.filter(|agent| !self.is_of_another(agent)) {
+                return Ok(Some(agent));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The session of the client's process, and whether a later call finds the same one.
+    pub fn find_by_process(&self, board: &Board) -> Result<Option<(Agent, bool)>> {
+        let Some(pid) = self.pid else { return Ok(None) };
+        let (sharing, owning): (Vec<_>, Vec<_>) =
+            board.agents().of_process(pid)?.into_iter().partition(|agent| agent.shares_process);
+        if let Some(newest) = owning.into_iter().max_by_key(|agent| agent.started_at) {
+            return Ok(Some((newest, true)));
+        }
+        // When another one starts there, nothing tells any more which of them calls.
+        let mut hosted = sharing.into_iter().filter(|agent| agent.parent_id.is_none());
+        Ok(hosted.next().filter(|_| hosted.next().is_none()).map(|agent| (agent, false)))
+    }
+
+    /// Whether a session belongs to an agent that started the one that started this process.
+    fn is_of_another(&self, agent: &Agent) -> bool {
+        let place = |pid| self.ancestors.iter().position(|process| Some(process.pid) == pid);
+        let Found::Agent(nearest) = find_agent(&self.ancestors, AGENT_NAMES, &[]) else { return false };
+        place(agent.pid).is_some_and(|its| place(Some(nearest)).is_some_and(|nearest| its > nearest))
+    }
+
+    /// Whether its process is alive, as far as the system shows.
+    pub fn is_alive(&self) -> bool {
+        self.pid.is_none_or(|pid| {
+            SystemProcesses::default().liveness(pid, self.process.as_ref()) != Liveness::Dead
+        })
+    }
+}
+
+/// The process that started this one, where the system shows nothing else.
+fn parent_pid() -> Option<u32> {
+    #[cfg(unix)]
+    return Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
+    #[cfg(not(unix))]
+    return None;
+}
+
+/// The session of this name, unless it has ended. A name of another board or another time means no session.
+fn resolve_usable(board: &Board, text: &str) -> Result<Option<Agent>> {
+    match board.agents().resolve(text) {
+        Ok((session, _)) => usable(board, &session),
+        Err(Error::Refusal(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The session, unless it has ended or was pruned.
+pub fn usable(board: &Board, session: &str) -> Result<Option<Agent>> {
+    Ok(board.agents().get(session)?.filter(|agent| agent.status != AgentStatus::Completed))
+}
+
+/// The refusal of a command that needs a session.
+pub fn no_session() -> Error {
+    Refusal::new(Code::NoSession, "no session was named, and none could be found")
+        .hint(
+            "name one with --session ID, or start with: \
+             eval \"$(blackboard agent register --name NAME --shell)\"",
+        )
+        .into()
+}
+
+/// The session that the environment names, if it can be used.
+fn of_environment(board: &Board, session: &OsStr, ended: Ended) -> Result<String> {
+    let session = session.to_str().ok_or_else(|| Error::invalid("BLACKBOARD_SESSION_ID is not text"))?;
+    let found = match ended {
+        Ended::Allowed => board.agents().resolve(session).map(|(session, _)| session),
+        Ended::Refused | Ended::AllowedIfNamed => board.agents().resolve_to_act(session),
+    };
+    found.map_err(|error| unusable_in_environment(error, session))
+}
+
+/// Why the session of the environment cannot be used: the shell has outlived it, or this is another board.
+fn unusable_in_environment(error: Error, session: &str) -> Error {
+    let why = match error.code() {
+        Code::AgentNotFound => "is not on this board",
+        Code::SessionEnded => "has ended",
+        _ => return error,
+    };
+    let message = format!("BLACKBOARD_SESSION_ID is set to {session}, which {why}");
+    Refusal::new(error.code(), message).hint(FIX).into()
+}
+
+/// What to do about a session of the environment that cannot be used.
+const FIX: &str = "register again with eval \"$(blackboard agent register --name NAME --shell)\", or unset \
+                   BLACKBOARD_SESSION_ID";
+
+/// The session that the environment names, if its platform runs commands in a sandbox that hides its process. What other
+/// platforms set leaks into every terminal that an agent opens.
+fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>> {
+    for hint in platforms::session_hints(environment, |platform| platform.process.is_hidden) {
+        let session = match board.agents().resolve(&hint) {
+            Ok((session, _)) => session,
+            Err(error) if error.code() == Code::AgentNotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let agent = board.agents().get(&session)?;
+        if agent.is_some_and(|agent| agent.status.is_live()) {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
+fn several_sessions(sessions: &[&Agent]) -> Error {
+    let named: Vec<_> =
+        sessions.iter().map(|agent| format!("{} ({})", agent.session_id, agent.agent_name)).collect();
+    let message = format!("this process has {} live sessions: {}", sessions.len(), named.join(", "));
+    let ids: Vec<_> = sessions.iter().map(|agent| agent.session_id.clone()).collect();
+    Refusal::new(Code::NoSession, message).hint("name one with --session ID").detail("sessions", ids).into()
+}
