@@ -1,4 +1,4 @@
-//! How a row is declared: once, beside its noun, with [`record!`](macro@record).
+//! How a row is declared: once, beside its noun, with `record!`.
 //!
 //! The declaration names the table, the key, the columns and the indexes. What follows from it: the columns and statements of
 //! SQLite, the index keys of engines that store rows as they are, the stored form of a row, and its pending revisions.

@@ -1,7 +1,7 @@
 //! Every engine keeps the contract, and every verb gives the same answers on it.
 //!
-//! A test here is a function of a [`Fixture`]. Its file names it once in `on_every_engine!`, which runs it on every
-//! engine of this crate: a new engine is one line there, and one constructor of [`Fixture`].
+//! A test here is a function of a `Fixture`. Its file names it once in `on_every_engine!`, which runs it on every
+//! engine of this crate: a new engine is one line there, and one constructor of `Fixture`.
 //!
 //! With the feature `conformance`, an engine outside of this crate runs the same suite: see [`tests`], and `examples/engine.rs`.
 
