@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::error::{Code, Result};
+use crate::error::Result;
 use crate::event::{Event, TargetType};
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
@@ -360,7 +360,7 @@ fn remove_heartbeats(tx: &dyn Tx, due: &[Key], changes: &mut Changes) -> Result<
             // It may be removed with its session by this very commit.
             Ok(Some(_)) if !changes.remove.contains(key) => changes.remove(key.clone()),
             Ok(_) => {}
-            Err(error) if error.code() == Code::Corrupt => all = false,
+            Err(error) if error.is_unreadable_row() => all = false,
             Err(error) => return Err(error),
         }
     }
@@ -372,7 +372,7 @@ fn readable(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
         match key {
-            Err(error) if error.code() == Code::Corrupt => {}
+            Err(error) if error.is_unreadable_row() => {}
             key => found.push(key?),
         }
     }

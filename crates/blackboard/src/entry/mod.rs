@@ -492,6 +492,16 @@ pub struct EntryHead {
 }
 
 impl EntryHead {
+    /// The head of an entry.
+    pub fn of(entry: &Entry) -> EntryHead {
+        EntryHead {
+            scope: entry.scope.clone(),
+            key: entry.key.clone(),
+            revision: entry.revision,
+            expires_at: entry.expires_at,
+        }
+    }
+
     /// Whether nobody sees it any more.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         is_over(self.expires_at, now)

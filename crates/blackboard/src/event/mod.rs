@@ -36,7 +36,7 @@ use crate::clock::Timestamp;
 use crate::entry::EntryVersion;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
-use crate::store::record::{Cell, Column, StoredCell};
+use crate::store::record::{Cell, Column, StoredCell, StoredRow};
 
 macro_rules! event_types {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal;)+) => {
@@ -218,6 +218,38 @@ pub struct Event {
     pub entry: Option<Box<EntryChange>>,
 }
 
+impl Event {
+    /// The values of its columns.
+    pub(crate) fn cells(&self) -> [Cell<'_>; 9] {
+        [
+            self.id.cell(),
+            self.timestamp.cell(),
+            self.event_type.cell(),
+            self.actor_id.cell(),
+            self.target_id.cell(),
+            self.target_type.cell(),
+            self.summary.cell(),
+            self.metadata.cell(),
+            self.commit_id.cell(),
+        ]
+    }
+
+    pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<Event> {
+        Ok(Event {
+            id: row.take()?,
+            timestamp: row.take()?,
+            event_type: row.take()?,
+            actor_id: row.take()?,
+            target_id: row.take()?,
+            target_type: row.take()?,
+            summary: row.take()?,
+            metadata: row.take()?,
+            commit_id: row.take()?,
+            entry: None,
+        })
+    }
+}
+
 /// An event that has no id and no time yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
@@ -228,7 +260,7 @@ pub struct NewEvent {
     pub(crate) summary: String,
     pub(crate) metadata: Option<Metadata>,
     /// The version of the entry that it tells of.
-    pub(crate) version: Option<Box<EntryVersion>>,
+    pub version: Option<Box<EntryVersion>>,
 }
 
 impl NewEvent {
@@ -281,7 +313,7 @@ impl NewEvent {
     }
 
     /// The event with the id and time that the commit gave it.
-    pub(crate) fn at(self, id: Revision, commit_id: Revision, timestamp: Timestamp) -> Event {
+    pub fn at(self, id: Revision, commit_id: Revision, timestamp: Timestamp) -> Event {
         let NewEvent { event_type, actor_id, target_id, target_type, summary, metadata, .. } = self;
         Event {
             id,

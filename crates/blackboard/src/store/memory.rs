@@ -428,12 +428,7 @@ impl Tx for Reader<'_> {
 
 fn head(row: &Row) -> Option<EntryHead> {
     match row {
-        Row::Entry(entry) => Some(EntryHead {
-            scope: entry.scope.clone(),
-            key: entry.key.clone(),
-            revision: entry.revision,
-            expires_at: entry.expires_at,
-        }),
+        Row::Entry(entry) => Some(EntryHead::of(entry)),
         _ => None,
     }
 }

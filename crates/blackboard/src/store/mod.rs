@@ -32,8 +32,8 @@
 
 mod bookkeeping;
 mod changes;
-#[cfg(test)]
-pub(crate) mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod memory;
 mod range;
 pub mod record;
@@ -216,8 +216,8 @@ impl Page<'_> {
     }
 }
 
-/// Faults if an entry is put that is not the version of an event of the same commit. Revisions are resolved.
-fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
+/// For engines: faults if an entry is put that is not the version of an event of the same commit. Revisions are resolved.
+pub fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
     for row in &changes.put {
         let Row::Entry(entry) = row else { continue };
         let place = usize::try_from(entry.revision.get() - first.get()).ok();
@@ -234,8 +234,8 @@ fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
 /// How far ahead of the clock the last event may be before its time is no longer held on to.
 const TRUSTED_LEAD: Duration = Duration::from_hours(24);
 
-/// The time of a new event: not earlier than the last one, unless that one can only be a mistake.
-fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
+/// For engines: the time of a new event, not earlier than the last one, unless that one can only be a mistake.
+pub fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     match last {
         Some(last) if last > now && last <= now.plus(TRUSTED_LEAD) => last,
         _ => now,

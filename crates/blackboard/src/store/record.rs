@@ -1,4 +1,4 @@
-//! How a row is declared: once, beside its noun, with [`record!`](macro@record).
+//! How a row is declared: once, beside its noun, with `record!`.
 //!
 //! The declaration names the table, the key, the columns and the indexes. What follows from it: the columns and statements of
 //! SQLite, the index keys of engines that store rows as they are, the stored form of a row, and its pending revisions.
@@ -81,8 +81,10 @@ pub struct Index {
     pub order: &'static [&'static str],
     /// Whether it is read from its end.
     pub backwards: bool,
-    /// Which rows it has, if not all: as SQL, and as a function if the SQL says more than that a value is not missing.
-    pub(crate) condition: Option<(&'static str, Option<fn(&Row) -> bool>)>,
+    /// Which rows it has, if not all, as SQL.
+    pub(crate) condition: Option<&'static str>,
+    /// The same as a function, if the SQL says more than that a value is not missing.
+    pub(crate) includes: Option<fn(&Row) -> bool>,
     /// If a row is in several partitions: what the last partition column is then.
     pub(crate) each: Option<Each>,
 }
@@ -185,9 +187,7 @@ impl From<Revision> for IndexValue {
 impl Index {
     /// Where a row of the index's table is in it: once, unless it is not in it or in several partitions.
     fn keys_of(&'static self, row: &Row, cells: &[Cell<'_>], keys: &mut Vec<IndexKey>) {
-        if let Some((_, Some(includes))) = self.condition
-            && !includes(row)
-        {
+        if self.includes.is_some_and(|includes| !includes(row)) {
             return;
         }
         let columns = (self.table)().columns;
@@ -640,13 +640,11 @@ macro_rules! indexes {
                 partition: &[$($(stringify!($partition)),+)?],
                 order: &[$(stringify!($order)),+],
                 backwards: $crate::store::record::is_backwards!($direction),
-                condition: $crate::store::record::option!($((
-                    $condition,
-                    $crate::store::record::option!($(|row| {
-                        let includes: fn(&$name) -> bool = $includes;
-                        if let $crate::store::Row::$name(row) = row { includes(row) } else { false }
-                    })?),
-                ))?),
+                condition: $crate::store::record::option!($($condition)?),
+                includes: $crate::store::record::option!($($(|row| {
+                    let includes: fn(&$name) -> bool = $includes;
+                    if let $crate::store::Row::$name(row) = row { includes(row) } else { false }
+                })?)?),
                 each: $crate::store::record::option!($($each)?),
             };)*
         }

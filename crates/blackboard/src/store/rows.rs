@@ -1,6 +1,6 @@
 //! Every type of row that a board stores: the one list of them.
 //!
-//! A row type is declared beside its noun with [`record!`](super::record). A line here gives it its key and its place in [`Row`].
+//! A row type is declared beside its noun with `record!`. A line here gives it its key and its place in [`Row`].
 
 use std::borrow::Cow;
 

@@ -11,13 +11,15 @@ use super::record::{Cell, Record, Stored, StoredCells, StoredRow};
 use super::{Row, TABLES};
 use crate::entry::{Entry, EntryVersion};
 use crate::error::{Code, Fault, Result};
+use crate::event::Event;
 use crate::revision::Revision;
 
 /// The version of the form. A row with a higher one was stored by a newer program.
 const FORM: u64 = 1;
 
-/// The table of versions, which are no rows: an event brings each, under its id.
+/// The tables of what is no row: versions, of which an event brings each under its id, and events.
 const VERSIONS: &str = "entry_versions";
+const EVENTS: &str = "events";
 
 impl Row {
     /// The row as a text.
@@ -55,11 +57,26 @@ impl EntryVersion {
 
     /// The version of a text.
     pub fn from_stored(text: &str) -> Result<EntryVersion> {
-        let (name, cells) = from_text(text)?;
-        if name != VERSIONS {
-            return Err(unreadable(format!("a row of {name} is no version")));
-        }
-        EntryVersion::read(&mut StoredRow::new(VERSIONS, &cells))
+        EntryVersion::read(&mut StoredRow::new(VERSIONS, &values_of(VERSIONS, text)?))
+    }
+}
+
+impl Event {
+    /// The event as a text.
+    pub fn to_stored(&self) -> String {
+        to_text(EVENTS, &self.cells())
+    }
+
+    /// The event of a text.
+    pub fn from_stored(text: &str) -> Result<Event> {
+        Event::read(&mut StoredRow::new(EVENTS, &values_of(EVENTS, text)?))
+    }
+}
+
+fn values_of(table: &str, text: &str) -> Result<Values> {
+    match from_text(text)? {
+        (name, values) if name == table => Ok(values),
+        (name, _) => Err(unreadable(format!("a row of {name} is not one of {table}"))),
     }
 }
 

@@ -355,7 +355,7 @@ fn a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed(fixture: &Fixture)
             locks.acquire_waiting_while(&Acquire::of("deploy", &oak), LONG, go_on).unwrap()
         });
         // Asked only after the lock was refused: from here on nothing but the wait itself gets it.
-        is_refused.recv_timeout(testkit::patience()).expect("the first attempt was not refused");
+        is_refused.recv_timeout(patience()).expect("the first attempt was not refused");
         fixture.pass(10);
         assert!(waiting.join().unwrap().is_some_and(|lock| lock.acquired));
         drop(is_refused);

@@ -550,7 +550,7 @@ fn who_waits_is_alive(fixture: &Fixture) {
         let waiting =
             scope.spawn(|| board.locks().acquire_waiting(&Acquire::of("deploy", &oak), LONG).unwrap());
         fixture.pass(200);
-        testkit::wait_until("a heartbeat of the session that waits", || {
+        wait_until("a heartbeat of the session that waits", || {
             (fixture.agent(&oak).last_beat_at == fixture.now()).then_some(())
         });
         release(fixture, "deploy", &ivy);

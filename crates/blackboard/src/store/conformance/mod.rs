@@ -1,7 +1,17 @@
 //! Every engine keeps the contract, and every verb gives the same answers on it.
 //!
-//! A test here is a function of a [`Fixture`]. Its file names it once in `on_every_engine!`, which runs it on every
-//! engine that [`engines`] lists: a new engine is one line there, and one constructor of [`Fixture`].
+//! A test here is a function of a `Fixture`. Its file names it once in `on_every_engine!`, which runs it on every
+//! engine of this crate: a new engine is one line there, and one constructor of `Fixture`.
+//!
+//! With the feature `conformance`, an engine outside of this crate runs the same suite: see [`tests`], and `examples/engine.rs`.
+
+#![expect(
+    clippy::assigning_clones,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "this is a suite of tests, also where another crate runs it"
+)]
+#![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "each file uses most of what is here"))]
 
 mod agents;
 mod attendance;
@@ -25,6 +35,7 @@ mod items;
 mod leases;
 mod locks;
 mod log;
+#[cfg(test)]
 mod optimism;
 mod overview;
 mod projects;
@@ -40,14 +51,20 @@ mod wait;
 mod wait_for_key;
 mod waiting_sweeps;
 mod watched;
+mod writers;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tempfile::TempDir;
+#[cfg(test)]
+use testkit::{patience, wait_until};
 
+#[cfg(test)]
+use super::Memory;
+#[cfg(test)]
 use super::sqlite::{Sqlite, SqliteOptions};
-use super::{Commit, Committed, Memory, Page, Patience, Range, Row, Store};
+use super::{Commit, Committed, Page, Patience, Range, Row, Store};
 use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
 use crate::clock::{Clock, FixedClock, Timestamp};
 use crate::entry::{By, Entry, Scope, Value, Write, Written};
@@ -65,11 +82,16 @@ use crate::{Board, Metadata};
 /// The engines. Each line makes a module of tests in every file of the suite.
 macro_rules! on_every_engine {
     ($($test:ident),+ $(,)?) => {
+        /// The tests of this file.
+        pub(super) const TESTS: &[crate::store::conformance::Test] =
+            &[$(crate::store::conformance::Test { name: concat!(module_path!(), "::", stringify!($test)), run: $test }),+];
+
         on_every_engine!(@ on_memory = memory: $($test),+);
         on_every_engine!(@ on_memory_running_twice = memory_running_twice: $($test),+);
         on_every_engine!(@ on_sqlite = sqlite: $($test),+);
     };
     (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
+        #[cfg(test)]
         mod $engine {
             $(#[test]
             fn $test() {
@@ -80,33 +102,99 @@ macro_rules! on_every_engine {
 }
 use on_every_engine;
 
+/// The tests of every file.
+const FILES: &[&[Test]] = &[
+    agents::TESTS,
+    attendance::TESTS,
+    brief::TESTS,
+    claims::TESTS,
+    commits::TESTS,
+    current_work::TESTS,
+    dashboard::TESTS,
+    dependencies::TESTS,
+    edits::TESTS,
+    entries::TESTS,
+    entry_history::TESTS,
+    entry_limits::TESTS,
+    entry_queries::TESTS,
+    expiry::TESTS,
+    fences::TESTS,
+    files::TESTS,
+    gone_holders::TESTS,
+    heartbeats::TESTS,
+    items::TESTS,
+    leases::TESTS,
+    locks::TESTS,
+    log::TESTS,
+    overview::TESTS,
+    projects::TESTS,
+    prune::TESTS,
+    purge::TESTS,
+    ranges::TESTS,
+    subscriptions::TESTS,
+    sweep::TESTS,
+    sweep_clock::TESTS,
+    text::TESTS,
+    transactions::TESTS,
+    wait::TESTS,
+    wait_for_key::TESTS,
+    waiting_sweeps::TESTS,
+    writers::TESTS,
+];
+
+/// One test of the suite.
+pub struct Test {
+    /// Its name.
+    pub name: &'static str,
+    run: fn(&Fixture),
+}
+
+impl Test {
+    /// Runs it on a new board. Panics if the engine does not keep the contract. The engine takes its time from the clock.
+    pub fn run(&self, engine: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) {
+        (self.run)(&Fixture::on(|clock| (engine(clock), None)));
+    }
+}
+
+/// Every test of the suite, each for a board of its own.
+pub fn tests() -> impl Iterator<Item = &'static Test> {
+    FILES.iter().copied().flatten()
+}
+
 /// An empty board on one engine, whose time, processes and ids the test decides.
 pub(crate) struct Fixture {
     pub(crate) board: Board,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) processes: Arc<FakeProcesses>,
     /// The directory of an engine that needs one, removed at the end.
-    _directory: Option<TempDir>,
+    _directory: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Fixture {
+    #[cfg(test)]
     pub(crate) fn memory() -> Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock)), None))
     }
 
+    #[cfg(test)]
     pub(crate) fn memory_running_twice() -> Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
     }
 
+    #[cfg(test)]
     pub(crate) fn sqlite() -> Fixture {
         Fixture::on(|clock| {
             let directory = testkit::tempdir().unwrap();
             let path = directory.path().join("local.db");
-            (Arc::new(Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap()), Some(directory))
+            let store = Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap();
+            (Arc::new(store), Some(Box::new(directory)))
         })
     }
 
-    fn on(engine: impl FnOnce(Arc<dyn Clock>) -> (Arc<dyn Store>, Option<TempDir>)) -> Fixture {
+    fn on(
+        engine: impl FnOnce(Arc<dyn Clock>) -> (Arc<dyn Store>, Option<Box<dyn Any + Send + Sync>>),
+    ) -> Fixture {
+        #[cfg(test)]
         testkit::limit_test();
         let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
         let processes = Arc::new(FakeProcesses::default());
@@ -268,6 +356,25 @@ impl Fixture {
             Ok(changes)
         })
         .unwrap()
+    }
+}
+
+/// How long a state is waited for.
+#[cfg(not(test))]
+fn patience() -> Duration {
+    Duration::from_secs(30)
+}
+
+/// Calls `look` until it returns something.
+#[cfg(not(test))]
+fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = std::time::Instant::now() + patience();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(std::time::Instant::now() < end, "not seen within {} s: {what}", patience().as_secs());
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -1,8 +1,8 @@
 //! What an engine that takes no lock has to promise besides: whatever a commit saw is true when it commits.
 //!
 //! The interleavings are forced: somebody else commits while the function runs. On an engine that holds a lock for
-//! so long they can't happen, so these tests run on memory alone; `no_engine_lets_two_writers_pass_each_other` holds
-//! every engine to the same with threads.
+//! so long they can't happen, so these tests run on memory alone; `writers.rs` holds every engine
+//! to the same with threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,6 @@ use super::watched::{Look, watched};
 use super::*;
 use crate::store::{Key, Range, Tx};
 use crate::work::ClaimNext;
-
-on_every_engine![no_engine_lets_two_writers_pass_each_other];
 
 /// Runs a commit that looks at something while somebody else does `meddle` during its first run, and returns how
 /// often it ran.
@@ -193,34 +191,4 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     });
     let claimed = board.work().claim_next(&ClaimNext { session: ivy, ..ClaimNext::default() }).unwrap();
     assert_eq!(claimed.item.item_id, "y");
-}
-
-/// Eight threads add items as long as there are fewer than five, each under a name of its own. Without the check for
-/// phantoms each would add one.
-fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
-    let start = std::sync::Barrier::new(8);
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let (start, board) = (&start, fixture.board.clone());
-            scope.spawn(move || {
-                start.wait();
-                for round in 0..5 {
-                    let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
-                    let add = &mut |tx: &dyn Tx| {
-                        let mut changes = Changes::new();
-                        if tx.range(&Range::work_items())?.len() < 5 {
-                            let item = an_item(&format!("{thread}-{round}"));
-                            tx.get(&Key::WorkItem(item.item_id.clone()))?;
-                            changes.put(item);
-                            changes.event(an_event());
-                        }
-                        Ok(changes)
-                    };
-                    board.store().commit(&commit, add).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(fixture.board.export().unwrap().work_items.len(), 5);
-    assert_eq!(fixture.revision(), Revision::new(5));
 }

@@ -411,7 +411,7 @@ fn a_cursor_behind_a_channel_moves_with_its_receiver(fixture: &Fixture) {
         let key = crate::store::Key::Cursor(String::new(), "mirror".to_owned());
         fixture.board.read(&[], |tx| tx.row::<crate::store::Cursor>(&key)).unwrap().unwrap().revision.get()
     };
-    testkit::wait_until("the cursor moves", || (cursor() >= 1).then_some(()));
+    wait_until("the cursor moves", || (cursor() >= 1).then_some(()));
     stop.stop();
     assert!(receiver.next().is_none());
     assert_eq!(cursor(), 1);

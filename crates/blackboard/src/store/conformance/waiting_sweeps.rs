@@ -29,7 +29,7 @@ fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl 
     std::thread::scope(|scope| {
         let waiting = scope.spawn(wait);
         fixture.pass(300);
-        testkit::wait_until("the agent is stale", || {
+        wait_until("the agent is stale", || {
             assert!(!waiting.is_finished(), "the wait ended early");
             (fixture.agent(&dead).status == AgentStatus::Stale).then_some(())
         });

@@ -83,23 +83,11 @@ pub(super) fn head_from(row: &rusqlite::Row<'_>) -> Result<EntryHead> {
     Ok(EntryHead { scope: row.take()?, key: row.take()?, revision: row.take()?, expires_at: row.take()? })
 }
 
-/// The columns of an event, in the order of [`event_from`].
+/// The columns of an event, in the order of [`Event::read`].
 pub(super) const EVENT_COLUMNS: &str =
     "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
 
 /// An event, from [`EVENT_COLUMNS`].
 pub(super) fn event_from(row: &rusqlite::Row<'_>) -> Result<Event> {
-    let mut row = StoredRow::new("events", row);
-    Ok(Event {
-        id: row.take()?,
-        timestamp: row.take()?,
-        event_type: row.take()?,
-        actor_id: row.take()?,
-        target_id: row.take()?,
-        target_type: row.take()?,
-        summary: row.take()?,
-        metadata: row.take()?,
-        commit_id: row.take()?,
-        entry: None,
-    })
+    Event::read(&mut StoredRow::new("events", row))
 }

@@ -63,13 +63,13 @@ fn compose(select: Select, range: &Range) -> String {
     let mut sql = format!("SELECT {columns} FROM {owner}");
     if index.each.is_some() {
         let key = table.columns[..table.key_columns].join(", ");
-        sql.push_str(&format!(" CROSS JOIN {} USING ({key})", table.name));
+        sql = format!("{sql} CROSS JOIN {} USING ({key})", table.name);
     }
     if select == Select::Rows {
         sql.push_str(table.sql.join);
     }
     let mut conditions = qualified(index.partition, " = ?");
-    conditions.extend(index.condition.map(|(sql, _)| sql.to_owned()));
+    conditions.extend(index.condition.map(str::to_owned));
     for (bound, included, excluded) in [(&range.from, ">=", ">"), (&range.until, "<=", "<")] {
         let (values, comparison) = match bound {
             Bound::Unbounded => continue,
@@ -92,7 +92,7 @@ fn compose(select: Select, range: &Range) -> String {
     match select {
         Select::Rows | Select::Heads | Select::Keys => {
             let order = qualified(index.order, if index.backwards { " DESC" } else { "" });
-            sql.push_str(&format!(" ORDER BY {} LIMIT ?", order.join(", ")));
+            sql = format!("{sql} ORDER BY {} LIMIT ?", order.join(", "));
         }
         Select::Any => sql.push_str(" LIMIT 1"),
         Select::Count => {}

@@ -1,0 +1,431 @@
+//! An engine outside the crate: a board in one file of JSON lines.
+//!
+//! Each line is a commit: what it put and removed, its events and their versions, as texts that the library makes and reads. The file is
+//! read once, when the board is opened. After that the state is in memory, and a commit adds its line before it is acknowledged. A
+//! commit runs under a lock, so what it read cannot change; a reader keeps the state that it began with. One process uses the
+//! file at a time.
+//!
+//! `cargo test --example engine --features conformance` holds it to the contract of every engine, and
+//! `cargo run --example engine --features conformance -- FILE` counts the commands that one file has seen.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use blackboard::clock::{Clock, SystemClock, Timestamp};
+use blackboard::entry::{EntryHead, EntryVersion};
+use blackboard::event::Event;
+use blackboard::revision::Pending;
+use blackboard::store::record::{Index, IndexValue};
+use blackboard::store::{
+    Changes, Commit, Committed, Key, Page, Patience, Range, Row, Store, Tx, Wanted, check_versions,
+    event_time,
+};
+use blackboard::work::Status;
+use blackboard::{Board, Code, Fault, Refusal, Result, Revision};
+use serde::{Deserialize, Serialize};
+
+fn main() -> Result<()> {
+    let path = std::env::args_os().nth(1).unwrap_or_else(|| "board.jsonl".into());
+    let clock = Arc::new(SystemClock);
+    let board = Board::on(Arc::new(JsonFile::open(Path::new(&path), clock.clone())?), clock);
+    let count = board.scope("example").increment("runs", 1)?;
+    println!(
+        "{} is at revision {}; this is run {}",
+        Path::new(&path).display(),
+        count.revision,
+        count.version
+    );
+    Ok(())
+}
+
+/// A board in a file.
+struct JsonFile {
+    clock: Arc<dyn Clock>,
+    /// Whoever holds it may commit.
+    file: Mutex<File>,
+    state: Mutex<Arc<State>>,
+    grown: Condvar,
+}
+
+/// One line of the file. Rows, events and versions are in their stored forms.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// New events, and older ones as the commit changed them.
+    events: Vec<String>,
+    versions: Vec<String>,
+    /// The rows that the commit removed, as they were.
+    removed: Vec<String>,
+    put: Vec<String>,
+    /// The events whose versions the commit erased.
+    erased: Vec<Revision>,
+    trim: Option<Revision>,
+}
+
+/// A partition of an index: positions, and the rows that have them.
+type Partition = BTreeSet<(Vec<IndexValue>, Key)>;
+
+/// The state of a board.
+#[derive(Clone, Default)]
+struct State {
+    rows: BTreeMap<Key, Row>,
+    index: BTreeMap<(&'static Index, Vec<IndexValue>), Partition>,
+    events: BTreeMap<Revision, Event>,
+    versions: BTreeMap<Revision, EntryVersion>,
+    floor: Revision,
+}
+
+impl JsonFile {
+    /// Opens a board, or creates it.
+    fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<JsonFile> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
+        let mut state = State::default();
+        for line in BufReader::new(&file).lines() {
+            let line: Line = serde_json::from_str(&line.map_err(failed)?).map_err(damaged)?;
+            state.apply(&line)?;
+        }
+        let (file, state) = (Mutex::new(file), Mutex::new(Arc::new(state)));
+        Ok(JsonFile { clock, file, state, grown: Condvar::new() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, Arc<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view(&self) -> View {
+        View { state: self.state().clone(), now: self.clock.now(), read: RefCell::default() }
+    }
+}
+
+impl Store for JsonFile {
+    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        f(&self.view())
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        let mut file = match (commit.patience, self.file.try_lock()) {
+            (_, Ok(file)) => file,
+            (_, Err(TryLockError::Poisoned(poisoned))) => poisoned.into_inner(),
+            (Patience::Wait, Err(TryLockError::WouldBlock)) => {
+                self.file.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+            (Patience::Never, Err(TryLockError::WouldBlock)) => {
+                return Err(Refusal::new(Code::Busy, "another commit is running").into());
+            }
+        };
+        let begun = Instant::now();
+        let view = self.view();
+        let mut changes = f(&view)?;
+        let first = view.state.revision().next();
+        changes.resolve(first);
+        check_versions(&changes, first)?;
+        view.check_reads(&changes)?;
+        if !changes.is_empty() {
+            let line = view.line(changes, first);
+            let text = serde_json::to_string(&line).map_err(damaged)?;
+            writeln!(file, "{text}").map_err(failed)?;
+            // Only a reader that still looks at the old state makes this copy it.
+            drop(view);
+            Arc::make_mut(&mut self.state()).apply(&line)?;
+            self.grown.notify_all();
+        }
+        Ok(Committed { first, held: begun.elapsed() })
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        let known = |state: &mut Arc<State>| state.revision() <= after;
+        let (state, _) = self
+            .grown
+            .wait_timeout_while(self.state(), timeout, known)
+            .unwrap_or_else(PoisonError::into_inner);
+        Ok(state.revision())
+    }
+
+    fn size(&self) -> Result<u64> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(file.metadata().map_err(failed)?.len())
+    }
+}
+
+impl State {
+    fn revision(&self) -> Revision {
+        self.events.last_key_value().map_or(self.floor, |(id, _)| *id)
+    }
+
+    /// Applies a commit, whether it is made or read from the file.
+    fn apply(&mut self, line: &Line) -> Result<()> {
+        for text in &line.versions {
+            let version = EntryVersion::from_stored(text)?;
+            self.versions.insert(version.entry.revision, version);
+        }
+        for text in &line.events {
+            let event = Event::from_stored(text)?;
+            self.events.insert(event.id, event);
+        }
+        for text in &line.removed {
+            let key = self.row(text)?.key();
+            self.remove(&key);
+        }
+        for text in &line.put {
+            let row = self.row(text)?;
+            self.remove(&row.key());
+            for key in row.index_keys() {
+                self.index.entry((key.index, key.partition)).or_default().insert((key.sort, row.key()));
+            }
+            self.rows.insert(row.key(), row);
+        }
+        for event in &line.erased {
+            self.versions.remove(event);
+        }
+        if let Some(until) = line.trim.filter(|until| *until > self.floor) {
+            self.trim(until);
+        }
+        Ok(())
+    }
+
+    fn row(&self, text: &str) -> Result<Row> {
+        Row::from_stored(text, |revision| Ok(self.versions.get(&revision).cloned()))
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let Some(row) = self.rows.remove(key) else { return };
+        for place in row.index_keys() {
+            if let Some(partition) = self.index.get_mut(&(place.index, place.partition)) {
+                partition.remove(&(place.sort, key.clone()));
+            }
+        }
+    }
+
+    /// Removes the event log up to a revision, with the versions that only this part of it knew.
+    fn trim(&mut self, until: Revision) {
+        let going: Vec<_> = self.versions.range(self.floor.next()..=until).map(|(id, _)| *id).collect();
+        for revision in going {
+            let Some(version) = self.versions.get(&revision).cloned() else { continue };
+            if let Some(previous) = version.previous {
+                self.versions.remove(&previous);
+            }
+            if version.removed {
+                self.versions.remove(&revision);
+                let tombstone = Key::Tombstone(version.entry.scope, version.entry.key);
+                if let Some(Row::Tombstone(known)) = self.rows.get(&tombstone)
+                    && known.revision == revision
+                {
+                    self.remove(&tombstone);
+                }
+            }
+        }
+        self.events.retain(|id, _| *id > until);
+        self.floor = until;
+    }
+
+    /// The first rows of a range.
+    fn rows_of<'a>(&'a self, range: &'a Range, limit: usize) -> Vec<&'a Row> {
+        let Some(partition) = self.index.get(&(range.index, range.partition.clone())) else {
+            return Vec::new();
+        };
+        let inside =
+            |(sort, _): &&(Vec<IndexValue>, Key)| !range.begins_after(sort) && !range.ends_before(sort);
+        let row = |(_, key): &'a (Vec<IndexValue>, Key)| self.rows.get(key);
+        if range.index.backwards {
+            partition.iter().rev().filter(inside).filter_map(row).take(limit).collect()
+        } else {
+            partition.iter().filter(inside).filter_map(row).take(limit).collect()
+        }
+    }
+}
+
+/// One state of the board, and what was read of it.
+struct View {
+    state: Arc<State>,
+    now: Timestamp,
+    read: RefCell<HashSet<Key>>,
+}
+
+impl View {
+    /// Refuses what the contract forbids: to write a row that was not read.
+    fn check_reads(&self, changes: &Changes) -> Result<()> {
+        let read = self.read.borrow();
+        let put = changes.put.iter().filter(|row| !row.table().appended).map(Row::key);
+        match put.chain(changes.remove.iter().cloned()).find(|key| !read.contains(key)) {
+            Some(key) => {
+                Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn line(&self, changes: Changes, first: Revision) -> Line {
+        let last = self.state.events.last_key_value().map(|(_, event)| event.timestamp);
+        let timestamp = event_time(self.now, last);
+        let (mut events, mut versions) = (Vec::new(), Vec::new());
+        for (id, event) in (first.get()..).zip(changes.events) {
+            versions.extend(event.version.as_ref().map(|version| version.to_stored()));
+            events.push(event.at(Revision::new(id), first, timestamp).to_stored());
+        }
+        let removed = changes.remove.iter().filter_map(|key| self.state.rows.get(key)).map(Row::to_stored);
+        let erased = changes.erase.iter().map(|erasure| erasure.event).collect();
+        events.extend(changes.erase.into_iter().filter_map(|erasure| {
+            let event = self.state.events.get(&erasure.event)?.clone();
+            Some(Event { summary: erasure.summary, metadata: erasure.metadata, ..event }.to_stored())
+        }));
+        Line {
+            events,
+            versions,
+            removed: removed.collect(),
+            put: changes.put.iter().map(Row::to_stored).collect(),
+            erased,
+            trim: changes.trim_events,
+        }
+    }
+}
+
+impl Tx for View {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        Ok(self.state.revision())
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        self.read.borrow_mut().insert(key.clone());
+        Ok(self.state.rows.get(key).cloned())
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        let rows: Vec<Row> = self.state.rows_of(range, usize::MAX).into_iter().cloned().collect();
+        self.read.borrow_mut().extend(rows.iter().map(Row::key));
+        Ok(rows)
+    }
+
+    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        Ok(self.state.rows_of(range, limit).into_iter().cloned().collect())
+    }
+
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        let rows = self.state.rows_of(range, limit).into_iter();
+        Ok(rows
+            .filter_map(|row| if let Row::Entry(entry) = row { Some(EntryHead::of(entry)) } else { None })
+            .collect())
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        Ok(!self.state.rows_of(range, 1).is_empty())
+    }
+
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        Ok(self.state.rows_of(range, limit).into_iter().map(|row| Ok(row.key())).collect())
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        Ok(self.state.rows_of(range, usize::MAX).len() as u64)
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        let mut found: Vec<Event> = Vec::new();
+        for event in self.state.events.range(page.after.next()..).map(|(_, event)| event) {
+            let is_full = found.len() >= page.limit;
+            let same_commit = found.last().is_some_and(|last| last.commit_id == event.commit_id);
+            if event.id > page.until || (is_full && !same_commit) {
+                break;
+            }
+            if page.types.is_empty() || page.types.contains(&event.event_type) {
+                found.push(event.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        Ok(self.state.versions.get(&revision).cloned())
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        let older = self.state.events.values().rev().find(|event| event.timestamp < moment);
+        Ok(older.map_or(self.state.floor, |event| event.id))
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        Ok(self.state.floor)
+    }
+
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        let status = |id: &str| match self.state.rows.get(&Key::WorkItem(id.to_owned())) {
+            Some(Row::WorkItem(item)) => Some(item.status),
+            _ => None,
+        };
+        let range = Range::dependencies();
+        let rows = self.state.rows_of(&range, usize::MAX).into_iter();
+        let missing: BTreeSet<String> = rows
+            .filter_map(|row| if let Row::Dependency(dependency) = row { Some(dependency) } else { None })
+            .filter(|dependency| {
+                status(&dependency.item_id) == Some(Status::Blocked)
+                    && status(&dependency.blocked_by).is_none()
+            })
+            .map(|dependency| dependency.blocked_by.clone())
+            .collect();
+        Ok(missing.into_iter().take(limit).collect())
+    }
+}
+
+fn failed(error: std::io::Error) -> blackboard::Error {
+    Fault::new(Code::Io, "the file of the board failed").because(error).into()
+}
+
+fn damaged(error: serde_json::Error) -> blackboard::Error {
+    Fault::new(Code::Corrupt, "a line of the board can't be read").because(error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blackboard::store::conformance;
+
+    #[test]
+    fn the_engine_keeps_the_contract() {
+        for test in conformance::tests() {
+            println!("{}", test.name);
+            let directory = testkit::tempdir().unwrap();
+            let path = directory.path().join("board.jsonl");
+            test.run(|clock| Arc::new(JsonFile::open(&path, clock).unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_board_that_is_opened_again_has_everything() {
+        use blackboard::agent::Register;
+        use blackboard::entry::{Value, Write};
+        use blackboard::work::{Claim, Create};
+        let directory = testkit::tempdir().unwrap();
+        let path = directory.path().join("board.jsonl");
+        let open = || {
+            let clock = Arc::new(SystemClock);
+            Board::on(Arc::new(JsonFile::open(&path, clock.clone()).unwrap()), clock)
+        };
+        let board = open();
+        let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+        board.work().create(&Create::new("x", "X")).unwrap();
+        board.work().claim(&Claim::of("x", &session)).unwrap();
+        for value in [1, 2] {
+            board.scope("team").write(&Write::new("a", Value::of(&value).unwrap())).unwrap();
+        }
+        board.scope("team").write(&Write::new("b", Value::null())).unwrap();
+        board.scope("team").delete("b").unwrap();
+        let before = board.export().unwrap();
+        drop(board);
+        let board = open();
+        assert_eq!(board.export().unwrap(), before);
+        assert_eq!(board.scope("team").history("a", 9).unwrap().versions.len(), 2);
+    }
+}

@@ -1,0 +1,36 @@
+//! Writers at the same time, on threads: whatever a commit saw is true when it commits.
+
+use super::*;
+use crate::store::{Key, Range, Tx};
+
+on_every_engine![no_engine_lets_two_writers_pass_each_other];
+
+/// Eight threads add items as long as there are fewer than five, each under a name of its own. Without the check for
+/// phantoms each would add one.
+fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
+    let start = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (start, board) = (&start, fixture.board.clone());
+            scope.spawn(move || {
+                start.wait();
+                for round in 0..5 {
+                    let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
+                    let add = &mut |tx: &dyn Tx| {
+                        let mut changes = Changes::new();
+                        if tx.range(&Range::work_items())?.len() < 5 {
+                            let item = an_item(&format!("{thread}-{round}"));
+                            tx.get(&Key::WorkItem(item.item_id.clone()))?;
+                            changes.put(item);
+                            changes.event(an_event());
+                        }
+                        Ok(changes)
+                    };
+                    board.store().commit(&commit, add).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fixture.board.export().unwrap().work_items.len(), 5);
+    assert_eq!(fixture.revision(), Revision::new(5));
+}
