@@ -157,7 +157,10 @@ fn decide(
     agent.last_beat_at = now;
     agent.ended_at = None;
     agent.current_work = beat.work.clone().or(agent.current_work).filter(|work| !work.is_empty());
-    agent.own_work = beat.work.clone().or(agent.own_work).filter(|work| !work.is_empty());
+    // Repeating the title of a claimed item says nothing new: what the agent said before stays.
+    if beat.work != before.current_work {
+        agent.own_work = beat.work.clone().or(agent.own_work).filter(|work| !work.is_empty());
+    }
     agent.progress = beat.progress.clone().or(agent.progress);
     agent.metadata = beat.metadata.clone().or(agent.metadata);
 

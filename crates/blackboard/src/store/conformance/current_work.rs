@@ -5,6 +5,7 @@ use super::*;
 on_every_engine![
     current_work_falls_back_to_the_item_claimed_last,
     current_work_falls_back_to_what_the_agent_said,
+    a_heartbeat_that_repeats_the_title_of_a_claimed_item_changes_nothing,
     a_swept_or_ended_session_falls_back_to_what_it_said,
 ];
 
@@ -68,6 +69,20 @@ fn current_work_falls_back_to_what_the_agent_said(fixture: &Fixture) {
         fixture.board.agents().heartbeat(&Beat { work: Some(String::new()), ..Beat::of(&session) }).unwrap();
         assert_eq!(claim_and_stop(), None, "way {number}");
     }
+}
+
+fn a_heartbeat_that_repeats_the_title_of_a_claimed_item_changes_nothing(fixture: &Fixture) {
+    let register = Register { work: Some("Review".to_owned()), ..Register::named("Ivy") };
+    let session = fixture.register(&register).session_id;
+    fixture.item("x");
+    fixture.claim("x", &session);
+    let before = fixture.agent(&session);
+    let beat = Beat { work: Some("Title of x".to_owned()), ..Beat::of(&session) };
+    let (_, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    assert!(told.is_empty());
+    assert_eq!(fixture.agent(&session).own_work, before.own_work);
+    fixture.release("x", &session);
+    assert_eq!(current_work(fixture, &session).as_deref(), Some("Review"));
 }
 
 fn a_swept_or_ended_session_falls_back_to_what_it_said(fixture: &Fixture) {
