@@ -403,3 +403,39 @@ fn warning(others: &[Other], files: &Files, after: bool) -> Option<String> {
 fn just_ended() -> Error {
     Refusal::new(Code::SessionEnded, "the session has just ended").into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::request::Payload;
+
+    #[test]
+    fn the_directory_in_which_a_session_was_started_comes_before_its_current_one() {
+        let scratch = testkit::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let (started, current) = (root.join("started"), root.join("current"));
+        for directory in [&started, &current] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        let input =
+            serde_json::json!({"hook_event_name": "Stop", "session_id": "1", "cwd": current}).to_string();
+        for (id, named, expected) in [
+            ("claude", started.as_path(), &started),
+            ("claude", Path::new("started"), &current),
+            ("claude", &root.join("missing"), &current),
+            ("codex", &started, &current),
+        ] {
+            let platform = Platform::find(id).unwrap();
+            let request = platform.payload.read(&Payload::parse(&input).unwrap()).unwrap();
+            let environment = Environment {
+                platform_variables: vec![("CLAUDE_PROJECT_DIR", named.into())],
+                ..Environment::default()
+            };
+            assert_eq!(
+                directory(platform, &request, &environment).as_ref(),
+                Some(expected),
+                "{id} {named:?}"
+            );
+        }
+    }
+}

@@ -194,7 +194,12 @@ fn a_delegate_comes_before_the_session_that_it_works_in() {
     assert_eq!(hints(&[session, same, gemini], |_| true), ["codex:s", "gemini:g"]);
     assert_eq!(hints(&[thread, gemini], |_| true), ["codex:t", "gemini:g"]);
     assert_eq!(hints(&[thread, gemini], |platform| platform.process.is_hidden), ["codex:t"]);
-    assert_eq!(declared_pids(&environment([("CLAUDE_PID", "7"), ("OPENCODE_PID", "x")])), [7]);
+}
+
+#[test]
+fn agents_declare_their_pids_in_the_environment() {
+    assert_eq!(declared_pids(&environment([("OPENCODE_PID", "8"), ("CLAUDE_PID", "7")])), [7, 8]);
+    assert_eq!(declared_pids(&environment([("OPENCODE_PID", "x")])), [0; 0]);
 }
 
 /// A process from one line: its name, program and arguments.
