@@ -32,6 +32,7 @@
 
 mod bookkeeping;
 mod changes;
+mod column;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod memory;
