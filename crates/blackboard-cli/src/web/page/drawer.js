@@ -1,7 +1,7 @@
 // Everything about one thing, in a drawer beside the board. It is read again when an event concerns it, and
 // remembers where the reader came from.
 
-const drawer = { stack: [] };
+const drawer = { stack: [], answer: null };
 
 const drawerPage = () => drawer.stack[drawer.stack.length - 1];
 
@@ -12,10 +12,16 @@ const drawerResource = new Resource({
     return page ? page.read() : { answer: null, revision: 0 };
   },
   show(answer) {
-    if (answer && drawerPage()) fillDrawer(drawerPage(), drawerPage().build(answer));
+    drawer.answer = answer;
+    rebuildDrawer();
   },
 });
 Object.defineProperty(drawerResource, "needed", { get: () => drawer.stack.length > 0 });
+
+// Builds the open page again from its last answer. Its links have titles from the lists, which may be read later than it.
+function rebuildDrawer() {
+  if (drawer.answer && drawerPage()) fillDrawer(drawerPage(), drawerPage().build(drawer.answer));
+}
 
 function createDrawer() {
   const dialog = byId("drawer");
@@ -44,6 +50,7 @@ function drawerBack() {
 
 function showDrawer() {
   const page = drawerPage();
+  drawer.answer = null;
   fillDrawer(page, [make("p.quiet", {}, "Reading…")]);
   byId("drawer-back").hidden = drawer.stack.length < 2;
   byId("drawer-body").scrollTop = 0;

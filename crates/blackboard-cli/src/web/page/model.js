@@ -64,6 +64,7 @@ function workChanged() {
   model.itemById = new Map([...model.completed, ...model.work].map((item) => [item.item_id, item]));
   if (currentView() === "overview") showWorkTable();
   if (currentView() === "work") showBoard();
+  rebuildDrawer();
 }
 
 const fits = (words, ...texts) => {
