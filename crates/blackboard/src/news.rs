@@ -22,7 +22,7 @@ use crate::work::WorkItem;
 const TOLD: usize = 10;
 
 /// How many events are looked at. Whoever was away for longer starts with these.
-const LOOKED_AT: i64 = 1000;
+const LOOKED_AT: u64 = 1000;
 
 /// The kinds of events that may be worth telling.
 const TYPES: &[EventType] = &[
@@ -63,8 +63,8 @@ impl News {
 
     /// What is worth telling a session of a part of the log.
     pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<News> {
-        let looked_at = until.since(after);
-        let start = after.max(tx.floor()?).max(Revision::new(until.get() - LOOKED_AT));
+        let looked_at = tx.count_events(after, until)?;
+        let start = after.max(tx.revision_back(until, LOOKED_AT)?);
         let mut news = News { events: Vec::new(), left_out: 0, looked_at };
         let page = Page { after: start, until, types: TYPES, limit: usize::MAX };
         let mut listener = Listener::new(agent);

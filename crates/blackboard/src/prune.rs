@@ -149,13 +149,12 @@ impl Board {
         let newest = tx.revision()?;
         let too_old = tx.revision_before(tx.now().minus(self.settings().keep_events))?;
         let average = average_bytes(tx, floor, newest)?;
-        let allowed = i64::try_from(self.settings().max_log_bytes / average).unwrap_or(i64::MAX);
-        // Up to where the log has to go so that it takes no more room than it may.
-        let too_much = Revision::new((newest.get() - allowed).max(floor.get()));
-        let due = too_old.max(too_much).min(newest.previous());
-        let batch = usize::try_from(BATCH_BYTES / average).unwrap_or(BATCH).clamp(1, BATCH);
-        let batch_end = Revision::new(floor.get() + i64::try_from(batch).unwrap_or(i64::MAX));
-        let until = match due.min(batch_end) {
+        // Up to where the event log has to be removed so that it takes no more space than it may.
+        let too_much = tx.revision_back(newest, self.settings().max_log_bytes / average)?;
+        let due = too_old.max(too_much).min(tx.revision_back(newest, 1)?);
+        let batch = (BATCH_BYTES / average).clamp(1, BATCH as u64);
+        let beyond_batch = tx.count_events(floor, due)?.saturating_sub(batch);
+        let until = match tx.revision_back(due, beyond_batch)? {
             until if until > floor => end_of_commit(tx, until, newest)?,
             _ => return Ok(()),
         };
@@ -163,7 +162,7 @@ impl Board {
             return Ok(());
         }
         changes.trim_events = Some(until);
-        pruned.events = until.since(floor);
+        pruned.events = tx.count_events(floor, until)?;
         pruned.more = until < due;
         Ok(())
     }
@@ -362,7 +361,7 @@ fn is_due(tx: &dyn Tx) -> Result<bool> {
 fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Revision> {
     let page = tx.events(&Page::after(revision.previous(), 1))?;
     Ok(match page.last() {
-        Some(last) if last.id >= newest => last.commit_id.previous(),
+        Some(last) if last.id >= newest => tx.revision_back(last.commit_id.previous(), 0)?,
         Some(last) => last.id,
         None => revision,
     })
@@ -370,10 +369,11 @@ fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Re
 
 /// How many bytes an event takes with the version of its entry, by a few of them.
 fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> {
-    let middle = floor.get() + (newest.get() - floor.get()) / 2;
-    let end = newest.get() - i64::try_from(SAMPLE).unwrap_or(i64::MAX);
+    let kept = tx.count_events(floor, newest)?;
+    let middle = tx.revision_back(newest, kept - kept / 2)?;
+    let end = tx.revision_back(newest, SAMPLE as u64)?;
     let (mut bytes, mut count) = (0, 0);
-    for start in [floor, Revision::new(middle), Revision::new(end).max(floor)] {
+    for start in [floor, middle, end] {
         // A commit of thousands of entries is not read for the sake of a guess.
         for event in tx.events(&Page::after(start, SAMPLE))?.iter().take(SAMPLE) {
             bytes += approximate_bytes(event);

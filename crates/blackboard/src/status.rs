@@ -170,7 +170,7 @@ impl Board {
                 agents,
                 work,
                 projects: tx.count(&Range::projects())?,
-                events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),
+                events_24h: tx.count_events(tx.revision_before(tx.now().minus(DAY))?, revision)?,
                 revision,
             })
         })
@@ -253,9 +253,8 @@ impl Board {
                     locks,
                     files,
                 },
-                // Ids have no gaps, so counting is subtracting.
-                events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),
-                events_kept: revision.since(tx.floor()?),
+                events_24h: tx.count_events(tx.revision_before(tx.now().minus(DAY))?, revision)?,
+                events_kept: tx.count_events(tx.floor()?, revision)?,
                 active_agents,
                 revision,
             })

@@ -29,6 +29,8 @@ pub enum Since {
     Moment(Timestamp),
     /// After this revision. No cursor is used or moved.
     Revision(Revision),
+    /// The last events, this many. No cursor is used or moved.
+    Last(u64),
 }
 
 /// What is to be read: from where, up to where.
@@ -97,7 +99,7 @@ impl Events<'_> {
                 Wanted::Row(Key::Cursor(session.clone(), reader.clone())),
                 Wanted::Row(Key::Agent(session.clone())),
             ],
-            _ => Vec::new(),
+            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Vec::new(),
         };
         self.board.read(&wanted, |tx| {
             let until = tx.revision()?;
@@ -108,6 +110,7 @@ impl Events<'_> {
                 }
                 Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
                 Since::Revision(revision) => (*revision, None),
+                Since::Last(count) => (tx.revision_back(until, *count)?, None),
             };
             if after > until {
                 return Err(is_ahead(after, until));

@@ -25,6 +25,11 @@ pub(super) struct Scanned {
 }
 
 impl Scanned {
+    /// Where the next batch starts, if this one started after `after` and was read up to `until`.
+    pub(super) fn end(&self, after: Revision, until: Revision) -> Revision {
+        if self.complete { until } else { self.last.unwrap_or(after) }
+    }
+
     /// The events that are wanted. Runs code of the caller's, so it comes after the read.
     pub(super) fn events(self) -> Vec<Event> {
         let Scanned { events, undecided, .. } = self;

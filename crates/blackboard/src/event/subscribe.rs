@@ -136,12 +136,14 @@ struct Durable {
     /// Up to here the board knows it.
     stored: Revision,
     stored_at: Instant,
+    /// How many events were passed since it was stored.
+    passed: u64,
 }
 
 impl Durable {
     fn new(owner: &str, reader: &str, stored: Revision) -> Durable {
         let (owner, reader) = (owner.to_owned(), reader.to_owned());
-        Durable { owner, reader, reached: stored, stored, stored_at: Instant::now() }
+        Durable { owner, reader, reached: stored, stored, stored_at: Instant::now(), passed: 0 }
     }
 }
 
@@ -389,10 +391,13 @@ impl Subscription {
 
     /// Reads on: the next batch, if something is wanted, and whether the end was reached.
     fn read(&mut self) -> Result<(Option<Batch>, bool)> {
-        let Subscription { board, filters, position, batch_size, .. } = self;
-        let (scanned, current, floor) = board.read(&[], |tx| {
-            let current = tx.revision()?;
-            Ok((scan(tx, *position, current, filters, *batch_size)?, current, tx.floor()?))
+        let Subscription { board, filters, position, batch_size, cursor, .. } = self;
+        let (scanned, current, floor, passed) = board.read(&[], |tx| {
+            let (current, floor) = (tx.revision()?, tx.floor()?);
+            let scanned = scan(tx, *position, current, filters, *batch_size)?;
+            let end = scanned.end(*position, current);
+            let passed = if cursor.is_some() { tx.count_events(*position, end)? } else { 0 };
+            Ok((scanned, current, floor, passed))
         })?;
         if *position > current {
             return Err(is_ahead(*position, current));
@@ -403,7 +408,10 @@ impl Subscription {
             return Err(refusal);
         }
         let complete = scanned.complete;
-        *position = if complete { current } else { scanned.last.unwrap_or(*position) };
+        *position = scanned.end(*position, current);
+        if let Some(cursor) = cursor {
+            cursor.passed += passed;
+        }
         let last = *position;
         let events = scanned.events();
         let batch = (!events.is_empty()).then_some(Batch { events, last, compacted: false });
@@ -417,9 +425,8 @@ impl Subscription {
             return Ok(());
         }
         cursor.reached = self.position;
-        let behind = self.position.since(cursor.stored);
         let long = cursor.stored_at.elapsed() >= LONG_BEHIND;
-        if behind >= FAR_BEHIND || (behind > 0 && long) { self.store(Patience::Never) } else { Ok(()) }
+        if cursor.passed >= FAR_BEHIND || long { self.store(Patience::Never) } else { Ok(()) }
     }
 
     fn store(&mut self, patience: Patience) -> Result<()> {
@@ -431,6 +438,7 @@ impl Subscription {
             Ok(_) => {
                 cursor.stored = cursor.reached;
                 cursor.stored_at = Instant::now();
+                cursor.passed = 0;
                 Ok(())
             }
             // It is tried again later, and before the next batch with patience.

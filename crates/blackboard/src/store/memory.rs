@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::rows::{Index, Key, Range, Row};
 use super::{
     Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Store, Trim, Tx, Wanted, check_versions,
-    event_time, last_older,
+    count_older, event_time,
 };
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
@@ -32,6 +32,9 @@ const STARVING_RUNS: usize = 8;
 /// How long other commits make way at most, each.
 const MOST_YIELD: Duration = Duration::from_millis(100);
 
+/// Where the ids of a board that skips begin: so large that no test takes one for a number of events.
+const FIRST_AFTER_SKIP: i64 = 1 << 40;
+
 /// A board in memory.
 pub struct Memory {
     state: RwLock<State>,
@@ -40,6 +43,7 @@ pub struct Memory {
     grown: Condvar,
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
+    skips_revisions: AtomicBool,
     /// How often a commit has lost that is starving; zero if none is.
     starving: AtomicUsize,
 }
@@ -79,6 +83,7 @@ impl Memory {
             grown: Condvar::new(),
             clock,
             runs_twice: AtomicBool::new(false),
+            skips_revisions: AtomicBool::new(false),
             starving: AtomicUsize::new(0),
         }
     }
@@ -99,6 +104,14 @@ impl Memory {
     #[must_use]
     pub fn running_everything_twice(self) -> Memory {
         self.runs_twice.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// For tests: the first event has a large id, and every commit skips ahead by a random number of ids, as an engine
+    /// does that cannot know the last id it assigned.
+    #[must_use]
+    pub fn skipping_revisions(self) -> Memory {
+        self.skips_revisions.store(true, Ordering::Relaxed);
         self
     }
 
@@ -147,7 +160,8 @@ impl Store for Memory {
             }
             // A refusal is an answer too, and was just validated like any other.
             let changes = outcome?;
-            let committed = state.apply(changes, &seen, self.clock.now())?;
+            let first = state.next_revision(self.skips_revisions.load(Ordering::Relaxed));
+            let committed = state.apply(changes, &seen, first, self.clock.now())?;
             self.tell(state.revision());
             return Ok(committed);
         }
@@ -173,6 +187,29 @@ impl Store for Memory {
 impl State {
     fn revision(&self) -> Revision {
         self.events.last().map_or(self.floor, |event| event.id)
+    }
+
+    /// The id of the next event.
+    fn next_revision(&self, skips: bool) -> Revision {
+        let last = self.revision();
+        if !skips {
+            return last.next();
+        }
+        // A hash of the number of commits: random enough, and the same in every run of a test.
+        let random = self.commits.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        let skipped = i64::try_from(random).unwrap_or(0);
+        Revision::new(last.get().max(FIRST_AFTER_SKIP) + 1 + skipped)
+    }
+
+    /// How many events have this id or a lower one.
+    fn events_up_to(&self, revision: Revision) -> usize {
+        self.events.partition_point(|event| event.id <= revision)
+    }
+
+    /// The id of the event before this position; the floor if there is none.
+    fn revision_of_position(&self, position: usize) -> Revision {
+        let before = position.checked_sub(1).and_then(|position| self.events.get(position));
+        before.map_or(self.floor, |event| event.id)
     }
 
     fn membership(&self, range: &Range) -> u64 {
@@ -210,7 +247,7 @@ impl State {
     }
 
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
-        let start = self.events.partition_point(|event| event.id <= page.after);
+        let start = self.events_up_to(page.after);
         let mut found: Vec<Event> = Vec::new();
         for event in &self.events[start..] {
             let full = found.len() >= page.limit;
@@ -225,8 +262,13 @@ impl State {
         found
     }
 
-    fn apply(&mut self, mut changes: Changes, seen: &Seen, now: Timestamp) -> Result<Committed> {
-        let first = self.revision().next();
+    fn apply(
+        &mut self,
+        mut changes: Changes,
+        seen: &Seen,
+        first: Revision,
+        now: Timestamp,
+    ) -> Result<Committed> {
         changes.resolve(first);
         check_versions(&changes, first)?;
         for key in changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned()) {
@@ -409,12 +451,22 @@ impl Tx for Reader<'_> {
         Ok(self.state.versions.get(&revision).cloned())
     }
 
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        Ok(self.state.events_up_to(until).saturating_sub(self.state.events_up_to(after)) as u64)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        let end = self.state.events_up_to(until);
+        let start = end.saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(self.state.revision_of_position(start))
+    }
+
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        let lowest = self.state.floor.next();
-        last_older(lowest, self.state.revision(), |id| {
-            let place = usize::try_from(id.since(lowest)).unwrap_or(usize::MAX);
-            Ok(self.state.events.get(place).is_some_and(|event| event.timestamp < moment))
-        })
+        let position = |position| usize::try_from(position).unwrap_or(usize::MAX);
+        let older = count_older(self.state.events.len() as u64, |at| {
+            Ok(self.state.events.get(position(at)).is_some_and(|event| event.timestamp < moment))
+        })?;
+        Ok(self.state.revision_of_position(position(older)))
     }
 
     fn floor(&self) -> Result<Revision> {
@@ -556,6 +608,14 @@ impl Tx for Recorder<'_> {
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         self.reading(|reader| reader.version(revision))
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        self.reading(|reader| reader.count_events(after, until))
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        self.reading(|reader| reader.revision_back(until, count))
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {

@@ -15,8 +15,11 @@
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
 //!   it knows from [`Tx::heads`] or a hint is not enough. An engine refuses a commit that breaks this, or puts an entry
 //!   without its version, as a fault of this program.
-//! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
-//!   the last one is more than a day ahead of the clock.
+//! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size, because
+//!   an engine may have to skip ahead. Inside one commit there is none: event *k* has the id of the first event plus *k*,
+//!   which is what [`Revision::of_event`] means. No code above the engines counts events by subtracting ids, or searches
+//!   by them: the engine counts ([`Tx::count_events`], [`Tx::revision_back`]).
+//! - Timestamps of events never go back, unless the last one is more than a day ahead of the clock.
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
 //! - [`Store::wait`] returns once there is an event after the one that is known, from whatever process it comes. It is
 //!   a way to sleep and nothing else: the log is the truth, and whoever reads it after each return misses nothing,
@@ -172,6 +175,13 @@ pub trait Tx {
     /// remove it.
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>>;
 
+    /// How many of the kept events have an id after `after`, up to and including `until`. Not validated.
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64>;
+
+    /// The revision after which the last `count` events up to and including `until` begin: the id of the event before
+    /// them, or the floor if no event before them is kept. Not validated.
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision>;
+
     /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except
     /// where a clock was set right that had been more than a day ahead: then this is the end of some older part.
     fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
@@ -266,23 +276,20 @@ impl<T: PartialOrd> HeartbeatTrim<T> {
     }
 }
 
-/// The last of the ids from `lowest` to `highest` that is older, or the one before `lowest`. It is found by halving,
-/// the same way in every engine, so that they agree even where times don't rise with ids.
-fn last_older(
-    lowest: Revision,
-    highest: Revision,
-    mut is_older: impl FnMut(Revision) -> Result<bool>,
-) -> Result<Revision> {
-    let (mut low, mut high) = (lowest.get(), highest.get() + 1);
+/// How many of the first `kept` events are older, `is_older` being asked about an event by its position. It is found by
+/// halving positions, the same way in every engine, so that they agree even where times don't rise with ids, and
+/// whatever ids they assigned.
+fn count_older(kept: u64, mut is_older: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    let (mut low, mut high) = (0, kept);
     while low < high {
         let middle = low + (high - low) / 2;
-        if is_older(Revision::new(middle))? {
+        if is_older(middle)? {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    Ok(Revision::new(low - 1))
+    Ok(low)
 }
 
 #[cfg(test)]
@@ -290,16 +297,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_older_id_is_found_wherever_it_is() {
-        let revision = Revision::new;
-        for last in 4..=9 {
-            let found = last_older(revision(5), revision(9), |id| Ok(id <= revision(last))).unwrap();
-            assert_eq!(found, revision(last));
+    fn older_events_are_counted_however_many_there_are() {
+        for older in 0..=5 {
+            assert_eq!(count_older(5, |position| Ok(position < older)).unwrap(), older);
         }
-        assert_eq!(
-            last_older(revision(1), revision(0), |_| panic!("nothing is there")).unwrap(),
-            revision(0)
-        );
+        assert_eq!(count_older(0, |_| panic!("there is no event")).unwrap(), 0);
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod wait_for_key;
 mod waiting_sweeps;
 mod watched;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -67,6 +67,7 @@ macro_rules! on_every_engine {
     ($($test:ident),+ $(,)?) => {
         on_every_engine!(@ on_memory = memory: $($test),+);
         on_every_engine!(@ on_memory_running_twice = memory_running_twice: $($test),+);
+        on_every_engine!(@ on_memory_with_gaps = memory_with_gaps: $($test),+);
         on_every_engine!(@ on_sqlite = sqlite: $($test),+);
     };
     (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
@@ -85,8 +86,17 @@ pub(crate) struct Fixture {
     pub(crate) board: Board,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) processes: Arc<FakeProcesses>,
+    revisions: Mutex<Revisions>,
     /// The directory of an engine that needs one, removed at the end.
     _directory: Option<TempDir>,
+}
+
+/// The ids of all events so far, also of those that are pruned.
+#[derive(Default)]
+struct Revisions {
+    known: Vec<Revision>,
+    /// Whether events were pruned before the fixture noted their ids, so that numbers mean nothing any more.
+    incomplete: bool,
 }
 
 impl Fixture {
@@ -96,6 +106,10 @@ impl Fixture {
 
     pub(crate) fn memory_running_twice() -> Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
+    }
+
+    pub(crate) fn memory_with_gaps() -> Fixture {
+        Fixture::on(|clock| (Arc::new(Memory::new(clock).skipping_revisions()), None))
     }
 
     pub(crate) fn sqlite() -> Fixture {
@@ -114,7 +128,7 @@ impl Fixture {
         let board = Board::on(store, clock.clone())
             .with_processes(processes.clone())
             .with_ids(Arc::new(CountingIds::default()));
-        Fixture { board, clock, processes, _directory: directory }
+        Fixture { board, clock, processes, revisions: Mutex::default(), _directory: directory }
     }
 
     fn with_settings(&self, change: impl FnOnce(&mut Settings)) -> Board {
@@ -229,6 +243,42 @@ impl Fixture {
         self.board.revision().unwrap()
     }
 
+    /// The id of the event with this number, the first one being 1. On most engines it is the number. Beyond the end, an
+    /// id that no event has yet.
+    fn id(&self, number: i64) -> Revision {
+        let revisions = &self.complete_revisions().known;
+        let last = revisions.last().copied().unwrap_or_default();
+        match usize::try_from(number) {
+            Ok(0) => Revision::ZERO,
+            Ok(number) if number <= revisions.len() => revisions[number - 1],
+            Ok(number) => Revision::new(last.get() + i64::try_from(number - revisions.len()).unwrap()),
+            Err(_) => Revision::new(number),
+        }
+    }
+
+    /// The number of the event with this id; for an id that no event has, of the last event before it.
+    fn number(&self, revision: Revision) -> i64 {
+        let revisions = &self.complete_revisions().known;
+        i64::try_from(revisions.partition_point(|known| *known <= revision)).unwrap()
+    }
+
+    fn complete_revisions(&self) -> MutexGuard<'_, Revisions> {
+        let revisions = self.note_revisions();
+        assert!(!revisions.incomplete, "call `note_revisions` before events are pruned");
+        revisions
+    }
+
+    /// Notes the ids of new events.
+    fn note_revisions(&self) -> MutexGuard<'_, Revisions> {
+        let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = revisions.known.last().copied().unwrap_or_default();
+        let page = Page::after(last, usize::MAX);
+        let (floor, new) = self.board.read(&[], |tx| Ok((tx.floor()?, tx.events(&page)?))).unwrap();
+        revisions.incomplete |= floor > last;
+        revisions.known.extend(new.iter().map(|event| event.id));
+        revisions
+    }
+
     /// The whole log.
     fn events(&self) -> Vec<Event> {
         self.events_after(Revision::ZERO)
@@ -247,6 +297,7 @@ impl Fixture {
 
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
+        drop(self.note_revisions());
         let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
     }

@@ -222,5 +222,5 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
         }
     });
     assert_eq!(fixture.board.export().unwrap().work_items.len(), 5);
-    assert_eq!(fixture.revision(), Revision::new(5));
+    assert_eq!(fixture.revision(), fixture.id(5));
 }

@@ -116,6 +116,14 @@ impl Tx for WatchedTx<'_> {
         self.tx.version(revision)
     }
 
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        self.tx.count_events(after, until)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        self.tx.revision_back(until, count)
+    }
+
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
         self.tx.revision_before(moment)
     }

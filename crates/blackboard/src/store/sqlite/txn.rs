@@ -17,8 +17,8 @@ use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{
-    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, event_time,
-    last_older,
+    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, count_older,
+    event_time,
 };
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
@@ -40,6 +40,7 @@ pub(super) struct Transaction<'a> {
     read: RefCell<HashMap<Key, Option<Row>>>,
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
+    floor: OnceCell<Revision>,
     open: bool,
     /// Of a reader who said that it wants one row: how many it got. One statement is one state of the board without a
     /// transaction, and two more statements for its beginning and end would cost as much again.
@@ -102,6 +103,7 @@ impl<'a> Transaction<'a> {
             read: RefCell::default(),
             writes,
             last_event: OnceCell::new(),
+            floor: OnceCell::new(),
             open: true,
             single: None,
         }
@@ -400,6 +402,17 @@ impl Drop for Transaction<'_> {
     }
 }
 
+/// How many events this engine has between two revisions that are not outside of its log. It assigns ids without gaps and
+/// removes events only from the beginning, so that here a difference is a number of events. See docs/decisions/0014.
+fn count_between(after: Revision, until: Revision) -> u64 {
+    u64::try_from(until.get() - after.get()).unwrap_or(0)
+}
+
+/// The revision so many events after another one, for the same reason.
+fn revision_after(revision: Revision, events: u64) -> Revision {
+    Revision::new(revision.get().saturating_add(i64::try_from(events).unwrap_or(i64::MAX)))
+}
+
 /// The statement that reads a range: `?1` is its partition, `?2` and `?3` are its bounds, `?4` is the limit.
 pub(super) fn range_query(range: &Range) -> String {
     let plan = columns::plan_of(range);
@@ -568,20 +581,36 @@ impl Tx for Transaction<'_> {
         }
     }
 
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        let (after, until) = (after.max(self.floor()?), until.min(self.revision()?));
+        Ok(count_between(after, until))
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        let until = until.min(self.revision()?);
+        let floor = self.floor()?;
+        Ok(revision_after(floor, count_between(floor, until).saturating_sub(count)))
+    }
+
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
         const IS_OLDER: &str = "SELECT timestamp < ?2 FROM events WHERE id = ?1";
-        let moment = moment.to_string();
-        last_older(self.floor()?.next(), self.revision()?, |id| {
+        let (floor, moment) = (self.floor()?, moment.to_string());
+        let older = count_older(count_between(floor, self.revision()?), |position| {
+            let id = revision_after(floor, position + 1);
             let older = self.query_one(IS_OLDER, params![id.get(), moment], |row| row.get(0))?;
             Ok(older.unwrap_or(false))
-        })
+        })?;
+        Ok(revision_after(floor, older))
     }
 
     fn floor(&self) -> Result<Revision> {
+        if let Some(&known) = self.floor.get() {
+            return Ok(known);
+        }
         let lowest: Option<Option<i64>> =
             self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
         let lowest = lowest.flatten().and_then(columns::checked_revision);
-        Ok(lowest.map_or(Revision::ZERO, Revision::previous))
+        Ok(*self.floor.get_or_init(|| lowest.map_or(Revision::ZERO, Revision::previous)))
     }
 
     fn old_heartbeats(&self, before: Timestamp, limit: usize) -> Result<u64> {
