@@ -423,6 +423,11 @@ impl dyn Tx + '_ {
         self.get(key)?.map(typed).transpose()
     }
 
+    /// The row with this key, as its type, for what only informs: see [`Tx::peek`].
+    pub(crate) fn peek_row<T: TryFrom<Row>>(&self, key: &Key) -> Result<Option<T>> {
+        self.peek(key)?.map(typed).transpose()
+    }
+
     /// All rows of a range, as their type.
     pub(crate) fn rows<T: TryFrom<Row>>(&self, range: &Range) -> Result<Vec<T>> {
         self.range(range)?.into_iter().map(typed).collect()

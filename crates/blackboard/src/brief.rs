@@ -65,7 +65,7 @@ impl Board {
         self.read(&wanted, |tx| {
             let agent = existing(tx, session)?;
             let parent = match &agent.parent_id {
-                Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
+                Some(parent) => tx.peek_row::<Agent>(&Key::Agent(parent.clone()))?,
                 None => None,
             };
             let mut agents = tx.rows::<Agent>(&Range::live_agents())?;

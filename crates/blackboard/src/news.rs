@@ -130,8 +130,8 @@ impl<'a> Listener<'a> {
     fn look_at_files(&mut self, tx: &dyn Tx) -> Result<()> {
         if self.files.is_none() {
             let session = &self.agent.session_id;
-            self.files = Some(tx.rows(&Range::edits_of_session(session))?);
-            let mut standing = Standing::all(tx)?;
+            self.files = Some(tx.hints(&Range::edits_of_session(session), usize::MAX)?);
+            let mut standing = Standing::peek_all(tx)?;
             standing.retain(|one| one.reservation.session_id == *session);
             self.reserved = Some(standing);
         }
@@ -157,7 +157,7 @@ impl About {
             Some(TargetType::WorkItem) => about.add_project_of(tx, target, listener)?,
             Some(TargetType::Agent) => {
                 if !listener.agents.contains_key(target) {
-                    let agent = tx.row::<Agent>(&Key::Agent(target.clone()))?;
+                    let agent = tx.peek_row::<Agent>(&Key::Agent(target.clone()))?;
                     listener.agents.insert(target.clone(), agent);
                 }
                 if event.event_type == EventType::StaleLocksReleased {
@@ -191,7 +191,7 @@ impl About {
 
     fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Listener<'_>) -> Result<()> {
         if !listener.projects.contains_key(item) {
-            let row = tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
+            let row = tx.peek_row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
             listener.projects.insert(item.to_owned(), row);
         }
         if let Some(Some(item)) = listener.projects.get(item) {

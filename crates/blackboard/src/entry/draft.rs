@@ -456,7 +456,7 @@ pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
 /// The refusal of whoever wants to change what hangs on the session of another.
 pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let session = entry.session_id.clone().unwrap_or_default();
-    let holder = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+    let holder = tx.peek_row::<Agent>(&Key::Agent(session.clone()))?;
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
     let since = held_since(tx, entry)?;
     let (what, hint) = match entry.scope.as_str() {

@@ -163,7 +163,7 @@ impl Checked {
 }
 
 fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<Reserver> {
-    let agent = tx.row::<Agent>(&Key::Agent(reservation.session_id.clone()))?;
+    let agent = tx.peek_row::<Agent>(&Key::Agent(reservation.session_id.clone()))?;
     let mut reservation = reservation.clone();
     let current_work = agent.and_then(|agent| {
         reservation.agent_name = agent.agent_name;

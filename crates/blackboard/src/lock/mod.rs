@@ -70,7 +70,7 @@ impl Lock {
 
     /// The same under the name that its holder has now.
     pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Lock> {
-        if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
+        if let Some(agent) = tx.peek_row::<Agent>(&Key::Agent(self.session_id.clone()))? {
             self.agent_name = agent.agent_name;
         }
         Ok(self)

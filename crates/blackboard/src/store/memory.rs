@@ -419,6 +419,10 @@ impl Tx for Reader<'_> {
         Ok(self.state.rows.get(key).map(|stored| stored.row.clone()))
     }
 
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        self.get(key)
+    }
+
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         self.hint(range, usize::MAX)
     }
@@ -562,6 +566,10 @@ impl Tx for Recorder<'_> {
         // The first sight counts: if a later one differs, validation fails as it should.
         self.seen.borrow_mut().rows.entry(key.clone()).or_insert(stored.map(|stored| stored.stamp));
         Ok(stored.map(|stored| stored.row.clone()))
+    }
+
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        self.reading(|reader| reader.peek(key))
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {

@@ -137,7 +137,7 @@ pub struct Committed {
 /// A read-only view of the board.
 ///
 /// What [`Tx::get`], [`Tx::range`] and [`Tx::heads`] return is validated by a commit. Everything else is only as true as the moment in
-/// which it was read: hints, counts, and the log, which grows with every commit of anybody.
+/// which it was read: peeked rows, hints, counts, and the log, which grows with every commit of anybody.
 pub trait Tx {
     /// The time of the board's clock, the same for the whole run.
     fn now(&self) -> Timestamp;
@@ -147,6 +147,10 @@ pub trait Tx {
 
     /// The row with this key.
     fn get(&self, key: &Key) -> Result<Option<Row>>;
+
+    /// The row with this key, for what only informs: a name in a refusal, for example. Not validated, so another commit
+    /// that changes the row makes no verb run again. A rule must not depend on it, and it does not allow a write.
+    fn peek(&self, key: &Key) -> Result<Option<Row>>;
 
     /// All rows of a range, in its order.
     fn range(&self, range: &Range) -> Result<Vec<Row>>;

@@ -18,6 +18,8 @@ pub(super) enum Look<'a> {
     Row(&'a Key),
     /// At the rows of a range.
     Rows(&'a [Row]),
+    /// At a row, to inform.
+    Peek(&'a Key),
     /// At the first rows of a range, perhaps outdated.
     Hint(&'a [Row]),
 }
@@ -77,6 +79,12 @@ impl Tx for WatchedTx<'_> {
     fn get(&self, key: &Key) -> Result<Option<Row>> {
         let row = self.tx.get(key);
         (self.watch)(Look::Row(key));
+        row
+    }
+
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        let row = self.tx.peek(key);
+        (self.watch)(Look::Peek(key));
         row
     }
 
@@ -157,8 +165,8 @@ impl ValuesRead {
         let counted = count.clone();
         let board = watched(board, clock, move |look| {
             let values = match look {
-                Look::Row(Key::Entry(..)) => 1,
-                Look::Row(_) => 0,
+                Look::Row(Key::Entry(..)) | Look::Peek(Key::Entry(..)) => 1,
+                Look::Row(_) | Look::Peek(_) => 0,
                 Look::Rows(rows) | Look::Hint(rows) => {
                     rows.iter().filter(|row| matches!(row, Row::Entry(_))).count()
                 }

@@ -343,6 +343,16 @@ impl<'a> Transaction<'a> {
         Ok(*self.last_event.get_or_init(|| last))
     }
 
+    fn select(&self, key: &Key) -> Result<Option<Row>> {
+        let (table, values) = columns::table_of(key);
+        let mut statement = self.prepare(table.select())?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.fault(error))?;
+        match rows.next().map_err(|error| self.fault(error))? {
+            Some(row) => columns::row_from(table, row).map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
         let table = columns::plan_of(range).table;
         let mut statement = self.prepare(&range_query(range))?;
@@ -488,17 +498,18 @@ impl Tx for Transaction<'_> {
         if let Some(row) = self.read.borrow().get(key) {
             return Ok(row.clone());
         }
-        let (table, values) = columns::table_of(key);
-        let mut statement = self.prepare(table.select())?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.fault(error))?;
-        let row = match rows.next().map_err(|error| self.fault(error))? {
-            Some(row) => Some(columns::row_from(table, row)?),
-            None => None,
-        };
+        let row = self.select(key)?;
         if self.writes {
             self.read.borrow_mut().insert(key.clone(), row.clone());
         }
         Ok(row)
+    }
+
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        match self.read.borrow().get(key) {
+            Some(row) => Ok(row.clone()),
+            None => self.select(key),
+        }
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
