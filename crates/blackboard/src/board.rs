@@ -22,7 +22,7 @@ use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
-use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Store, Tx, Wanted};
+use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Prefetch, Range, Row, Store, Tx};
 use crate::sweep::{SweepSchedule, Swept};
 use crate::text::Cleaner;
 use crate::work::Work;
@@ -222,7 +222,7 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn revision(&self) -> Result<Revision> {
-        self.read(&[], |tx| tx.revision())
+        self.read(&[Prefetch::Revision], |tx| tx.revision())
     }
 
     /// Work that can be done once the answer is out. Never waits, never fails.
@@ -251,9 +251,13 @@ impl Board {
     }
 
     /// Reads one state of the board.
-    pub(crate) fn read<T>(&self, wanted: &[Wanted], mut f: impl FnMut(&dyn Tx) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(
+        &self,
+        prefetch: &[Prefetch<'_>],
+        mut f: impl FnMut(&dyn Tx) -> Result<T>,
+    ) -> Result<T> {
         let mut answer = None;
-        self.store.read(wanted, &mut |tx| {
+        self.store.read(prefetch, &mut |tx| {
             answer = Some(f(tx)?);
             Ok(())
         })?;
@@ -264,10 +268,10 @@ impl Board {
     pub(crate) fn commit<T: Pending>(
         &self,
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_as(&[], name, wanted, f)
+        self.commit_as(&[], name, prefetch, f)
     }
 
     /// As [`Board::commit`], for a verb that acts for a session: a refusal because of what a session holds never sweeps one of
@@ -276,20 +280,20 @@ impl Board {
         &self,
         callers: &[&str],
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience: Patience::Wait, callers }, f)
+        self.commit_with(Commit { name, prefetch, patience: Patience::Wait, callers }, f)
     }
 
     /// As [`Board::commit`], but gives up with `busy` at once when another writer is at work.
     pub(crate) fn try_commit<T: Pending>(
         &self,
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience: Patience::Never, callers: &[] }, f)
+        self.commit_with(Commit { name, prefetch, patience: Patience::Never, callers: &[] }, f)
     }
 
     /// As [`Board::commit`] or [`Board::try_commit`].
@@ -297,10 +301,10 @@ impl Board {
         &self,
         patience: Patience,
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience, callers: &[] }, f)
+        self.commit_with(Commit { name, prefetch, patience, callers: &[] }, f)
     }
 
     /// Whoever acts, with a clean name.
@@ -324,17 +328,17 @@ impl Board {
         caller: Option<&str>,
         name: &'static str,
         asked: impl FnOnce() -> Fingerprint,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, wanted, f) };
+        let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, prefetch, f) };
         crate::text::check_known_id("operation", operation)?;
         crate::agent::refuse_name_of_tasks(operation)?;
         self.settings.text.check_unaltered([operation])?;
         let key = Key::Operation(operation.to_owned());
         let asked = asked();
-        let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();
-        self.commit_as(caller.as_slice(), name, &wanted, |tx| {
+        let prefetch: Vec<_> = prefetch.iter().cloned().chain([Prefetch::Row(key.clone())]).collect();
+        self.commit_as(caller.as_slice(), name, &prefetch, |tx| {
             if let Some(known) = tx.row::<Operation>(&key)? {
                 return Ok((Changes::new(), known.answer(name, asked)?));
             }
@@ -354,7 +358,8 @@ impl Board {
 
     /// Removes old heartbeats, at most `limit` of them, and says how many.
     pub(crate) fn trim_heartbeats(&self, before: crate::clock::Timestamp, limit: usize) -> Result<u64> {
-        let commit = Commit { name: "prune heartbeats", wanted: &[], patience: Patience::Wait, callers: &[] };
+        let commit =
+            Commit { name: "prune heartbeats", prefetch: &[], patience: Patience::Wait, callers: &[] };
         let committed = self.store.commit(&commit, &mut |_| {
             Ok(Changes { trim_heartbeats: Some((before, limit)), ..Changes::new() })
         })?;
@@ -434,8 +439,8 @@ impl dyn Tx + '_ {
     }
 
     /// The first rows of a range, as their type, perhaps outdated.
-    pub(crate) fn hints<T: TryFrom<Row>>(&self, range: &Range, limit: usize) -> Result<Vec<T>> {
-        self.hint(range, limit)?.into_iter().map(typed).collect()
+    pub(crate) fn candidate_rows<T: TryFrom<Row>>(&self, range: &Range, limit: usize) -> Result<Vec<T>> {
+        self.candidates(range, limit)?.into_iter().map(typed).collect()
     }
 }
 

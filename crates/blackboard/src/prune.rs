@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::event::{Event, TargetType};
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Range, Tx, Wanted};
+use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Prefetch, Range, Tx};
 use crate::work::{Status, WorkItem};
 
 /// How many rows go in one transaction.
@@ -88,14 +88,14 @@ impl Board {
     /// ```
     pub fn prune(&self) -> Result<Pruned> {
         // The search for agents and cursors takes no lock; each one that was found is looked at again under it.
-        let found = self.read(&[Wanted::Row(KEY)], |tx| {
+        let found = self.read(&[Prefetch::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok(None);
             }
             Ok(Some((self.agents_to_forget(tx)?, self.cursors_to_forget(tx)?)))
         })?;
         let Some((ended, abandoned)) = found else { return Ok(Pruned::default()) };
-        self.try_commit("prune", &[Wanted::Row(KEY)], |tx| {
+        self.try_commit("prune", &[Prefetch::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok((Changes::new(), Pruned::default()));
             }
@@ -172,7 +172,7 @@ impl Board {
         let shortest = self.settings().keep_completed_agents.min(self.settings().keep_stale_agents);
         let range = Range::agents_ended_before(tx.now().minus(shortest));
         let mut due = Vec::new();
-        for agent in tx.hints::<Agent>(&range, LOOKED_AT)? {
+        for agent in tx.candidate_rows::<Agent>(&range, LOOKED_AT)? {
             if due.len() <= AGENT_BATCH && self.is_over(&agent, tx.now()) && !has_delegates(tx, &agent)? {
                 due.push(agent.session_id);
             }
@@ -272,7 +272,7 @@ enum Forgotten {
 /// Removes an agent and what hangs on it, as far as there is room. What it did keeps its name.
 fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -> Result<Forgotten> {
     let claimed = Range::claimed_by(session);
-    let mut items = tx.hints::<WorkItem>(&claimed, *room + 1)?;
+    let mut items = tx.candidate_rows::<WorkItem>(&claimed, *room + 1)?;
     let all_items_go = items.len() <= *room;
     if all_items_go {
         items = tx.rows(&claimed)?;
@@ -299,7 +299,7 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
     if !all_items_go || forgotten < heartbeats {
         return Ok(Forgotten::Part);
     }
-    let edits = tx.hints::<Edit>(&Range::edits_of_session(session), *room + 1)?;
+    let edits = tx.candidate_rows::<Edit>(&Range::edits_of_session(session), *room + 1)?;
     let all_edits_go = edits.len() <= *room;
     for edit in edits.into_iter().take(*room) {
         let key = Key::Edit(edit.worktree, edit.path, edit.session_id);
@@ -321,7 +321,7 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
 /// Forgets the answers of operations that nobody will repeat any more.
 fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
     let old = Range::operations_before(tx.now().minus(REMEMBER_OPERATIONS));
-    let batch = tx.hints::<Operation>(&old, BATCH)?;
+    let batch = tx.candidate_rows::<Operation>(&old, BATCH)?;
     pruned.more |= batch.len() == BATCH;
     for operation in batch {
         let key = Key::Operation(operation.operation_id);
@@ -335,7 +335,7 @@ fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> 
 
 /// Forgets who edited what long ago.
 fn prune_edits(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
-    let batch = tx.hints::<Edit>(&Range::edits_before(tx.now().minus(EDITS_KEPT)), BATCH)?;
+    let batch = tx.candidate_rows::<Edit>(&Range::edits_before(tx.now().minus(EDITS_KEPT)), BATCH)?;
     pruned.more |= batch.len() == BATCH;
     for old in batch {
         let noted_at = old.noted_at();

@@ -31,7 +31,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Patience, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Patience, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// How many agents an automatic sweep marks or refreshes.
@@ -244,7 +244,7 @@ impl Board {
         self.read(&[], |tx| {
             let range = self.candidate_range(tx, sweep);
             // One statement, unless a row cannot be read: then each is read on its own.
-            match tx.hints::<Agent>(&range, limit) {
+            match tx.candidate_rows::<Agent>(&range, limit) {
                 Ok(agents) => {
                     let candidates = agents.into_iter().map(Candidate::of).collect();
                     return Ok((candidates, tx.now()));
@@ -289,7 +289,7 @@ impl Board {
     /// Notes that an agent without a heartbeat was seen alive, so that it is no candidate for a while.
     fn refresh(&self, silent: &Agent, patience: Patience) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
-        self.commit_patiently(patience, "sweep refresh", &[Wanted::Row(key.clone())], |tx| {
+        self.commit_patiently(patience, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             if let Some(mut agent) = tx.row::<Agent>(&key)?
                 && agent.status.is_live()
@@ -310,21 +310,21 @@ impl Board {
         patience: Patience,
     ) -> Result<Option<StaleAgent>> {
         let session = &silent.session_id;
-        let wanted = [
-            Wanted::Row(Key::Agent(session.clone())),
-            Wanted::Range(Range::claimed_by(session)),
-            Wanted::Range(Range::leased_by(session)),
+        let prefetch = [
+            Prefetch::Row(Key::Agent(session.clone())),
+            Prefetch::Range(Range::claimed_by(session)),
+            Prefetch::Range(Range::leased_by(session)),
         ];
         // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
         // sweep.
-        let expected = self.read(&wanted, |tx| {
+        let expected = self.read(&prefetch, |tx| {
             let held = Held::of(tx, session)?;
             Ok(Some(decide(silent.clone(), held, liveness, tx.now()).1))
         })?;
         if dry_run {
             return Ok(expected);
         }
-        self.commit_patiently(patience, "sweep", &wanted, |tx| {
+        self.commit_patiently(patience, "sweep", &prefetch, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
             let Some(agent) = agent.filter(|agent| {
@@ -343,7 +343,7 @@ impl Board {
     /// heard in the time that seems to have passed: everybody has one threshold from now.
     fn clock_can_be_trusted(&self, sweep: &Sweep, patience: Patience) -> Result<bool> {
         let seen = ClockMark::reading(self);
-        let known = self.read(&[Wanted::Row(ClockMark::KEY)], |tx| ClockMark::stored(tx))?;
+        let known = self.read(&[Prefetch::Row(ClockMark::KEY)], |tx| ClockMark::stored(tx))?;
         match known {
             Some(known) if known.agrees_with(&seen) => {
                 Ok(known.grace_until.is_none_or(|until| self.clock().now() >= until))
@@ -353,7 +353,7 @@ impl Board {
             None => Ok(true),
             Some(_) if sweep.dry_run => Ok(false),
             Some(_) => {
-                self.commit_patiently(patience, "sweep clock", &[Wanted::Row(ClockMark::KEY)], |tx| {
+                self.commit_patiently(patience, "sweep clock", &[Prefetch::Row(ClockMark::KEY)], |tx| {
                     let mut changes = Changes::new();
                     ClockMark::note(self, tx, &mut changes)?;
                     Ok((changes, ()))

@@ -30,7 +30,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessMark};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Row, Tx};
+use crate::store::{Changes, Key, Prefetch, Row, Tx};
 use crate::sweep::QUIET;
 use crate::work::WorkItem;
 
@@ -223,6 +223,11 @@ impl Pending for Agent {
         self.revision.resolve(first);
         self.joined.resolve(first);
     }
+}
+
+/// Announces the row of a session, if the verb has one that it notes the activity of.
+pub(crate) fn prefetch_agent(session: Option<&str>) -> Option<Prefetch<'static>> {
+    session.map(|session| Prefetch::Row(Key::Agent(session.to_owned())))
 }
 
 /// The session, or a refusal that says it does not exist.

@@ -21,7 +21,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::revision::Revision;
-use crate::store::{Changes, Key, Operation, Page, Range, Row, Tx};
+use crate::store::{Changes, Key, Operation, Page, Prefetch, Range, Row, Tx};
 
 /// The author without a name and without a session.
 const NOBODY: &str = "cli";
@@ -327,8 +327,12 @@ impl<'a> Draft<'a> {
 fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> {
     check_key(scope, key)?;
     match check_scope(scope) {
-        Err(_) if tx.any(&Range::entries(scope, ""))? => Ok(()),
-        checked => checked,
+        Ok(()) => Ok(()),
+        Err(refused) => {
+            let scope = Range::entries(scope, "");
+            tx.prefetch(&[Prefetch::Any(scope.clone())])?;
+            if tx.any(&scope)? { Ok(()) } else { Err(refused) }
+        }
     }
 }
 
@@ -448,7 +452,10 @@ pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
     match entry.fence {
         Some(fence) if fence == entry.revision => Ok(entry.updated_at),
         // Retention may have removed the version in which its session took it.
-        Some(fence) => Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at)),
+        Some(fence) => {
+            tx.prefetch(&[Prefetch::Version(fence)])?;
+            Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at))
+        }
         None => Ok(entry.created_at),
     }
 }
@@ -456,7 +463,10 @@ pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
 /// The refusal of whoever wants to change what hangs on the session of another.
 pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let session = entry.session_id.clone().unwrap_or_default();
-    let holder = tx.peek_row::<Agent>(&Key::Agent(session.clone()))?;
+    let holder = Key::Agent(session.clone());
+    let fence = entry.fence.unwrap_or(entry.revision);
+    tx.prefetch(&[Prefetch::Row(holder.clone()), Prefetch::Version(fence)])?;
+    let holder = tx.peek_row::<Agent>(&holder)?;
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
     let since = held_since(tx, entry)?;
     let (what, hint) = match entry.scope.as_str() {
@@ -497,6 +507,11 @@ pub(super) fn refuse_reserved(scope: &str) -> Result<()> {
         .into())
 }
 
+/// The page that has the event with this id alone.
+fn page_at(revision: Revision) -> Page<'static> {
+    Page { until: revision, ..Page::after(revision.previous(), 1) }
+}
+
 /// What verbs need to know beside.
 impl Draft<'_> {
     /// The time of the commit.
@@ -507,6 +522,15 @@ impl Draft<'_> {
     /// The session that acts, for what can't be done without one.
     pub(crate) fn session(&self) -> Result<Agent> {
         self.agent.clone().ok_or_else(no_session_for_lease)
+    }
+
+    /// Announces entries whose keys are known only now.
+    pub(crate) fn prefetch_entries<'k>(
+        &self,
+        scope: &str,
+        keys: impl Iterator<Item = &'k String>,
+    ) -> Result<()> {
+        self.tx.prefetch(&keys.map(|key| Prefetch::Entry(scope, key)).collect::<Vec<_>>())
     }
 
     /// The board's revision before the commit.
@@ -526,13 +550,13 @@ impl Draft<'_> {
 
     /// A version of an entry.
     pub(super) fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        self.tx.prefetch(&[Prefetch::Version(revision), Prefetch::Events(page_at(revision))])?;
         self.tx.version(revision)
     }
 
     /// The event with this id, unless it was pruned.
     pub(super) fn event(&self, revision: Revision) -> Result<Option<Event>> {
-        let page = Page { until: revision, ..Page::after(revision.previous(), 1) };
-        Ok(self.tx.events(&page)?.into_iter().find(|event| event.id == revision))
+        Ok(self.tx.events(&page_at(revision))?.into_iter().find(|event| event.id == revision))
     }
 
     /// Every call whose answer is remembered.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::{Entry, LOCKS};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Key, Tx};
+use crate::store::{Key, Prefetch, Tx};
 use crate::work::{Status, WorkItem};
 
 /// What has to be held, at exactly the revision at which it was taken: whoever lost it in between, and whoever took it
@@ -30,6 +30,14 @@ pub enum Fence {
 }
 
 impl Fence {
+    /// What [`Fence::check`] reads.
+    pub(super) fn prefetch(&self) -> Prefetch<'_> {
+        match self {
+            Fence::Lock { name, .. } => Prefetch::Entry(LOCKS, name),
+            Fence::Work { id, .. } => Prefetch::Row(Key::WorkItem(id.clone())),
+        }
+    }
+
     /// Refuses if that is not held any more.
     pub(crate) fn check(&self, tx: &dyn Tx) -> Result<()> {
         let (current, expected) = match self {

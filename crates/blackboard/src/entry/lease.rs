@@ -7,7 +7,7 @@ use super::{Entry, FILES};
 use crate::agent::{Agent, AgentStatus};
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::store::{Changes, Key, Range, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 
 /// An entry that hung on a session: a lock, a file reservation, or any other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,11 @@ pub(super) fn pattern_of(entry: &Entry) -> Option<String> {
 /// What hangs on a session.
 pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
     let entries = tx.rows::<Entry>(&Range::leased_by(session))?;
+    if entries.is_empty() {
+        return Ok(entries);
+    }
+    let next: Vec<_> = entries.iter().map(|entry| Prefetch::Entry(&entry.scope, &entry.key)).collect();
+    tx.prefetch(&next)?;
     for entry in &entries {
         // Each leaves a tombstone, and what is written has to have been read.
         tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;

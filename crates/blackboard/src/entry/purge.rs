@@ -14,7 +14,7 @@ use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Erasure, Key, Operation, Range, Wanted};
+use crate::store::{Erasure, Operation, Prefetch, Range};
 
 /// What was purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,12 +127,8 @@ impl Scope<'_> {
         })
     }
 
-    fn read_by_purge(&self, key: &str) -> [Wanted; 3] {
-        [
-            Wanted::Row(Key::Entry(self.name.clone(), key.to_owned())),
-            Wanted::Row(Key::Tombstone(self.name.clone(), key.to_owned())),
-            Wanted::Range(Range::operations()),
-        ]
+    fn read_by_purge<'a>(&'a self, key: &'a str) -> [Prefetch<'a>; 2] {
+        [Prefetch::Entry(&self.name, key), Prefetch::Range(Range::operations())]
     }
 }
 

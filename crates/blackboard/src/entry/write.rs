@@ -15,7 +15,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
-use crate::store::{Key, Wanted};
+use crate::store::Prefetch;
 use crate::text::shell_word;
 
 /// What to write, and under which condition.
@@ -114,11 +114,11 @@ impl Scope<'_> {
     /// ```
     pub fn write(&self, write: &Write) -> Result<Written> {
         let write = self.checked_write(write)?;
-        let wanted = [Wanted::Row(Key::Entry(self.name.clone(), write.key.clone()))];
+        let prefetch = [Prefetch::Entry(&self.name, &write.key)];
         self.commit(
             "write",
             |asked| write.asked(asked),
-            &wanted,
+            &prefetch,
             |draft| draft.write(&self.name, &write, Told::AsEntry),
         )
     }
@@ -138,12 +138,9 @@ impl Scope<'_> {
     pub fn write_batch(&self, writes: &[Write]) -> Result<Vec<Written>> {
         check_count(writes.len())?;
         let writes = writes.iter().map(|write| self.checked_write(write)).collect::<Result<Vec<_>>>()?;
-        let wanted: Vec<_> = writes
-            .iter()
-            .map(|write| Wanted::Row(Key::Entry(self.name.clone(), write.key.clone())))
-            .collect();
+        let prefetch: Vec<_> = writes.iter().map(|write| Prefetch::Entry(&self.name, &write.key)).collect();
         let asked = |asked: Fingerprint| asked.each(&writes, |asked, write| write.asked(asked));
-        self.commit("write batch", asked, &wanted, |draft| {
+        self.commit("write batch", asked, &prefetch, |draft| {
             writes.iter().map(|write| draft.write(&self.name, write, Told::AsEntry)).collect()
         })
     }
@@ -154,15 +151,15 @@ impl Scope<'_> {
         &self,
         name: &'static str,
         asked: impl FnOnce(Fingerprint) -> Fingerprint,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         mut f: impl FnMut(&mut Draft<'_>) -> Result<T>,
     ) -> Result<T> {
         check_known_scope(&self.name)?;
         let by = self.board.checked_by(&self.by)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
-        let wanted: Vec<_> = wanted.iter().cloned().chain(by.wanted()).collect();
+        let prefetch: Vec<_> = prefetch.iter().cloned().chain(by.prefetch()).collect();
         let (operation, session) = (by.operation.as_deref(), by.session.as_deref());
-        self.board.commit_once(operation, session, name, asked, &wanted, |tx| {
+        self.board.commit_once(operation, session, name, asked, &prefetch, |tx| {
             let mut draft = Draft::new(self.board, tx, &by)?;
             let answer = f(&mut draft)?;
             Ok((draft.finish()?, answer))

@@ -7,7 +7,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Patience, Tx, Wanted};
+use crate::store::{Changes, Cursor, Key, Patience, Prefetch, Tx};
 
 /// The log of a board: `board.events()`.
 #[derive(Clone, Copy)]
@@ -96,8 +96,8 @@ impl Events<'_> {
         let filters = Filters::new(filters)?;
         let wanted = match since {
             Since::Cursor { session, reader } => vec![
-                Wanted::Row(Key::Cursor(session.clone(), reader.clone())),
-                Wanted::Row(Key::Agent(session.clone())),
+                Prefetch::Row(Key::Cursor(session.clone(), reader.clone())),
+                Prefetch::Row(Key::Agent(session.clone())),
             ],
             Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Vec::new(),
         };
@@ -156,7 +156,7 @@ impl Events<'_> {
         revision: Revision,
     ) -> Result<Revision> {
         let key = Key::Cursor(owner.to_owned(), reader.to_owned());
-        self.board.commit_patiently(patience, "advance cursor", &[Wanted::Row(key.clone())], |tx| {
+        self.board.commit_patiently(patience, "advance cursor", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             let known = tx.row::<Cursor>(&key)?.map(|cursor| cursor.revision);
             if known.is_none_or(|known| known < revision) {

@@ -13,7 +13,7 @@ use super::{Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservat
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::store::{Key, Range, Tx, Wanted};
+use crate::store::{Key, Prefetch, Range, Tx};
 use crate::text::forges;
 
 /// How long ago an edit may be and still be a reason to ask first.
@@ -167,7 +167,7 @@ impl Files<'_> {
     }
 
     fn read_others(self, check: &Check) -> Result<Vec<Other>> {
-        self.board.read(&[Wanted::Range(every_reservation())], |tx| {
+        self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
             let me = match &check.session {
                 Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
                 None => None,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
 use super::{
-    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Store, Trim, Tx, Wanted, check_versions,
+    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Prefetch, Store, Trim, Tx, check_versions,
     count_older, event_time,
 };
 use crate::agent::Heartbeat;
@@ -134,7 +134,7 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+    fn read(&self, _wanted: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         // The guard makes the whole read see one state.
         let state = self.shared();
         f(&Reader { state: &state, now: self.clock.now() })
@@ -424,10 +424,10 @@ impl Tx for Reader<'_> {
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
-        self.hint(range, usize::MAX)
+        self.candidates(range, usize::MAX)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         Ok(self.state.rows_of(range, limit).into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
@@ -583,8 +583,8 @@ impl Tx for Recorder<'_> {
         Ok(rows.into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
-        self.reading(|reader| reader.hint(range, limit))
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        self.reading(|reader| reader.candidates(range, limit))
     }
 
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {

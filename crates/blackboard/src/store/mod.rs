@@ -11,9 +11,9 @@
 //! - An event of an entry brings its version, which is stored under the event's id and once only. An entry that is put
 //!   has the version of an event of the same commit; its value is not stored again.
 //! - An event never changes, with one exception: [`Changes::erase`] takes away what it carried, for good.
-//! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
+//! - What [`Tx::candidates`] returned may be outdated. A verb that uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
-//!   it knows from [`Tx::heads`] or a hint is not enough. An engine refuses a commit that breaks this, or puts an entry
+//!   it knows from [`Tx::heads`], [`Tx::candidates`] or [`Tx::peek`] is not enough. An engine refuses a commit that breaks this, or puts an entry
 //!   without its version, as a fault of this program.
 //! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size, because
 //!   an engine may have to skip ahead. Inside one commit there is none: event *k* has the id of the first event plus *k*,
@@ -55,7 +55,7 @@ use crate::status::Room;
 /// What stores a board.
 pub trait Store: Send + Sync {
     /// Runs `f` on one state of the board. If it wants more than it said, it may run again, on another state.
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
     /// Runs `f`, and commits what it returned. See the module's documentation for what is promised.
     fn commit(&self, commit: &Commit<'_>, f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>)
@@ -93,9 +93,9 @@ pub trait Store: Send + Sync {
 pub struct Commit<'a> {
     /// The verb, for messages and tests.
     pub name: &'static str,
-    /// What it will read, so that a remote engine can fetch it in one round trip. More may be read later, at the
-    /// price of another.
-    pub wanted: &'a [Wanted],
+    /// What it will read, so that a remote engine can fetch it in one round trip. What depends on that is announced in
+    /// the run, by [`Tx::prefetch`], at the price of another round trip.
+    pub prefetch: &'a [Prefetch<'a>],
     /// What to do when another writer is at work.
     pub patience: Patience,
     /// The sessions that the call itself proves to be alive, even if what they hold is in its way: the one that the verb acts
@@ -112,15 +112,32 @@ pub enum Patience {
     Never,
 }
 
-/// One thing that a verb knows it will read.
+/// One thing that a verb announces that it will read. An engine that is far away fetches all of them at once; one that is
+/// near ignores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// A row.
+pub enum Prefetch<'a> {
+    /// A row, by [`Tx::get`] or [`Tx::peek`].
     Row(Key),
+    /// An entry by its scope and key, and the tombstone that is there if it was removed.
+    Entry(&'a str, &'a str),
     /// The rows of a range.
     Range(Range),
     /// The first rows of a range, perhaps outdated.
-    Hint(Range, usize),
+    Candidates(Range, usize),
+    /// The first entries of a range, without their values.
+    Heads(Range, usize),
+    /// The keys of the first rows of a range.
+    Keys(Range, usize),
+    /// Whether a range has a row.
+    Any(Range),
+    /// How many rows a range has.
+    Count(Range),
+    /// A page of the event log.
+    Events(Page<'a>),
+    /// The version of an entry that an event brought.
+    Version(Revision),
+    /// The last revision, and the floor.
+    Revision,
 }
 
 /// What became of a commit.
@@ -137,8 +154,17 @@ pub struct Committed {
 /// A read-only view of the board.
 ///
 /// What [`Tx::get`], [`Tx::range`] and [`Tx::heads`] return is validated by a commit. Everything else is only as true as the moment in
-/// which it was read: peeked rows, hints, counts, and the log, which grows with every commit of anybody.
+/// which it was read: peeked rows, candidates, counts, and the log, which grows with every commit of anybody.
+///
+/// What a run reads is announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by [`Tx::prefetch`], where
+/// it depends on what the run has read. The questions of [`Tx::count_events`], [`Tx::revision_back`],
+/// [`Tx::revision_before`] and [`Tx::missing_blockers`] cannot be announced: each is a round trip of its own.
 pub trait Tx {
+    /// Announces what this run reads next.
+    fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
+        Ok(())
+    }
+
     /// The time of the board's clock, the same for the whole run.
     fn now(&self) -> Timestamp;
 
@@ -156,7 +182,7 @@ pub trait Tx {
     fn range(&self, range: &Range) -> Result<Vec<Row>>;
 
     /// The first `limit` rows of a range, which may be outdated by the time of the commit.
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
 
     /// The first `limit` entries of a range without their values, validated as a range is.
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>>;
@@ -206,7 +232,7 @@ pub trait Tx {
 }
 
 /// Which part of the log to read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<'a> {
     /// Events after this revision.
     pub after: Revision,

@@ -95,7 +95,7 @@ fn found(tx: &dyn Tx, query: &LastCompleted, mut mark: Option<Mark>, limit: usiz
             None => 0,
         };
         let chunk = at_once.saturating_add(usize::try_from(same).unwrap_or(usize::MAX));
-        let items = tx.hints::<WorkItem>(&range, chunk)?;
+        let items = tx.candidate_rows::<WorkItem>(&range, chunk)?;
         let is_end = items.len() < chunk;
         let last = items.last().and_then(Mark::of);
         let fresh = items.into_iter().filter(|item| mark.as_ref().is_none_or(|mark| mark.is_before(item)));

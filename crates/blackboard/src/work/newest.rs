@@ -185,7 +185,7 @@ fn walk(
             None => 0,
         };
         let chunk = at_once.saturating_add(usize::try_from(same).unwrap_or(usize::MAX));
-        let items = tx.hints::<WorkItem>(&Range::newest_work(status, priority, before), chunk)?;
+        let items = tx.candidate_rows::<WorkItem>(&Range::newest_work(status, priority, before), chunk)?;
         let is_end = items.len() < chunk;
         let last = items.last().map(|item| Mark {
             priority,

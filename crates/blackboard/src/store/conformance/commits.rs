@@ -152,7 +152,7 @@ fn an_entry_is_put_only_as_the_version_of_an_event(fixture: &Fixture) {
 fn a_hint_is_no_read(fixture: &Fixture) {
     fixture.put(&[an_item("x").into()]);
     let put = fixture.commit(|tx| {
-        let hinted = tx.hint(&Range::work_items(), 10)?;
+        let hinted = tx.candidates(&Range::work_items(), 10)?;
         Ok(Changes { put: hinted, ..Changes::new() })
     });
     assert_eq!(code(put), Code::Internal);

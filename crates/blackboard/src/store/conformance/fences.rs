@@ -15,7 +15,7 @@ on_every_engine![
 /// Takes a lock as the verb of locks does: an entry with a lease in their scope.
 fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
     let write = Write { lease: true, ttl, ..a_write(name, "null") };
-    let written = fixture.board.commit("lock", &[], |tx| {
+    let written = fixture.board.commit("test", &[], |tx| {
         let mut draft = Draft::new(&fixture.board, tx, &By::session(session))?;
         let written = draft.write(LOCKS, &write, Told::AsEntry)?;
         Ok((draft.finish()?, written))
@@ -24,7 +24,7 @@ fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> 
 }
 
 fn unlock(fixture: &Fixture, name: &str, session: &str) {
-    let unlocked = fixture.board.commit("unlock", &[], |tx| {
+    let unlocked = fixture.board.commit("test", &[], |tx| {
         let mut draft = Draft::new(&fixture.board, tx, &By::session(session))?;
         let deleted = draft.delete(LOCKS, name, Told::AsEntry)?;
         Ok((draft.finish()?, deleted))

@@ -4,6 +4,7 @@
 //! engine that [`engines`] lists: a new engine is one line there, and one constructor of [`Fixture`].
 
 mod agents;
+mod announced;
 mod attendance;
 mod brief;
 mod claims;
@@ -31,6 +32,7 @@ mod projects;
 mod prune;
 mod purge;
 mod ranges;
+mod round_trips;
 mod subscriptions;
 mod sweep;
 mod sweep_clock;
@@ -46,6 +48,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use self::announced::Announced;
 use super::sqlite::{Sqlite, SqliteOptions};
 use super::{Commit, Committed, Memory, Page, Patience, Row, Store};
 use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
@@ -68,6 +71,7 @@ macro_rules! on_every_engine {
         on_every_engine!(@ on_memory = memory: $($test),+);
         on_every_engine!(@ on_memory_running_twice = memory_running_twice: $($test),+);
         on_every_engine!(@ on_memory_with_gaps = memory_with_gaps: $($test),+);
+        on_every_engine!(@ on_announced_memory = announced_memory: $($test),+);
         on_every_engine!(@ on_sqlite = sqlite: $($test),+);
     };
     (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
@@ -110,6 +114,11 @@ impl Fixture {
 
     pub(crate) fn memory_with_gaps() -> Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock).skipping_revisions()), None))
+    }
+
+    /// Memory that refuses a commit that reads what it has not announced.
+    pub(crate) fn announced_memory() -> Fixture {
+        Fixture::on(|clock| (Arc::new(Announced::new(Arc::new(Memory::new(clock)))), None))
     }
 
     pub(crate) fn sqlite() -> Fixture {
@@ -298,7 +307,7 @@ impl Fixture {
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
         drop(self.note_revisions());
-        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
+        let commit = Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
     }
 

@@ -150,7 +150,7 @@ fn an_entry_that_enters_leaves_or_changes_among_heads_makes_a_commit_run_again()
 #[test]
 fn what_was_only_hinted_at_makes_nobody_run_again() {
     let peek = |tx: &dyn Tx| tx.peek(&x()).map(drop);
-    let hint = |tx: &dyn Tx| tx.hint(&Range::work_items(), 10).map(drop);
+    let hint = |tx: &dyn Tx| tx.candidates(&Range::work_items(), 10).map(drop);
     let count = |tx: &dyn Tx| tx.count(&Range::work_items()).map(drop);
     let revision = |tx: &dyn Tx| tx.revision().map(drop);
     let log = |tx: &dyn Tx| tx.events(&Page::after(Revision::ZERO, 10)).map(drop);
@@ -211,7 +211,7 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     let meddled = AtomicBool::new(false);
     // Between the look at the queue and the look at its head, the head is taken and another item arrives.
     let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
-        if matches!(look, Look::Hint(_)) && !meddled.swap(true, Ordering::Relaxed) {
+        if matches!(look, Look::Candidates(_)) && !meddled.swap(true, Ordering::Relaxed) {
             others.work().claim(&Claim::of("x", &oak)).unwrap();
             others.work().create(&Create::new("y", "Another")).unwrap();
         }
@@ -230,7 +230,8 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
             scope.spawn(move || {
                 start.wait();
                 for round in 0..5 {
-                    let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
+                    let commit =
+                        Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
                     let add = &mut |tx: &dyn Tx| {
                         let mut changes = Changes::new();
                         if tx.range(&Range::work_items())?.len() < 5 {

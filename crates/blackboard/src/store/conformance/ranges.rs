@@ -161,7 +161,7 @@ fn a_hint_is_the_beginning_of_a_range(fixture: &Fixture) {
     fill(fixture);
     for limit in [0, 1, 2, 100, usize::MAX] {
         let range = Range::work_queue(Status::Available);
-        let hinted = fixture.board.read(&[], |tx| tx.hint(&range, limit)).unwrap();
+        let hinted = fixture.board.read(&[], |tx| tx.candidates(&range, limit)).unwrap();
         let mut whole = fixture.board.read(&[], |tx| tx.range(&range)).unwrap();
         whole.truncate(limit);
         assert_eq!(hinted, whole, "limit {limit}");

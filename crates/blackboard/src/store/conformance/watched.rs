@@ -10,7 +10,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::error::Result;
 use crate::event::Event;
 use crate::revision::Revision;
-use crate::store::{Changes, Commit, Committed, Key, Page, Range, Row, Store, Tx, Wanted};
+use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx};
 
 /// One look at a store.
 pub(super) enum Look<'a> {
@@ -21,7 +21,7 @@ pub(super) enum Look<'a> {
     /// At a row, to inform.
     Peek(&'a Key),
     /// At the first rows of a range, perhaps outdated.
-    Hint(&'a [Row]),
+    Candidates(&'a [Row]),
 }
 
 type Watch = dyn Fn(Look<'_>) + Send + Sync;
@@ -41,8 +41,8 @@ struct Watched {
 }
 
 impl Store for Watched {
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        self.board.store().read(wanted, &mut |tx| f(&WatchedTx { tx, watch: &*self.watch }))
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.board.store().read(prefetch, &mut |tx| f(&WatchedTx { tx, watch: &*self.watch }))
     }
 
     fn commit(
@@ -68,6 +68,10 @@ struct WatchedTx<'a> {
 }
 
 impl Tx for WatchedTx<'_> {
+    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
+        self.tx.prefetch(next)
+    }
+
     fn now(&self) -> Timestamp {
         self.tx.now()
     }
@@ -94,9 +98,9 @@ impl Tx for WatchedTx<'_> {
         Ok(rows)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
-        let rows = self.tx.hint(range, limit)?;
-        (self.watch)(Look::Hint(&rows));
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        let rows = self.tx.candidates(range, limit)?;
+        (self.watch)(Look::Candidates(&rows));
         Ok(rows)
     }
 
@@ -167,7 +171,7 @@ impl ValuesRead {
             let values = match look {
                 Look::Row(Key::Entry(..)) | Look::Peek(Key::Entry(..)) => 1,
                 Look::Row(_) | Look::Peek(_) => 0,
-                Look::Rows(rows) | Look::Hint(rows) => {
+                Look::Rows(rows) | Look::Candidates(rows) => {
                     rows.iter().filter(|row| matches!(row, Row::Entry(_))).count()
                 }
             };

@@ -521,7 +521,7 @@ impl Tx for Transaction<'_> {
         Ok(rows)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
     }
 
