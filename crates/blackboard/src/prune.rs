@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
+use crate::entry::Tombstone;
 use crate::error::Result;
 use crate::event::{Event, TargetType};
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Prefetch, Range, Tx};
+use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Prefetch, Range, Tx, VersionHead};
 use crate::work::{Status, WorkItem};
 
 /// How many rows go in one transaction.
@@ -161,7 +162,7 @@ impl Board {
         if until <= floor {
             return Ok(());
         }
-        changes.trim_events = Some(until);
+        cut_log(tx, until, changes)?;
         pruned.events = tx.count_events(floor, until)?;
         pruned.more = until < due;
         Ok(())
@@ -354,6 +355,27 @@ fn is_due(tx: &dyn Tx) -> Result<bool> {
     let mark = mark.and_then(|mark| serde_json::from_str::<PruneMark>(&mark.value).ok());
     // A due time further away than the rest was written under another clock.
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
+}
+
+/// Removes the event log up to and including `until`, with what only this part of it needed: the versions of entries that
+/// were superseded in it, the removals, and their tombstones. This is the rule for every engine.
+pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<()> {
+    for VersionHead { revision, previous, removed } in tx.version_heads(tx.floor()?, until)? {
+        changes.remove_versions.extend(previous);
+        let Some((scope, key)) = removed else { continue };
+        changes.remove_versions.push(revision);
+        let key = Key::Tombstone(scope, key);
+        let tombstone = match tx.row::<Tombstone>(&key) {
+            // It stays; no key can be used that has it.
+            Err(error) if error.is_unreadable_row() => None,
+            tombstone => tombstone?,
+        };
+        if tombstone.is_some_and(|tombstone| tombstone.revision == revision) {
+            changes.remove(key);
+        }
+    }
+    changes.trim_events = Some(until);
+    Ok(())
 }
 
 /// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends with a whole

@@ -20,10 +20,11 @@ pub struct Changes {
     pub erase: Vec<Erasure>,
     /// Heartbeats to append.
     pub heartbeats: Vec<Heartbeat>,
-    /// Retention: removes the log up to and including this revision, and the versions of entries that only this part
-    /// of it knew: those that were superseded in it, and removals. The newest event has to stay, because ids go on
+    /// Retention: removes the event log up to and including this revision. The newest event has to stay, because ids go on
     /// after it.
     pub trim_events: Option<Revision>,
+    /// Retention: removes these versions of entries, which only a removed part of the event log needed.
+    pub remove_versions: Vec<Revision>,
     /// Retention: removes the first heartbeats that are older than the time, at most this many; see
     /// [`Tx::old_heartbeats`](super::Tx::old_heartbeats).
     pub trim_heartbeats: Option<(Timestamp, usize)>,
@@ -75,6 +76,7 @@ impl Changes {
             && self.erase.is_empty()
             && self.heartbeats.is_empty()
             && self.trim_events.is_none()
+            && self.remove_versions.is_empty()
             && self.trim_heartbeats.is_none()
             && self.forget_heartbeats_of.is_empty()
             && self.detach_heartbeats_from.is_empty()

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::rows::{Index, Key, Range, Row};
 use super::{
-    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Prefetch, Store, Trim, Tx, check_versions,
-    count_older, event_time,
+    Changes, Commit, Committed, Erasure, HeartbeatTrim, Page, Prefetch, Store, Trim, Tx, VersionHead,
+    check_versions, count_older, event_time,
 };
 use crate::agent::Heartbeat;
 use crate::clock::{Clock, Timestamp};
@@ -297,9 +297,11 @@ impl State {
             }
             self.events.push(event.at(id, first, timestamp));
         }
-        // Somebody else may have cut the same part, or more.
+        for revision in changes.remove_versions {
+            self.versions.remove(&revision);
+        }
+        // Another commit may have removed the same part, or more.
         if let Some(until) = changes.trim_events.filter(|until| *until > self.floor) {
-            self.trim_versions(until);
             self.events.retain(|event| event.id > until);
             self.floor = until;
         }
@@ -332,29 +334,6 @@ impl State {
             event.summary = erasure.summary;
             event.metadata = erasure.metadata;
         }
-    }
-
-    /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
-    fn trim_versions(&mut self, until: Revision) {
-        let going: Vec<_> = self.versions.range(self.floor.next()..=until).map(|(id, _)| *id).collect();
-        for revision in going {
-            let Some(version) = self.versions.get(&revision) else { continue };
-            if let Some(previous) = version.previous {
-                self.versions.remove(&previous);
-            }
-            let Some(version) = self.versions.get(&revision).filter(|version| version.removed) else {
-                continue;
-            };
-            let (scope, key) = (version.entry.scope.clone(), version.entry.key.clone());
-            let tombstone = Key::Tombstone(scope, key);
-            if let Some(Row::Tombstone(known)) = self.rows.get(&tombstone).map(|stored| &stored.row)
-                && known.revision == revision
-            {
-                self.remove(&tombstone);
-            }
-        }
-        let goes = |version: &EntryVersion| version.removed && version.entry.revision <= until;
-        self.versions.retain(|_, version| !goes(version));
     }
 
     fn put(&mut self, row: Row) {
@@ -453,6 +432,19 @@ impl Tx for Reader<'_> {
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         Ok(self.state.versions.get(&revision).cloned())
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        if after >= until {
+            return Ok(Vec::new());
+        }
+        let versions = self.state.versions.range(after.next()..=until);
+        let head = |(revision, version): (&Revision, &EntryVersion)| VersionHead {
+            revision: *revision,
+            previous: version.previous,
+            removed: version.removed.then(|| (version.entry.scope.clone(), version.entry.key.clone())),
+        };
+        Ok(versions.map(head).collect())
     }
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
@@ -616,6 +608,10 @@ impl Tx for Recorder<'_> {
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         self.reading(|reader| reader.version(revision))
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.reading(|reader| reader.version_heads(after, until))
     }
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {

@@ -158,7 +158,7 @@ pub struct Committed {
 ///
 /// What a run reads is announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by [`Tx::prefetch`], where
 /// it depends on what the run has read. The questions of [`Tx::count_events`], [`Tx::revision_back`],
-/// [`Tx::revision_before`] and [`Tx::missing_blockers`] cannot be announced: each is a round trip of its own.
+/// [`Tx::revision_before`], [`Tx::version_heads`] and [`Tx::missing_blockers`] cannot be announced: each is a round trip of its own.
 pub trait Tx {
     /// Announces what this run reads next.
     fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
@@ -205,6 +205,10 @@ pub trait Tx {
     /// remove it.
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>>;
 
+    /// The versions that events after `after` brought, up to and including `until`, without their values, in order. Not
+    /// validated.
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>>;
+
     /// How many of the kept events have an id after `after`, up to and including `until`. Not validated.
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64>;
 
@@ -229,6 +233,17 @@ pub trait Tx {
 
     /// How many heartbeats of a session are kept. Not validated.
     fn heartbeats_of(&self, session: &str) -> Result<u64>;
+}
+
+/// A version of an entry without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionHead {
+    /// The event that brought it.
+    pub revision: Revision,
+    /// The version before it.
+    pub previous: Option<Revision>,
+    /// The scope and the key, if the version is a removal.
+    pub removed: Option<(String, String)>,
 }
 
 /// Which part of the log to read.

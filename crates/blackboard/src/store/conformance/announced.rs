@@ -15,7 +15,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Fault, Result};
 use crate::event::{Event, EventType};
 use crate::revision::Revision;
-use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx};
+use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead};
 
 /// Commits that may read what they have not announced; each such read counts as a round trip. Tests read as they like,
 /// retention reads what depends on what it has found, and a transaction repeats the queries of its caller.
@@ -260,6 +260,11 @@ impl Tx for AnnouncedTx<'_> {
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         self.check(|known| known.versions.contains(&revision), &revision)?;
         self.tx.version(revision)
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.round_trips.add_read();
+        self.tx.version_heads(after, until)
     }
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {

@@ -144,7 +144,7 @@ fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     assert_eq!(page(hers), (vec![1], None));
     let since = Some(start.plus(Duration::from_mins(1)));
     assert_eq!(page(Lines { since, ..Lines::default() }).0, [17, 16, 15, 14]);
-    fixture.commit(|_| Ok(Changes { trim_events: Some(fixture.id(10)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(10));
     assert_eq!(page(Lines { before: revision(13), ..Lines::default() }), (vec![12, 11], None));
 }
 
@@ -165,7 +165,7 @@ fn the_log_is_read_on_in_whole_commits_or_not_at_all(fixture: &Fixture) {
     assert_eq!(lines(4, 9).unwrap(), (vec![5], None));
     assert_eq!(lines(5, 9).unwrap(), (vec![], None));
     assert_eq!(code(lines(6, 9)), Code::CursorAhead);
-    fixture.commit(|_| Ok(Changes { trim_events: Some(fixture.id(4)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(4));
     assert_eq!(code(lines(3, 9)), Code::Compacted);
     assert_eq!(lines(4, 9).unwrap(), (vec![5], None));
 }

@@ -19,7 +19,7 @@ on_every_engine![
 ];
 
 fn trim(fixture: &Fixture, until: Revision) {
-    fixture.commit(|_| Ok(Changes { trim_events: Some(until), ..Changes::new() })).unwrap();
+    fixture.trim(until);
 }
 
 fn as_of(fixture: &Fixture, key: &str, revision: Revision) -> Option<String> {

@@ -75,7 +75,7 @@ fn a_page_may_be_of_some_types_and_end_early(fixture: &Fixture) {
 }
 
 fn trim(fixture: &Fixture, until: i64) {
-    fixture.commit(|_| Ok(Changes { trim_events: Some(fixture.id(until)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(until));
 }
 
 fn the_floor_rises_with_what_is_trimmed_and_ids_go_on(fixture: &Fixture) {

@@ -311,6 +311,16 @@ impl Fixture {
         self.board.store().commit(&commit, &mut f)
     }
 
+    /// Removes the event log up to and including this revision, as retention does.
+    fn trim(&self, until: Revision) {
+        let trimmed = self.commit(|tx| {
+            let mut changes = Changes::new();
+            crate::prune::cut_log(tx, until, &mut changes)?;
+            Ok(changes)
+        });
+        trimmed.unwrap();
+    }
+
     /// Puts rows, and tells of it in as many events.
     fn put(&self, rows: &[Row]) -> Committed {
         self.commit(|tx| {

@@ -45,6 +45,7 @@ impl Counted {
 
 #[test]
 fn round_trips_of_every_verb_are_those_of_the_snapshot() {
+    testkit::limit_test();
     let mut counted = Counted::new();
     count_sessions_and_work(&mut counted);
     count_entries(&mut counted);

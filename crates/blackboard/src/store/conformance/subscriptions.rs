@@ -297,7 +297,7 @@ fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixtur
 }
 
 fn trim(fixture: &Fixture, until: i64) {
-    fixture.commit(|_| Ok(Changes { trim_events: Some(fixture.id(until)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(until));
 }
 
 fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {

@@ -10,7 +10,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::error::Result;
 use crate::event::Event;
 use crate::revision::Revision;
-use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx};
+use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead};
 
 /// One look at a store.
 pub(super) enum Look<'a> {
@@ -126,6 +126,10 @@ impl Tx for WatchedTx<'_> {
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         self.tx.version(revision)
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.tx.version_heads(after, until)
     }
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {

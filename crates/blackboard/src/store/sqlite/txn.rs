@@ -17,8 +17,8 @@ use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{
-    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, check_versions, count_older,
-    event_time,
+    Changes, Committed, Erasure, HeartbeatTrim, Key, Page, Range, Row, Trim, Tx, VersionHead, check_versions,
+    count_older, event_time,
 };
 
 /// Sorts behind every text that is stored: for SQLite, every blob does.
@@ -29,6 +29,8 @@ pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_
     WHERE NOT EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.blocked_by) \
     AND EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.item_id AND status = 'blocked') \
     ORDER BY blocked_by LIMIT ?1";
+
+const REMOVE_VERSION: &str = "DELETE FROM entry_versions WHERE revision = ?1";
 
 /// A transaction that has begun. Dropping it rolls back.
 pub(super) struct Transaction<'a> {
@@ -132,8 +134,10 @@ impl<'a> Transaction<'a> {
         self.erase(&changes.erase)?;
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
         self.append_heartbeats(&changes.heartbeats)?;
+        for revision in &changes.remove_versions {
+            self.execute(REMOVE_VERSION, params![revision.get()])?;
+        }
         if let Some(until) = changes.trim_events {
-            self.trim_versions(until)?;
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
         }
         if let Some((before, limit)) = changes.trim_heartbeats {
@@ -231,7 +235,7 @@ impl<'a> Transaction<'a> {
     fn erase(&self, erasures: &[Erasure]) -> Result<()> {
         const EVENT: &str = "UPDATE events SET summary = ?2, metadata = ?3 WHERE id = ?1";
         for Erasure { event, summary, metadata } in erasures {
-            self.execute("DELETE FROM entry_versions WHERE revision = ?1", params![event.get()])?;
+            self.execute(REMOVE_VERSION, params![event.get()])?;
             self.execute(EVENT, params![event.get(), summary, metadata.as_ref().map(Metadata::as_str)])?;
         }
         Ok(())
@@ -244,21 +248,6 @@ impl<'a> Transaction<'a> {
         };
         let cells = columns::version_cells(version, tags.as_deref());
         self.execute(columns::INSERT_VERSION, params_from_iter(cells)).map(drop)
-    }
-
-    /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
-    fn trim_versions(&self, until: Revision) -> Result<()> {
-        const TOMBSTONES: &str = "DELETE FROM entry_tombstones WHERE revision <= ?2 AND (scope, key) IN \
-            (SELECT scope, key FROM entry_versions WHERE revision > ?1 AND revision <= ?2 AND value IS NULL)";
-        const SUPERSEDED: &str = "DELETE FROM entry_versions WHERE revision IN \
-            (SELECT previous FROM entry_versions WHERE revision > ?1 AND revision <= ?2)";
-        const REMOVALS: &str =
-            "DELETE FROM entry_versions WHERE revision > ?1 AND revision <= ?2 AND value IS NULL";
-        let floor = self.floor()?;
-        for sql in [TOMBSTONES, SUPERSEDED, REMOVALS] {
-            self.execute(sql, params![floor.get(), until.get()])?;
-        }
-        Ok(())
     }
 
     fn append_heartbeats(&self, heartbeats: &[crate::agent::Heartbeat]) -> Result<()> {
@@ -590,6 +579,27 @@ impl Tx for Transaction<'_> {
             Some(row) => columns::version_from(row).map(Some),
             None => Ok(None),
         }
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        const HEADS: &str = "SELECT revision, previous, CASE WHEN value IS NULL THEN scope END, \
+            CASE WHEN value IS NULL THEN key END FROM entry_versions \
+            WHERE revision > ?1 AND revision <= ?2 ORDER BY revision";
+        let mut statement = self.prepare(HEADS)?;
+        let bounds = params![after.get(), until.get()];
+        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            let previous: Option<i64> = row.get(1).ok().flatten();
+            // A name that cannot be read has no tombstone that could be.
+            let removed = row.get(2).ok().flatten().zip(row.get(3).ok().flatten());
+            found.push(VersionHead {
+                revision: Revision::new(row.get(0).map_err(|error| self.fault(error))?),
+                previous: previous.and_then(columns::checked_revision),
+                removed,
+            });
+        }
+        Ok(found)
     }
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
