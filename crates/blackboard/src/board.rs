@@ -23,7 +23,7 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Prefetch, Range, Row, Store, Tx};
-use crate::sweep::{SweepSchedule, Swept};
+use crate::sweep::{DeferredSweep, Due, SweepSchedule, Swept};
 use crate::text::Cleaner;
 use crate::work::Work;
 
@@ -59,6 +59,7 @@ pub struct Board {
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
     schedule: Arc<SweepSchedule>,
+    deferred_sweep: Arc<DeferredSweep>,
     sweep_observer: Option<SweepObserver>,
 }
 
@@ -88,6 +89,7 @@ impl Board {
             ids: Arc::new(RandomIds),
             settings: Arc::new(Settings::default()),
             schedule: Arc::default(),
+            deferred_sweep: Arc::default(),
             sweep_observer: None,
         }
     }
@@ -238,6 +240,10 @@ impl Board {
         &self.schedule
     }
 
+    pub(crate) fn deferred_sweep(&self) -> &DeferredSweep {
+        &self.deferred_sweep
+    }
+
     /// Tells the observer of an automatic sweep, if it marked or skipped an agent.
     pub(crate) fn report_sweep(&self, swept: &Swept) {
         let nothing = swept.stale_agents.is_empty() && swept.skipped_agents.is_empty();
@@ -257,10 +263,25 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<T>,
     ) -> Result<T> {
         let mut answer = None;
-        self.store.read(prefetch, &mut |tx| {
-            answer = Some(f(tx)?);
+        let Some(probes) = self.take_sweep_probes() else {
+            self.store.read(prefetch, &mut |tx| {
+                answer = Some(f(tx)?);
+                Ok(())
+            })?;
+            return answer.ok_or_else(nothing_ran);
+        };
+        let mut due = Due::default();
+        self.store.read(&probes.with(prefetch), &mut |tx| {
+            due = probes.due(tx);
+            if !due.is_any() {
+                answer = Some(f(tx)?);
+            }
             Ok(())
         })?;
+        if due.is_any() {
+            self.sweep_due(&probes, due);
+            return self.read(prefetch, f);
+        }
         answer.ok_or_else(nothing_ran)
     }
 
@@ -376,12 +397,26 @@ impl Board {
         let mut answer = None;
         // Each holder is a reason to try again once, so that one that never lets go cannot keep the call here.
         let mut gone_holders = BTreeSet::new();
+        let mut probes = self.take_sweep_probes();
         let committed = loop {
-            let committed = self.store.commit(&commit, &mut |tx| {
+            let mut due = Due::default();
+            let with_probes = probes.as_ref().map(|probes| probes.with(commit.prefetch));
+            let prefetch = with_probes.as_deref().unwrap_or(commit.prefetch);
+            let committed = self.store.commit(&Commit { prefetch, ..commit }, &mut |tx| {
+                due = probes.as_ref().map(|probes| probes.due(tx)).unwrap_or_default();
+                if due.is_any() {
+                    return Ok(Changes::new());
+                }
                 let (changes, value) = f(tx)?;
                 answer = Some(value);
                 Ok(changes)
             });
+            if let Some(probes) = probes.take()
+                && due.is_any()
+            {
+                self.sweep_due(&probes, due);
+                continue;
+            }
             match committed {
                 Err(refused) if gone_holders.len() < MOST_GONE_HOLDERS => {
                     let holder = self.sweep_gone_holder(refused, &commit, &gone_holders)?;

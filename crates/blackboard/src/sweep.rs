@@ -6,11 +6,13 @@
 //!
 //! | File | What it is about |
 //! |---|---|
+//! | `deferred.rs` | the check whether anything is due, as part of the next call |
 //! | `waiting.rs` | calls that wait keep sweeping |
 //! | `gone.rs` | a call refused because of a session whose process is gone |
 //! | `clock_mark.rs` | whether the clock can be trusted |
 
 mod clock_mark;
+mod deferred;
 mod gone;
 mod waiting;
 
@@ -21,6 +23,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_mark::ClockMark;
+pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;
 pub(crate) use self::waiting::SweepSchedule;
 use crate::agent::{Agent, AgentStatus};
@@ -138,23 +141,10 @@ impl Board {
     /// the observer that [`Board::with_sweep_observer`] sets.
     pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
-        let sweep = Sweep { caller: caller.map(str::to_owned), ..Sweep::default() };
         // One read tells whether there is anything to do; that is almost never the case.
-        let due = self.read(&[], |tx| {
-            let agents = tx.any(&self.candidate_range(tx, &sweep))?;
-            Ok((agents, tx.any(&Range::entries_expired_at(tx.now()))?))
-        });
-        let (agents_are_due, entries_are_due) = due.unwrap_or_default();
-        let mut swept = Swept::default();
-        if agents_are_due {
-            swept = self.sweep_agents(&sweep, Patience::Never).unwrap_or_default();
-        }
-        if entries_are_due {
-            let expired = self.expire_entries(Patience::Never).unwrap_or_default();
-            (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
-        }
-        self.report_sweep(&swept);
-        swept
+        let probes = self.sweep_probes(caller.map(str::to_owned));
+        let due = self.read(&probes.with(&[]), |tx| Ok(probes.due(tx)));
+        self.sweep_due(&probes, due.unwrap_or_default())
     }
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
@@ -234,15 +224,15 @@ impl Board {
     }
 
     /// Active and idle agents without a heartbeat for the threshold or longer.
-    fn candidate_range(&self, tx: &dyn Tx, sweep: &Sweep) -> Range {
+    fn candidate_range(&self, now: Timestamp, sweep: &Sweep) -> Range {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        Range::live_agents_seen_until(tx.now().minus(threshold))
+        Range::live_agents_seen_until(now.minus(threshold))
     }
 
     /// The first candidates, each with its row if that can be read.
     fn candidates(&self, sweep: &Sweep, limit: usize) -> Result<(Vec<Candidate>, Timestamp)> {
         self.read(&[], |tx| {
-            let range = self.candidate_range(tx, sweep);
+            let range = self.candidate_range(tx.now(), sweep);
             // One statement, unless a row cannot be read: then each is read on its own.
             match tx.candidate_rows::<Agent>(&range, limit) {
                 Ok(agents) => {

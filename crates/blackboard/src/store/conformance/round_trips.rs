@@ -70,7 +70,11 @@ fn count_sessions_and_work(counted: &mut Counted) {
     });
     counted.count("work create", |fixture| fixture.item("a"));
     counted.count("work create, blocked by another item", |fixture| fixture.blocked_item("b", &["a"]));
-    counted.count("work claim", |fixture| fixture.claim("a", &ivy));
+    counted.count("work claim", |fixture| {
+        // As every command does: the probes of the automatic sweep are part of the read.
+        fixture.board.sweep_with_next_call(Some(&ivy));
+        fixture.claim("a", &ivy)
+    });
     counted.count("work claim, of an item that another session holds", |fixture| {
         fixture.board.work().claim(&Claim::of("a", &oak)).unwrap_err()
     });
