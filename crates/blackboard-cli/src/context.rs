@@ -80,14 +80,14 @@ impl Context {
     /// The board, for a command that only reads. Frees what the dead hold first, if that needs no waiting.
     pub fn reading(&self) -> Result<Board> {
         let board = self.open_existing()?;
-        board.sweep_in_passing(None);
+        board.sweep_with_next_call(None);
         Ok(board)
     }
 
     /// As [`Context::reading`], with the check of [`Context::operating`].
     pub fn reading_checked(&self) -> Result<Board> {
         let board = self.open_existing_with(&self.opener()?.checking_git())?;
-        board.sweep_in_passing(None);
+        board.sweep_with_next_call(None);
         Ok(board)
     }
 
@@ -96,7 +96,7 @@ impl Context {
     pub fn reading_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_existing()?;
         let session = self.find_session(&board, session, Ended::Allowed)?;
-        board.sweep_in_passing(session.as_deref());
+        board.sweep_with_next_call(session.as_deref());
         Ok((board, session))
     }
 
@@ -106,7 +106,7 @@ impl Context {
         let board = self.open_existing()?;
         let found = self.find_session(&board, session, Ended::Allowed);
         let session = self.or_without(found, session, &[Code::AgentNotFound, Code::SessionEnded])?;
-        board.sweep_in_passing(session.as_deref());
+        board.sweep_with_next_call(session.as_deref());
         Ok((board, session))
     }
 
@@ -115,7 +115,7 @@ impl Context {
     pub fn following_for(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
         let session = self.find_session(&board, session, Ended::Allowed).unwrap_or_default();
-        board.sweep_in_passing(session.as_deref());
+        board.sweep_with_next_call(session.as_deref());
         Ok((board, session))
     }
 
@@ -124,7 +124,7 @@ impl Context {
     pub fn following_as(&self, session: Option<&str>) -> Result<(Board, Option<String>)> {
         let board = self.open_to_follow()?;
         let session = self.find_session(&board, session, Ended::Allowed)?;
-        board.sweep_in_passing(session.as_deref());
+        board.sweep_with_next_call(session.as_deref());
         Ok((board, session))
     }
 
@@ -141,7 +141,7 @@ impl Context {
         let found = self.find_session(&board, session, Ended::Refused);
         let unusable = [Code::AgentNotFound, Code::SessionEnded, Code::NoSession];
         let session = self.or_without(found, session, &unusable)?;
-        board.sweep_in_passing(session.as_deref());
+        board.sweep_with_next_call(session.as_deref());
         Ok((board, session))
     }
 
@@ -178,7 +178,7 @@ impl Context {
     pub fn acting(&self, session: Option<&str>) -> Result<(Board, String)> {
         let board = self.open()?;
         let session = self.find_session(&board, session, Ended::Refused)?.ok_or_else(no_session)?;
-        board.sweep_in_passing(Some(&session));
+        board.sweep_with_next_call(Some(&session));
         Ok((board, session))
     }
 
@@ -193,7 +193,7 @@ impl Context {
             _ => self.find_session(&board, session, Ended::Allowed)?,
         };
         let session = session.ok_or_else(no_session)?;
-        board.sweep_in_passing(Some(&session));
+        board.sweep_with_next_call(Some(&session));
         Ok((board, session))
     }
 
