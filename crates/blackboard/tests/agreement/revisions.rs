@@ -9,28 +9,36 @@ use blackboard::{Board, Revision};
 const SKIPPED: i64 = 1 << 40;
 
 /// The ids of all events of a board, also of those that are pruned.
-#[derive(Default)]
 pub struct Revisions {
-    known: Vec<Revision>,
+    board: Board,
+    known: RefCell<Vec<Revision>>,
     /// Ids that a step named before an event had them, with the number that it meant.
     named: RefCell<HashMap<i64, i64>>,
 }
 
 impl Revisions {
+    pub fn of(board: Board) -> Revisions {
+        Revisions { board, known: RefCell::default(), named: RefCell::default() }
+    }
+
     /// Notes the ids of new events. Has to be called before they are pruned.
-    pub fn note(&mut self, board: &Board) {
-        let last = self.known.last().copied().unwrap_or_default();
-        let page = board.events().lines(last, usize::MAX).unwrap();
-        self.known.extend(page.events.iter().map(|event| event.id));
+    pub fn note(&self) {
+        let mut known = self.known.borrow_mut();
+        let last = known.last().copied().unwrap_or_default();
+        let page = self.board.events().lines(last, usize::MAX).unwrap();
+        known.extend(page.events.iter().map(|event| event.id));
     }
 
     /// The id of the event with this number, the first one being 1. Beyond the end, one that no event has yet.
     pub fn id(&self, number: i64) -> Revision {
-        let known = i64::try_from(self.known.len()).unwrap();
-        let last = self.known.last().map_or(0, |last| last.get());
+        // A step may have made events before it names one.
+        self.note();
+        let ids = self.known.borrow();
+        let known = i64::try_from(ids.len()).unwrap();
+        let last = ids.last().map_or(0, |last| last.get());
         match usize::try_from(number) {
             Ok(0) | Err(_) => Revision::new(number),
-            Ok(at) if number <= known => self.known[at - 1],
+            Ok(at) if number <= known => ids[at - 1],
             Ok(_) => {
                 let id = last + number - known;
                 self.named.borrow_mut().insert(id, number);
@@ -41,7 +49,8 @@ impl Revisions {
 
     /// The number of the event with this id.
     pub fn number(&self, revision: Revision) -> i64 {
-        match self.known.binary_search(&revision) {
+        self.note();
+        match self.known.borrow().binary_search(&revision) {
             Ok(at) => i64::try_from(at + 1).unwrap(),
             Err(_) => self.named.borrow().get(&revision.get()).copied().unwrap_or_else(|| revision.get()),
         }

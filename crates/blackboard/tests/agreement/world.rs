@@ -70,11 +70,11 @@ impl World {
             // Retention is at work all the time, not once in a month.
             .with_settings(Settings { keep_events: Duration::from_hours(2), ..Settings::default() });
         World {
+            revisions: Revisions::of(board.clone()),
             board,
             store,
             clock,
             processes,
-            revisions: Revisions::default(),
             fences: HashMap::new(),
             directory,
         }
@@ -99,7 +99,7 @@ impl World {
             Ok(answer) => answer,
             Err(error) => format!("{}: {error} {:?} {:?}", error.code(), error.hint(), error.details()),
         };
-        self.revisions.note(&self.board);
+        self.revisions.note();
         self.revisions.numbered(&answer)
     }
 
