@@ -416,7 +416,7 @@ impl Context {
         let opened = O::new(board, session)?;
         if access.sweeps {
             let (board, session) = opened.parts();
-            board.sweep_in_passing(session);
+            board.sweep_with_next_call(session);
         }
         Ok(opened)
     }

@@ -24,8 +24,8 @@ use blackboard::event::Event;
 use blackboard::revision::Pending;
 use blackboard::store::record::{Index, IndexValue};
 use blackboard::store::{
-    Changes, Commit, Committed, Key, Page, Patience, Range, Row, Store, Tx, Wanted, check_versions,
-    event_time,
+    Changes, Commit, Committed, Key, Page, Patience, Prefetch, Range, Row, Store, Tx, VersionHead,
+    check_versions, event_time,
 };
 use blackboard::work::Status;
 use blackboard::{Board, Code, Fault, Refusal, Result, Revision};
@@ -63,8 +63,8 @@ struct Line {
     /// The rows that the commit removed, as they were.
     removed: Vec<String>,
     put: Vec<String>,
-    /// The events whose versions the commit erased.
-    erased: Vec<Revision>,
+    /// The versions that the commit removed, by their events.
+    removed_versions: Vec<Revision>,
     trim: Option<Revision>,
 }
 
@@ -104,7 +104,7 @@ impl JsonFile {
 }
 
 impl Store for JsonFile {
-    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+    fn read(&self, _prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         f(&self.view())
     }
 
@@ -184,11 +184,12 @@ impl State {
             }
             self.rows.insert(row.key(), row);
         }
-        for event in &line.erased {
-            self.versions.remove(event);
+        for revision in &line.removed_versions {
+            self.versions.remove(revision);
         }
         if let Some(until) = line.trim.filter(|until| *until > self.floor) {
-            self.trim(until);
+            self.events.retain(|id, _| *id > until);
+            self.floor = until;
         }
         Ok(())
     }
@@ -204,28 +205,6 @@ impl State {
                 partition.remove(&(place.sort, key.clone()));
             }
         }
-    }
-
-    /// Removes the event log up to a revision, with the versions that only this part of it knew.
-    fn trim(&mut self, until: Revision) {
-        let going: Vec<_> = self.versions.range(self.floor.next()..=until).map(|(id, _)| *id).collect();
-        for revision in going {
-            let Some(version) = self.versions.get(&revision).cloned() else { continue };
-            if let Some(previous) = version.previous {
-                self.versions.remove(&previous);
-            }
-            if version.removed {
-                self.versions.remove(&revision);
-                let tombstone = Key::Tombstone(version.entry.scope, version.entry.key);
-                if let Some(Row::Tombstone(known)) = self.rows.get(&tombstone)
-                    && known.revision == revision
-                {
-                    self.remove(&tombstone);
-                }
-            }
-        }
-        self.events.retain(|id, _| *id > until);
-        self.floor = until;
     }
 
     /// The first rows of a range.
@@ -273,7 +252,8 @@ impl View {
             events.push(event.at(Revision::new(id), first, timestamp).to_stored());
         }
         let removed = changes.remove.iter().filter_map(|key| self.state.rows.get(key)).map(Row::to_stored);
-        let erased = changes.erase.iter().map(|erasure| erasure.event).collect();
+        let erased = changes.erase.iter().map(|erasure| erasure.event);
+        let removed_versions = changes.remove_versions.into_iter().chain(erased).collect();
         events.extend(changes.erase.into_iter().filter_map(|erasure| {
             let event = self.state.events.get(&erasure.event)?.clone();
             Some(Event { summary: erasure.summary, metadata: erasure.metadata, ..event }.to_stored())
@@ -283,7 +263,7 @@ impl View {
             versions,
             removed: removed.collect(),
             put: changes.put.iter().map(Row::to_stored).collect(),
-            erased,
+            removed_versions,
             trim: changes.trim_events,
         }
     }
@@ -303,13 +283,17 @@ impl Tx for View {
         Ok(self.state.rows.get(key).cloned())
     }
 
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        Ok(self.state.rows.get(key).cloned())
+    }
+
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let rows: Vec<Row> = self.state.rows_of(range, usize::MAX).into_iter().cloned().collect();
         self.read.borrow_mut().extend(rows.iter().map(Row::key));
         Ok(rows)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         Ok(self.state.rows_of(range, limit).into_iter().cloned().collect())
     }
 
@@ -349,6 +333,27 @@ impl Tx for View {
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         Ok(self.state.versions.get(&revision).cloned())
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        let versions = self.state.versions.range(after.next()..).take_while(|(id, _)| **id <= until);
+        let head = |(id, version): (&Revision, &EntryVersion)| VersionHead {
+            revision: *id,
+            previous: version.previous,
+            removed: version.removed.then(|| (version.entry.scope.clone(), version.entry.key.clone())),
+        };
+        Ok(versions.map(head).collect())
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        let events = self.state.events.range(after.next()..);
+        Ok(events.take_while(|(id, _)| **id <= until).count() as u64)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let before = self.state.events.range(..=until).rev().nth(count);
+        Ok(before.map_or(self.state.floor, |(id, _)| *id))
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {

@@ -24,9 +24,9 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{
-    Changes, Commit, Key, Memory, Operation, Patience, Range, Row, Sidecars, Store, Tx, Wanted,
+    Changes, Commit, Key, Memory, Operation, Patience, Prefetch, Range, Row, Sidecars, Store, Tx,
 };
-use crate::sweep::Swept;
+use crate::sweep::{DeferredSweep, Due, Swept};
 use crate::work::Work;
 
 /// What separates a verb from what was asked of it, where answers are remembered.
@@ -58,6 +58,7 @@ pub struct Board {
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
     schedule: Arc<SweepSchedule>,
+    deferred_sweep: Arc<DeferredSweep>,
     sweep_observer: Option<SweepObserver>,
 }
 
@@ -87,6 +88,7 @@ impl Board {
             ids: Arc::new(RandomIds),
             settings: Arc::new(Settings::default()),
             schedule: Arc::default(),
+            deferred_sweep: Arc::default(),
             sweep_observer: None,
         }
     }
@@ -239,7 +241,7 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn revision(&self) -> Result<Revision> {
-        self.read(&[], |tx| tx.revision())
+        self.read(&[Prefetch::Revision], |tx| tx.revision())
     }
 
     /// Work that can be done once the answer is out. Never waits, never fails.
@@ -255,6 +257,10 @@ impl Board {
         &self.schedule
     }
 
+    pub(crate) fn deferred_sweep(&self) -> &DeferredSweep {
+        &self.deferred_sweep
+    }
+
     /// Tells the observer of an automatic sweep, if it marked or skipped an agent.
     pub(crate) fn report_sweep(&self, swept: &Swept) {
         let nothing = swept.stale_agents.is_empty() && swept.skipped_agents.is_empty();
@@ -268,12 +274,31 @@ impl Board {
     }
 
     /// Reads one state of the board.
-    pub(crate) fn read<T>(&self, wanted: &[Wanted], mut f: impl FnMut(&dyn Tx) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(
+        &self,
+        prefetch: &[Prefetch<'_>],
+        mut f: impl FnMut(&dyn Tx) -> Result<T>,
+    ) -> Result<T> {
         let mut answer = None;
-        self.store.read(wanted, &mut |tx| {
-            answer = Some(f(tx)?);
+        let Some(probes) = self.take_sweep_probes() else {
+            self.store.read(prefetch, &mut |tx| {
+                answer = Some(f(tx)?);
+                Ok(())
+            })?;
+            return answer.ok_or_else(nothing_ran);
+        };
+        let mut due = Due::default();
+        self.store.read(&probes.with(prefetch), &mut |tx| {
+            due = probes.due(tx);
+            if !due.is_any() {
+                answer = Some(f(tx)?);
+            }
             Ok(())
         })?;
+        if due.is_any() {
+            self.sweep_due(&probes, due);
+            return self.read(prefetch, f);
+        }
         answer.ok_or_else(nothing_ran)
     }
 
@@ -281,10 +306,10 @@ impl Board {
     pub(crate) fn commit<T: Pending>(
         &self,
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_as(&[], name, wanted, f)
+        self.commit_as(&[], name, prefetch, f)
     }
 
     /// As [`Board::commit`], for a verb that acts for a session: a refusal because of what a session holds never sweeps one of
@@ -293,20 +318,20 @@ impl Board {
         &self,
         callers: &[&str],
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience: Patience::Wait, callers }, f)
+        self.commit_with(Commit { name, prefetch, patience: Patience::Wait, callers }, f)
     }
 
     /// As [`Board::commit`], but gives up with `busy` at once when another writer is at work.
     pub(crate) fn try_commit<T: Pending>(
         &self,
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience: Patience::Never, callers: &[] }, f)
+        self.commit_with(Commit { name, prefetch, patience: Patience::Never, callers: &[] }, f)
     }
 
     /// As [`Board::commit`] or [`Board::try_commit`].
@@ -314,10 +339,10 @@ impl Board {
         &self,
         patience: Patience,
         name: &'static str,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, wanted, patience, callers: &[] }, f)
+        self.commit_with(Commit { name, prefetch, patience, callers: &[] }, f)
     }
 
     /// As [`Board::commit`], under the caller's name for this operation: whoever asks for the same again with the same
@@ -328,17 +353,17 @@ impl Board {
         caller: Option<&str>,
         name: &'static str,
         asked: impl FnOnce() -> Fingerprint,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         mut f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, wanted, f) };
+        let Some(operation) = operation else { return self.commit_as(caller.as_slice(), name, prefetch, f) };
         crate::text::check_known_id("operation", operation)?;
         crate::agent::refuse_name_of_tasks(operation)?;
         self.settings.text.check_unaltered([operation])?;
         let key = Key::Operation(operation.to_owned());
         let asked = asked();
-        let wanted: Vec<_> = wanted.iter().cloned().chain([Wanted::Row(key.clone())]).collect();
-        self.commit_as(caller.as_slice(), name, &wanted, |tx| {
+        let prefetch: Vec<_> = prefetch.iter().cloned().chain([Prefetch::Row(key.clone())]).collect();
+        self.commit_as(caller.as_slice(), name, &prefetch, |tx| {
             if let Some(known) = tx.row::<Operation>(&key)? {
                 return Ok((Changes::new(), known.answer(name, asked)?));
             }
@@ -366,12 +391,26 @@ impl Board {
         let mut answer = None;
         // Each holder is a reason to try again once, so that one that never lets go cannot keep the call here.
         let mut gone_holders = BTreeSet::new();
+        let mut probes = self.take_sweep_probes();
         let committed = loop {
-            let committed = self.store.commit(&commit, &mut |tx| {
+            let mut due = Due::default();
+            let with_probes = probes.as_ref().map(|probes| probes.with(commit.prefetch));
+            let prefetch = with_probes.as_deref().unwrap_or(commit.prefetch);
+            let committed = self.store.commit(&Commit { prefetch, ..commit }, &mut |tx| {
+                due = probes.as_ref().map(|probes| probes.due(tx)).unwrap_or_default();
+                if due.is_any() {
+                    return Ok(Changes::new());
+                }
                 let (changes, value) = f(tx)?;
                 answer = Some(value);
                 Ok(changes)
             });
+            if let Some(probes) = probes.take()
+                && due.is_any()
+            {
+                self.sweep_due(&probes, due);
+                continue;
+            }
             match committed {
                 Err(refused) if gone_holders.len() < MOST_GONE_HOLDERS => {
                     let holder = self.sweep_gone_holder(refused, &commit, &gone_holders)?;
@@ -418,14 +457,19 @@ impl dyn Tx + '_ {
         self.get(key)?.map(typed).transpose()
     }
 
+    /// The row with this key, as its type, for what only informs: see [`Tx::peek`].
+    pub(crate) fn peek_row<T: TryFrom<Row>>(&self, key: &Key) -> Result<Option<T>> {
+        self.peek(key)?.map(typed).transpose()
+    }
+
     /// All rows of a range, as their type.
     pub(crate) fn rows<T: TryFrom<Row>>(&self, range: &Range) -> Result<Vec<T>> {
         self.range(range)?.into_iter().map(typed).collect()
     }
 
     /// The first rows of a range, as their type, perhaps outdated.
-    pub(crate) fn hints<T: TryFrom<Row>>(&self, range: &Range, limit: usize) -> Result<Vec<T>> {
-        self.hint(range, limit)?.into_iter().map(typed).collect()
+    pub(crate) fn candidate_rows<T: TryFrom<Row>>(&self, range: &Range, limit: usize) -> Result<Vec<T>> {
+        self.candidates(range, limit)?.into_iter().map(typed).collect()
     }
 }
 

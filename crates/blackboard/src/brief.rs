@@ -12,7 +12,7 @@ use crate::file::{Reservation, Standing};
 use crate::lock::Lock;
 use crate::news::News;
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Range, Wanted};
+use crate::store::{Changes, Cursor, Key, Prefetch, Range};
 use crate::work::{Status, WorkItem};
 
 /// How far back it looks.
@@ -61,11 +61,11 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn brief(&self, session: &str) -> Result<Brief> {
-        let wanted = [Wanted::Row(Key::Agent(session.to_owned())), Wanted::Range(Range::live_agents())];
-        self.read(&wanted, |tx| {
+        let prefetch = [Prefetch::Row(Key::Agent(session.to_owned())), Prefetch::Range(Range::live_agents())];
+        self.read(&prefetch, |tx| {
             let agent = existing(tx, session)?;
             let parent = match &agent.parent_id {
-                Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
+                Some(parent) => tx.peek_row::<Agent>(&Key::Agent(parent.clone()))?,
                 None => None,
             };
             let mut agents = tx.rows::<Agent>(&Range::live_agents())?;
@@ -73,12 +73,12 @@ impl Board {
             agents
                 .sort_by_key(|other| (other.project != agent.project, std::cmp::Reverse(other.last_seen_at)));
             let items = |status| -> Result<Vec<WorkItem>> {
-                let mut items = tx.hints::<WorkItem>(&Range::work_queue(status), LOOKED_AT)?;
+                let mut items = tx.candidate_rows::<WorkItem>(&Range::work_queue(status), LOOKED_AT)?;
                 items.retain(|item| item.project_id.is_none() || item.project_id == agent.project);
                 Ok(items)
             };
             let mut locks = Vec::new();
-            for entry in tx.hints::<Entry>(&Range::entries(LOCKS, ""), LOOKED_AT)? {
+            for entry in tx.candidate_rows::<Entry>(&Range::entries(LOCKS, ""), LOOKED_AT)? {
                 if !entry.is_expired(tx.now()) {
                     locks.push(Lock::of(tx, &entry)?.with_name_of_today(tx)?);
                 }
@@ -120,8 +120,8 @@ impl Board {
     pub fn note_brief(&self, brief: &Brief, pause: Duration) -> Result<bool> {
         let session = &brief.agent.session_id;
         let key = |reader: &str| Key::Cursor(session.clone(), reader.to_owned());
-        let wanted = [BRIEF_READER, READER].map(|reader| Wanted::Row(key(reader)));
-        self.commit("agent brief", &wanted, |tx| {
+        let prefetch = [BRIEF_READER, READER].map(|reader| Prefetch::Row(key(reader)));
+        self.commit("agent brief", &prefetch, |tx| {
             let mut changes = Changes::new();
             let told = tx.row::<Cursor>(&key(BRIEF_READER))?;
             let was_just_told = told.is_some_and(|told| {

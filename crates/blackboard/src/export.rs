@@ -8,7 +8,7 @@ use crate::entry::Entry;
 use crate::error::Result;
 use crate::project::Project;
 use crate::revision::Revision;
-use crate::store::{Range, Wanted};
+use crate::store::{Prefetch, Range};
 use crate::work::{Dependency, WorkItem};
 
 /// One state of the board, without its log, which is read in batches with [`Board::events`].
@@ -39,9 +39,9 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn export(&self) -> Result<Exported> {
-        let wanted = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()]
-            .map(Wanted::Range);
-        self.read(&wanted, |tx| {
+        let prefetch = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()]
+            .map(Prefetch::Range);
+        self.read(&prefetch, |tx| {
             let work_items = tx.rows::<WorkItem>(&Range::work_items())?;
             let mut work_dependencies = Vec::new();
             for item in &work_items {

@@ -28,7 +28,7 @@ use crate::entry::compacted;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{Batch, Filter, Filters, scan};
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Patience, Tx, Wanted};
+use crate::store::{Changes, Cursor, Key, Patience, Prefetch, Tx};
 use crate::text::{check_id, check_known_id};
 
 /// The longest sleep of a follower: it notices after this time that it is stopped.
@@ -149,12 +149,14 @@ struct StoredCursor {
     /// The board has stored everything up to here.
     stored: Revision,
     stored_at: Instant,
+    /// How many events were passed since it was stored.
+    passed: u64,
 }
 
 impl StoredCursor {
     fn new(owner: &str, reader: &str, stored: Revision) -> StoredCursor {
         let (owner, reader) = (owner.to_owned(), reader.to_owned());
-        StoredCursor { owner, reader, acknowledged: stored, stored, stored_at: Instant::now() }
+        StoredCursor { owner, reader, acknowledged: stored, stored, stored_at: Instant::now(), passed: 0 }
     }
 }
 
@@ -246,7 +248,7 @@ impl Board {
         revision: Revision,
     ) -> Result<Revision> {
         let key = Key::Cursor(owner.to_owned(), reader.to_owned());
-        self.commit_patiently(patience, "advance cursor", &[Wanted::Row(key.clone())], |tx| {
+        self.commit_patiently(patience, "advance cursor", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             let known = tx.row::<Cursor>(&key)?.map(|cursor| cursor.revision);
             if known.is_none_or(|known| known < revision) {
@@ -368,11 +370,13 @@ impl Follower {
 
     /// Reads on: the next batch, if an event is wanted.
     fn read(&mut self, limit: usize) -> Result<Option<Batch>> {
-        let Follower { board, filters, position, without_values, .. } = self;
-        let (scanned, current, floor) = board.read(&[], |tx| {
-            let current = tx.revision()?;
+        let Follower { board, filters, position, without_values, cursor, .. } = self;
+        let (scanned, current, floor, passed) = board.read(&[], |tx| {
+            let (current, floor) = (tx.revision()?, tx.floor()?);
             let scanned = scan(tx, *position, current, filters, limit, !*without_values)?;
-            Ok((scanned, current, tx.floor()?))
+            let end = scanned.end(*position, current);
+            let passed = if cursor.is_some() { tx.count_events(*position, end)? } else { 0 };
+            Ok((scanned, current, floor, passed))
         })?;
         if *position > current {
             return Err(is_ahead(*position, current));
@@ -382,10 +386,11 @@ impl Follower {
             *position = floor;
             return Err(refusal);
         }
-        (self.progress, self.position) = match scanned.last {
-            _ if scanned.complete => (Progress::CaughtUp, current),
-            last => (Progress::Behind, last.unwrap_or(self.position)),
-        };
+        *position = scanned.end(*position, current);
+        if let Some(cursor) = cursor {
+            cursor.passed += passed;
+        }
+        self.progress = if scanned.complete { Progress::CaughtUp } else { Progress::Behind };
         let last = self.position;
         let events = scanned.events();
         Ok((!events.is_empty()).then_some(Batch { events, last, compacted: false }))
@@ -398,9 +403,8 @@ impl Follower {
             return Ok(());
         }
         cursor.acknowledged = self.position;
-        let behind = self.position.since(cursor.stored);
         let long = cursor.stored_at.elapsed() >= LONG_BEHIND;
-        if behind >= FAR_BEHIND || (behind > 0 && long) { self.store(Patience::Never) } else { Ok(()) }
+        if cursor.passed >= FAR_BEHIND || long { self.store(Patience::Never) } else { Ok(()) }
     }
 
     fn store(&mut self, patience: Patience) -> Result<()> {
@@ -411,6 +415,7 @@ impl Follower {
             Ok(_) => {
                 cursor.stored = cursor.acknowledged;
                 cursor.stored_at = Instant::now();
+                cursor.passed = 0;
                 Ok(())
             }
             // It is tried again later, and before the next batch with patience.

@@ -15,14 +15,14 @@ use crate::event::{EntryChange, Event, EventType, TargetType};
 use crate::file::{Edit, PathPattern, Standing};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
-use crate::store::{Key, Page, Range, Tx};
+use crate::store::{Key, Page, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// How many events are told of at once: the newest.
 const TOLD: usize = 10;
 
 /// How many events are looked at. Whoever was away for longer starts with these.
-const LOOKED_AT: i64 = 1000;
+const LOOKED_AT: u64 = 1000;
 
 /// The kinds of events that may be worth telling.
 const TYPES: &[EventType] = &[
@@ -63,15 +63,19 @@ impl News {
 
     /// What is worth telling a session of a part of the log.
     pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<News> {
-        let looked_at = until.since(after);
-        let start = after.max(tx.floor()?).max(Revision::new(until.get() - LOOKED_AT));
+        let looked_at = tx.count_events(after, until)?;
+        let start = after.max(tx.revision_back(until, LOOKED_AT)?);
         let mut news = News { events: Vec::new(), left_out: 0, looked_at };
         let page = Page { after: start, until, types: TYPES, limit: usize::MAX };
+        tx.prefetch(&[Prefetch::Events(page)])?;
         let mut listener = Listener::new(agent);
-        for mut event in tx.events(&page)? {
-            if event.actor_id.as_ref() == Some(&agent.session_id) || !listener.may_care(&event) {
-                continue;
-            }
+        let mut events = tx.events(&page)?;
+        events.retain(|event| event.actor_id.as_ref() != Some(&agent.session_id) && listener.may_care(event));
+        if events.is_empty() {
+            return Ok(news);
+        }
+        tx.prefetch(&events.iter().flat_map(About::prefetch).collect::<Vec<_>>())?;
+        for mut event in events {
             let about = About::of(tx, &event, &mut listener)?;
             if is_relevant(&event, &about, &listener) {
                 event.entry = about.change.map(Box::new);
@@ -130,8 +134,13 @@ impl<'a> Listener<'a> {
     fn look_at_files(&mut self, tx: &dyn Tx) -> Result<()> {
         if self.files.is_none() {
             let session = &self.agent.session_id;
-            self.files = Some(tx.rows(&Range::edits_of_session(session))?);
-            let mut standing = Standing::all(tx)?;
+            let edits = Range::edits_of_session(session);
+            tx.prefetch(&[
+                Prefetch::Candidates(edits.clone(), usize::MAX),
+                Prefetch::Candidates(Range::entries(FILES, ""), usize::MAX),
+            ])?;
+            self.files = Some(tx.candidate_rows(&edits, usize::MAX)?);
+            let mut standing = Standing::peek_all(tx)?;
             standing.retain(|one| one.reservation.session_id == *session);
             self.reserved = Some(standing);
         }
@@ -150,6 +159,24 @@ impl<'a> Listener<'a> {
 }
 
 impl About {
+    /// What [`About::of`] reads, except for what depends on the version of an entry.
+    fn prefetch(event: &Event) -> Vec<Prefetch<'static>> {
+        let item = |id: &str| Prefetch::Row(Key::WorkItem(id.to_owned()));
+        match (event.target_type, &event.target_id) {
+            (Some(TargetType::WorkItem), Some(target)) => vec![item(target)],
+            (Some(TargetType::Agent), Some(target)) => {
+                let released = match event.event_type {
+                    EventType::StaleLocksReleased => released_items(event),
+                    _ => Vec::new(),
+                };
+                let released = released.iter().map(|id| item(id));
+                released.chain([Prefetch::Row(Key::Agent(target.clone()))]).collect()
+            }
+            (Some(TargetType::Entry), Some(_)) => vec![Prefetch::Version(event.id)],
+            (Some(TargetType::Project | TargetType::Scope) | None, _) | (_, None) => Vec::new(),
+        }
+    }
+
     fn of(tx: &dyn Tx, event: &Event, listener: &mut Listener<'_>) -> Result<About> {
         let mut about = About::default();
         let Some(target) = &event.target_id else { return Ok(about) };
@@ -157,7 +184,7 @@ impl About {
             Some(TargetType::WorkItem) => about.add_project_of(tx, target, listener)?,
             Some(TargetType::Agent) => {
                 if !listener.agents.contains_key(target) {
-                    let agent = tx.row::<Agent>(&Key::Agent(target.clone()))?;
+                    let agent = tx.peek_row::<Agent>(&Key::Agent(target.clone()))?;
                     listener.agents.insert(target.clone(), agent);
                 }
                 if event.event_type == EventType::StaleLocksReleased {
@@ -191,7 +218,7 @@ impl About {
 
     fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Listener<'_>) -> Result<()> {
         if !listener.projects.contains_key(item) {
-            let row = tx.row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
+            let row = tx.peek_row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
             listener.projects.insert(item.to_owned(), row);
         }
         if let Some(Some(item)) = listener.projects.get(item) {

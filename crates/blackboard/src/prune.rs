@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
 use crate::clock::Timestamp;
+use crate::entry::Tombstone;
 use crate::error::Result;
 use crate::event::{Event, TargetType};
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Range, Tx, Wanted};
+use crate::store::{Changes, Cursor, Key, Mark, Operation, Page, Prefetch, Range, Tx, VersionHead};
 use crate::work::{Status, WorkItem};
 
 /// How many rows go in one transaction.
@@ -92,14 +93,18 @@ impl Board {
     /// ```
     pub fn prune(&self) -> Result<Pruned> {
         // The search for rows takes no lock; each one that was found is looked at again under it.
-        let found = self.read(&[Wanted::Row(KEY)], |tx| {
+        let found = self.read(&[Prefetch::Row(KEY)], |tx| {
             if !is_due(tx)? {
                 return Ok(None);
             }
             Ok(Some((self.agents_to_forget(tx)?, self.heartbeats_to_prune(tx)?, self.cursors_to_forget(tx)?)))
         })?;
         let Some((ended, heartbeats, abandoned)) = found else { return Ok(Pruned::default()) };
-        self.try_commit("prune", &[Wanted::Row(KEY)], |tx| {
+        let rows = ended.iter().map(|session| Key::Agent(session.clone()));
+        let rows = rows.chain(heartbeats.iter().cloned()).chain(abandoned.iter().cloned());
+        let mut prefetch = vec![Prefetch::Row(KEY), Prefetch::Revision];
+        prefetch.extend(rows.map(Prefetch::Row));
+        self.try_commit("prune", &prefetch, |tx| {
             if !is_due(tx)? {
                 return Ok((Changes::new(), Pruned::default()));
             }
@@ -131,8 +136,14 @@ impl Board {
     pub(crate) fn prune_heartbeats(&self) -> Result<u64> {
         let mut pruned = 0;
         loop {
-            let due = self.read(&[], |tx| readable(tx.keys(&self.old_heartbeats(tx), BATCH)?))?;
-            let removed = self.commit("prune heartbeats", &[], |tx| {
+            let old = self.old_heartbeats(self.clock().now());
+            let due =
+                self.read(&[Prefetch::Keys(old.clone(), BATCH)], |tx| readable(tx.keys(&old, BATCH)?))?;
+            if due.is_empty() {
+                return Ok(pruned);
+            }
+            let prefetch: Vec<_> = due.iter().cloned().map(Prefetch::Row).collect();
+            let removed = self.commit("prune heartbeats", &prefetch, |tx| {
                 let mut changes = Changes::new();
                 remove_heartbeats(tx, &due, &mut changes)?;
                 let removed = changes.remove.len() as u64;
@@ -147,24 +158,34 @@ impl Board {
 
     /// How many heartbeats are too old.
     pub(crate) fn count_old_heartbeats(&self) -> Result<u64> {
-        self.read(&[], |tx| tx.count(&self.old_heartbeats(tx)))
+        let old = self.old_heartbeats(self.clock().now());
+        self.read(&[Prefetch::Count(old.clone())], |tx| tx.count(&old))
     }
 
     /// Heartbeats that are too old. One that is dated in the future is none of them.
-    fn old_heartbeats(&self, tx: &dyn Tx) -> Range {
-        Range::heartbeats_before(tx.now().minus(self.settings().keep_heartbeats))
+    fn old_heartbeats(&self, now: Timestamp) -> Range {
+        Range::heartbeats_before(now.minus(self.settings().keep_heartbeats))
     }
 
     /// Heartbeats that are too old or too many for their session, as many as go at once.
     fn heartbeats_to_prune(&self, tx: &dyn Tx) -> Result<Vec<Key>> {
-        let mut due = readable(tx.keys(&self.old_heartbeats(tx), BATCH)?)?;
-        for key in readable(tx.keys(&Range::live_agents(), usize::MAX)?)? {
-            let Key::Agent(session) = key else { continue };
-            let own = Range::heartbeats_of(&session);
+        let (old, live) = (self.old_heartbeats(tx.now()), Range::live_agents());
+        tx.prefetch(&[Prefetch::Keys(old.clone(), BATCH), Prefetch::Keys(live.clone(), usize::MAX)])?;
+        let mut due = readable(tx.keys(&old, BATCH)?)?;
+        let mut own = Vec::new();
+        for key in readable(tx.keys(&live, usize::MAX)?)? {
+            if let Key::Agent(session) = key {
+                own.push(Range::heartbeats_of(&session));
+            }
+        }
+        tx.prefetch(&own.iter().cloned().map(Prefetch::Count).collect::<Vec<_>>())?;
+        for own in own {
             let room = (BATCH - due.len()) as u64;
             let too_many = tx.count(&own)?.saturating_sub(HEARTBEATS_KEPT).min(room);
             if too_many > 0 {
-                due.extend(readable(tx.keys(&own, usize::try_from(too_many).unwrap_or(BATCH))?)?);
+                let too_many = usize::try_from(too_many).unwrap_or(BATCH);
+                tx.prefetch(&[Prefetch::Keys(own.clone(), too_many)])?;
+                due.extend(readable(tx.keys(&own, too_many)?)?);
             }
         }
         due.sort_unstable();
@@ -177,21 +198,20 @@ impl Board {
         let newest = tx.revision()?;
         let too_old = tx.revision_before(tx.now().minus(self.settings().keep_events))?;
         let average = average_bytes(tx, floor, newest)?;
-        let allowed = i64::try_from(self.settings().max_log_bytes / average).unwrap_or(i64::MAX);
-        // Up to where the log has to go so that it takes no more room than it may.
-        let too_much = Revision::new((newest.get() - allowed).max(floor.get()));
-        let due = too_old.max(too_much).min(newest.previous());
-        let batch = usize::try_from(BATCH_BYTES / average).unwrap_or(BATCH).clamp(1, BATCH);
-        let batch_end = Revision::new(floor.get() + i64::try_from(batch).unwrap_or(i64::MAX));
-        let until = match due.min(batch_end) {
+        // Up to where the event log has to be removed so that it takes no more space than it may.
+        let too_much = tx.revision_back(newest, self.settings().max_log_bytes / average)?;
+        let due = too_old.max(too_much).min(tx.revision_back(newest, 1)?);
+        let batch = (BATCH_BYTES / average).clamp(1, BATCH as u64);
+        let beyond_batch = tx.count_events(floor, due)?.saturating_sub(batch);
+        let until = match tx.revision_back(due, beyond_batch)? {
             until if until > floor => end_of_commit(tx, until, newest)?,
             _ => return Ok(()),
         };
         if until <= floor {
             return Ok(());
         }
-        changes.trim_events = Some(until);
-        pruned.events = until.since(floor);
+        cut_log(tx, until, changes)?;
+        pruned.events = tx.count_events(floor, until)?;
         pruned.more = until < due;
         Ok(())
     }
@@ -201,7 +221,7 @@ impl Board {
         let shortest = self.settings().keep_completed_agents.min(self.settings().keep_stale_agents);
         let range = Range::agents_ended_before(tx.now().minus(shortest));
         let mut due = Vec::new();
-        for agent in tx.hints::<Agent>(&range, LOOKED_AT)? {
+        for agent in tx.candidate_rows::<Agent>(&range, LOOKED_AT)? {
             if due.len() <= AGENT_BATCH && self.is_over(&agent, tx.now()) && !has_delegates(tx, &agent)? {
                 due.push(agent.session_id);
             }
@@ -301,7 +321,7 @@ enum Forgotten {
 /// Removes an agent and what hangs on it, as far as there is room. What it did keeps its name.
 fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -> Result<Forgotten> {
     let claimed = Range::claimed_by(session);
-    let mut items = tx.hints::<WorkItem>(&claimed, *room + 1)?;
+    let mut items = tx.candidate_rows::<WorkItem>(&claimed, *room + 1)?;
     let all_items_go = items.len() <= *room;
     if all_items_go {
         items = tx.rows(&claimed)?;
@@ -321,10 +341,13 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
             *room -= 1;
         }
     }
-    let heartbeats = tx.keys(&Range::heartbeats_of(session), *room + 1)?;
+    let own = Range::heartbeats_of(session);
+    tx.prefetch(&[Prefetch::Keys(own.clone(), *room + 1)])?;
+    let heartbeats = tx.keys(&own, *room + 1)?;
     let all_heartbeats_go = heartbeats.len() <= *room;
     let count = heartbeats.len().min(*room);
     let heartbeats = readable(heartbeats.into_iter().take(count).collect())?;
+    tx.prefetch(&heartbeats.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
     if !remove_heartbeats(tx, &heartbeats, changes)? || heartbeats.len() < count {
         // A heartbeat that cannot be read refers to the agent, which stays with it.
         return Ok(Forgotten::Nothing);
@@ -333,7 +356,7 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
     if !all_items_go || !all_heartbeats_go {
         return Ok(Forgotten::Part);
     }
-    let edits = tx.hints::<Edit>(&Range::edits_of_session(session), *room + 1)?;
+    let edits = tx.candidate_rows::<Edit>(&Range::edits_of_session(session), *room + 1)?;
     let all_edits_go = edits.len() <= *room;
     for edit in edits.into_iter().take(*room) {
         let key = Key::Edit(edit.worktree, edit.path, edit.session_id);
@@ -382,7 +405,7 @@ fn readable(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
 /// Forgets the answers of operations that nobody will repeat any more.
 fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
     let old = Range::operations_before(tx.now().minus(REMEMBER_OPERATIONS));
-    let batch = tx.hints::<Operation>(&old, BATCH)?;
+    let batch = tx.candidate_rows::<Operation>(&old, BATCH)?;
     pruned.more |= batch.len() == BATCH;
     for operation in batch {
         let key = Key::Operation(operation.operation_id);
@@ -396,7 +419,7 @@ fn prune_operations(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> 
 
 /// Forgets who edited what long ago.
 fn prune_edits(tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
-    let batch = tx.hints::<Edit>(&Range::edits_before(tx.now().minus(EDITS_KEPT)), BATCH)?;
+    let batch = tx.candidate_rows::<Edit>(&Range::edits_before(tx.now().minus(EDITS_KEPT)), BATCH)?;
     pruned.more |= batch.len() == BATCH;
     for old in batch {
         let noted_at = old.noted_at();
@@ -417,12 +440,33 @@ fn is_due(tx: &dyn Tx) -> Result<bool> {
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
 }
 
+/// Removes the event log up to and including `until`, with what only this part of it needed: the versions of entries that
+/// were superseded in it, the removals, and their tombstones. This is the rule for every engine.
+pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<()> {
+    for VersionHead { revision, previous, removed } in tx.version_heads(tx.floor()?, until)? {
+        changes.remove_versions.extend(previous);
+        let Some((scope, key)) = removed else { continue };
+        changes.remove_versions.push(revision);
+        let key = Key::Tombstone(scope, key);
+        let tombstone = match tx.row::<Tombstone>(&key) {
+            // It stays; no key can be used that has it.
+            Err(error) if error.is_unreadable_row() => None,
+            tombstone => tombstone?,
+        };
+        if tombstone.is_some_and(|tombstone| tombstone.revision == revision) {
+            changes.remove(key);
+        }
+    }
+    changes.trim_events = Some(until);
+    Ok(())
+}
+
 /// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends with a whole
 /// commit, as a page does, and the newest one stays.
 fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Revision> {
     let page = tx.events(&Page::after(revision.previous(), 1))?;
     Ok(match page.last() {
-        Some(last) if last.id >= newest => last.commit_id.previous(),
+        Some(last) if last.id >= newest => tx.revision_back(last.commit_id.previous(), 0)?,
         Some(last) => last.id,
         None => revision,
     })
@@ -430,10 +474,11 @@ fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Re
 
 /// How many bytes an event takes with the version of its entry, by a few of them.
 fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> {
-    let middle = floor.get() + (newest.get() - floor.get()) / 2;
-    let end = newest.get() - i64::try_from(SAMPLE).unwrap_or(i64::MAX);
+    let kept = tx.count_events(floor, newest)?;
+    let middle = tx.revision_back(newest, kept - kept / 2)?;
+    let end = tx.revision_back(newest, SAMPLE as u64)?;
     let (mut bytes, mut count) = (0, 0);
-    for start in [floor, Revision::new(middle), Revision::new(end).max(floor)] {
+    for start in [floor, middle, end] {
         // A commit of thousands of entries is not read for the sake of a guess.
         for event in tx.events(&Page::after(start, SAMPLE))?.iter().take(SAMPLE) {
             bytes += approximate_bytes(event);

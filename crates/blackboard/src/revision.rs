@@ -37,21 +37,16 @@ impl Revision {
         self.0
     }
 
-    /// The id after this one.
+    /// The id after this one. No event has to have it.
     #[must_use]
     pub const fn next(self) -> Revision {
         Revision(self.0 + 1)
     }
 
-    /// The id before this one, never below zero.
+    /// The id before this one, never below zero. No event has to have it; what comes after it begins with this one.
     #[must_use]
     pub const fn previous(self) -> Revision {
         Revision(if self.0 > 0 { self.0 - 1 } else { 0 })
-    }
-
-    /// How many revisions lie after `earlier`, up to this one.
-    pub fn since(self, earlier: Revision) -> u64 {
-        u64::try_from(self.0 - earlier.0).unwrap_or(0)
     }
 }
 

@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
+use crate::clock::Timestamp;
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store::{Range, Tx, Wanted};
+use crate::store::{Prefetch, Range, Tx};
 use crate::work::Status;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -96,6 +97,12 @@ pub struct WorkCounts {
 }
 
 impl WorkCounts {
+    fn prefetch(now: Timestamp) -> [Prefetch<'static>; 4] {
+        let [available, claimed, blocked] =
+            [Status::Available, Status::Claimed, Status::Blocked].map(Range::work_queue);
+        [available, claimed, blocked, Range::completed_since(now.midnight())].map(Prefetch::Count)
+    }
+
     fn of(tx: &dyn Tx) -> Result<WorkCounts> {
         Ok(WorkCounts {
             available: tx.count(&Range::work_queue(Status::Available))?,
@@ -141,6 +148,11 @@ pub struct Counts {
     pub revision: Revision,
 }
 
+/// What both overviews read.
+fn prefetch_counts() -> Vec<Prefetch<'static>> {
+    vec![Prefetch::Range(Range::agents()), Prefetch::Count(Range::projects()), Prefetch::Revision]
+}
+
 impl Board {
     /// How much there is of everything. Unlike [`Board::status`] it looks at no item, and counts all that is kept.
     ///
@@ -153,8 +165,9 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn counts(&self) -> Result<Counts> {
-        let wanted = [Wanted::Range(Range::agents())];
-        self.read(&wanted, |tx| {
+        let mut prefetch = prefetch_counts();
+        prefetch.extend(Status::ALL.iter().map(|&status| Prefetch::Count(Range::work_queue(status))));
+        self.read(&prefetch, |tx| {
             let agents = tx.rows::<Agent>(&Range::agents())?;
             let agents = counted(AgentStatus::ALL.iter().map(|&status| {
                 let count = agents.iter().filter(|agent| agent.status == status).count();
@@ -170,7 +183,7 @@ impl Board {
                 agents,
                 work,
                 projects: tx.count(&Range::projects())?,
-                events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),
+                events_24h: tx.count_events(tx.revision_before(tx.now().minus(DAY))?, revision)?,
                 revision,
             })
         })
@@ -201,7 +214,7 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn work_counts(&self) -> Result<WorkCounts> {
-        self.read(&[], |tx| WorkCounts::of(tx))
+        self.read(&WorkCounts::prefetch(self.clock().now()), |tx| WorkCounts::of(tx))
     }
 
     /// The whole board at a glance.
@@ -215,8 +228,11 @@ impl Board {
     /// ```
     pub fn status(&self) -> Result<BoardStatus> {
         let database_size_bytes = self.store().size()?;
-        let wanted = [Wanted::Range(Range::agents())];
-        self.read(&wanted, |tx| {
+        let mut prefetch = prefetch_counts();
+        prefetch.extend([LOCKS, FILES].map(|scope| Prefetch::Count(Range::entries(scope, ""))));
+        prefetch.push(Prefetch::Count(Range::all_entries()));
+        prefetch.extend(WorkCounts::prefetch(self.clock().now()));
+        self.read(&prefetch, |tx| {
             let today = tx.now().midnight();
             let mut agents = AgentCounts::default();
             let mut active_agents = Vec::new();
@@ -253,9 +269,8 @@ impl Board {
                     locks,
                     files,
                 },
-                // Ids have no gaps, so counting is subtracting.
-                events_24h: revision.since(tx.revision_before(tx.now().minus(DAY))?),
-                events_kept: revision.since(tx.floor()?),
+                events_24h: tx.count_events(tx.revision_before(tx.now().minus(DAY))?, revision)?,
+                events_kept: tx.count_events(tx.floor()?, revision)?,
                 active_agents,
                 revision,
             })

@@ -7,10 +7,12 @@
 //!
 //! | File | What it is about |
 //! |---|---|
+//! | `deferred.rs` | the check whether anything is due, as part of the next call |
 //! | `gone.rs` | a call refused because of a session whose process is gone |
 //! | `clock_mark.rs` | whether the clock can be trusted |
 
 mod clock_mark;
+mod deferred;
 mod gone;
 
 use std::collections::HashSet;
@@ -20,6 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::clock_mark::ClockMark;
+pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;
 use crate::agent::{Agent, AgentStatus};
 use crate::board::Board;
@@ -29,7 +32,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Patience, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Patience, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// How many agents an automatic sweep marks or refreshes.
@@ -136,23 +139,10 @@ impl Board {
     /// the observer that [`Board::with_sweep_observer`] sets.
     pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
-        let sweep = Sweep { caller: caller.map(str::to_owned), ..Sweep::default() };
         // One read tells whether there is anything to do; that is almost never the case.
-        let due = self.read(&[], |tx| {
-            let agents = tx.any(&self.candidate_range(tx, &sweep))?;
-            Ok((agents, tx.any(&Range::entries_expired_at(tx.now()))?))
-        });
-        let (agents_are_due, entries_are_due) = due.unwrap_or_default();
-        let mut swept = Swept::default();
-        if agents_are_due {
-            swept = self.sweep_agents(&sweep, Patience::Never).unwrap_or_default();
-        }
-        if entries_are_due {
-            let expired = self.expire_entries(Patience::Never).unwrap_or_default();
-            (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
-        }
-        self.report_sweep(&swept);
-        swept
+        let probes = self.sweep_probes(caller.map(str::to_owned));
+        let due = self.read(&probes.with(&[]), |tx| Ok(probes.due(tx)));
+        self.sweep_due(&probes, due.unwrap_or_default())
     }
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
@@ -232,17 +222,17 @@ impl Board {
     }
 
     /// Active and idle agents without a heartbeat for the threshold or longer.
-    fn candidate_range(&self, tx: &dyn Tx, sweep: &Sweep) -> Range {
+    fn candidate_range(&self, now: Timestamp, sweep: &Sweep) -> Range {
         let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        Range::live_agents_seen_until(tx.now().minus(threshold))
+        Range::live_agents_seen_until(now.minus(threshold))
     }
 
     /// The first candidates, each with its row if that can be read.
     fn candidates(&self, sweep: &Sweep, limit: usize) -> Result<(Vec<Candidate>, Timestamp)> {
         self.read(&[], |tx| {
-            let range = self.candidate_range(tx, sweep);
+            let range = self.candidate_range(tx.now(), sweep);
             // One statement, unless a row cannot be read: then each is read on its own.
-            match tx.hints::<Agent>(&range, limit) {
+            match tx.candidate_rows::<Agent>(&range, limit) {
                 Ok(agents) => {
                     let candidates = agents.into_iter().map(Candidate::of).collect();
                     return Ok((candidates, tx.now()));
@@ -287,7 +277,7 @@ impl Board {
     /// Notes that an agent without a heartbeat was seen alive, so that it is no candidate for a while.
     fn refresh(&self, silent: &Agent, patience: Patience) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
-        self.commit_patiently(patience, "sweep refresh", &[Wanted::Row(key.clone())], |tx| {
+        self.commit_patiently(patience, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             if let Some(mut agent) = tx.row::<Agent>(&key)?
                 && agent.status.is_live()
@@ -308,21 +298,21 @@ impl Board {
         patience: Patience,
     ) -> Result<Option<StaleAgent>> {
         let session = &silent.session_id;
-        let wanted = [
-            Wanted::Row(Key::Agent(session.clone())),
-            Wanted::Range(Range::claimed_by(session)),
-            Wanted::Range(Range::leased_by(session)),
+        let prefetch = [
+            Prefetch::Row(Key::Agent(session.clone())),
+            Prefetch::Range(Range::claimed_by(session)),
+            Prefetch::Range(Range::leased_by(session)),
         ];
         // Without the write lock: rows that cannot be read would otherwise cost every other writer that lock, at every
         // sweep.
-        let expected = self.read(&wanted, |tx| {
+        let expected = self.read(&prefetch, |tx| {
             let held = Held::of(tx, session)?;
             Ok(Some(decide(silent.clone(), held, liveness, tx.now()).1))
         })?;
         if dry_run {
             return Ok(expected);
         }
-        self.commit_patiently(patience, "sweep", &wanted, |tx| {
+        self.commit_patiently(patience, "sweep", &prefetch, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
             let Some(agent) = agent.filter(|agent| {
@@ -341,7 +331,7 @@ impl Board {
     /// heard in the time that seems to have passed: everybody has one threshold from now.
     fn clock_can_be_trusted(&self, sweep: &Sweep, patience: Patience) -> Result<bool> {
         let seen = ClockMark::reading(self);
-        let known = self.read(&[Wanted::Row(ClockMark::KEY)], |tx| ClockMark::stored(tx))?;
+        let known = self.read(&[Prefetch::Row(ClockMark::KEY)], |tx| ClockMark::stored(tx))?;
         match known {
             Some(known) if known.agrees_with(&seen) => {
                 Ok(known.grace_until.is_none_or(|until| self.clock().now() >= until))
@@ -351,7 +341,7 @@ impl Board {
             None => Ok(true),
             Some(_) if sweep.dry_run => Ok(false),
             Some(_) => {
-                self.commit_patiently(patience, "sweep clock", &[Wanted::Row(ClockMark::KEY)], |tx| {
+                self.commit_patiently(patience, "sweep clock", &[Prefetch::Row(ClockMark::KEY)], |tx| {
                     let mut changes = Changes::new();
                     ClockMark::note(self, tx, &mut changes)?;
                     Ok((changes, ()))

@@ -12,7 +12,7 @@ use blackboard::clock::SystemClock;
 use blackboard::entry::{Value, WaitFor, Write};
 use blackboard::follow::{Follow, Follower, Start};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
-use blackboard::store::{Changes, Commit, Committed, Memory, Store, Tx, Wanted};
+use blackboard::store::{Changes, Commit, Committed, Memory, Prefetch, Store, Tx};
 use blackboard::{Board, Code, Fault, Result, Revision};
 use rusqlite::Connection;
 use testkit::wait_until;
@@ -45,8 +45,8 @@ fn follower(board: &Board) -> Follower {
 struct Drowsy(Sqlite);
 
 impl Store for Drowsy {
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        self.0.read(wanted, f)
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.0.read(prefetch, f)
     }
 
     fn commit(
@@ -146,8 +146,8 @@ impl Stuck {
 }
 
 impl Store for Stuck {
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        self.store.read(wanted, f)
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.store.read(prefetch, f)
     }
 
     fn commit(

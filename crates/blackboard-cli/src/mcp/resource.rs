@@ -3,7 +3,7 @@
 use blackboard::agent::AgentFilter;
 use blackboard::event::Since;
 use blackboard::work::{Status, WorkFilter};
-use blackboard::{Board, Result, Revision};
+use blackboard::{Board, Result};
 use rmcp::model::Resource as Described;
 
 use super::log::Seen;
@@ -67,10 +67,7 @@ impl Resource {
                 Reply::new(&Listed::of(board.work().list(&filter)?.into_iter().map(shortened), LIMIT)?)
             }
             Resource::Events => {
-                let last = board.revision()?.get();
-                // What was pruned is not asked for: a resource shows what there is.
-                let start = Revision::new((last - i64::try_from(LIMIT).unwrap_or_default()).max(0));
-                let observation = board.events().observe(&Since::Revision(start), &[])?;
+                let observation = board.events().observe(&Since::Last(LIMIT as u64), &[])?;
                 let batch = board.events().next(&observation, observation.after, LIMIT)?;
                 let events = batch.map(|batch| batch.events).unwrap_or_default();
                 Reply::new(&Listed::of(events.into_iter().rev().map(ShownEvent::of), LIMIT)?)

@@ -40,7 +40,7 @@ const BATCH: usize = 500;
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 /// A new board is followed from its beginning if it has no more events than this.
-const FEW: i64 = 1000;
+const FEW: usize = 1000;
 
 /// The word for a board that does not exist, or can't be read.
 const NO_BOARD: &str = "none";
@@ -266,7 +266,8 @@ impl Feed {
         match opened {
             Ok(Some((board, revision))) => {
                 // Before the state is locked, for which every request waits.
-                let is_small = revision.get() <= FEW && board.events().lines(Revision::ZERO, 1).is_ok();
+                let is_small =
+                    board.events().lines(Revision::ZERO, FEW).is_ok_and(|lines| lines.next.is_none());
                 let identity = self.resolved.engine.identity().unwrap_or_else(|| NO_BOARD.to_owned());
                 let mut state = self.state();
                 // Whoever waits for a board to appear has seen nothing of it, and misses nothing of it.

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::file::{Edit, Edited};
 use crate::news::News;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Cursor, Key, Row, Tx, Wanted};
+use crate::store::{Changes, Cursor, Key, Prefetch, Row, Tx};
 use crate::sweep::QUIET;
 
 /// The reader whose cursor says what hooks have told a session.
@@ -84,16 +84,19 @@ impl Agents<'_> {
     /// ```
     pub fn attend(&self, attendance: &Attendance) -> Result<Attended> {
         let session = &attendance.session;
-        let wanted = [
-            Wanted::Row(Key::Agent(session.clone())),
-            Wanted::Row(Key::Cursor(session.clone(), READER.to_owned())),
+        let mut prefetch = vec![
+            Prefetch::Row(Key::Agent(session.clone())),
+            Prefetch::Row(Key::Cursor(session.clone(), READER.to_owned())),
+            Prefetch::Revision,
         ];
-        let seen = self.board.read(&wanted, |tx| Seen::at(tx, attendance))?;
+        let edits = attendance.edited.as_ref().map(|edited| edited.rows(session, self.board.clock().now()));
+        prefetch.extend(edits.into_iter().flatten().map(|edit| Prefetch::Row(Row::from(edit).key())));
+        let seen = self.board.read(&prefetch, |tx| Seen::at(tx, attendance))?;
         if !seen.has_to_write(attendance) {
             let Seen { agent, is_new, .. } = seen;
             return Ok(Attended { agent, news: News::default(), wrote: false, is_new });
         }
-        self.board.commit("agent attend", &wanted, |tx| {
+        self.board.commit("agent attend", &prefetch, |tx| {
             let seen = Seen::at(tx, attendance)?;
             let mut changes = Changes::new();
             let mut agent = seen.agent;

@@ -11,7 +11,7 @@ use super::Agents;
 use crate::clock::Timestamp;
 use crate::error::{Code, Fault, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Changes, Key, Operation, Wanted};
+use crate::store::{Changes, Key, Operation, Prefetch};
 
 /// How many tasks of one session may wait for their delegates.
 const MOST: usize = 16;
@@ -51,7 +51,7 @@ impl Agents<'_> {
             return Ok(());
         }
         let key = key_of(session);
-        self.board.commit("agent task", &[Wanted::Row(key.clone())], |tx| {
+        self.board.commit("agent task", &[Prefetch::Row(key.clone())], |tx| {
             let waiting = tx.row::<Operation>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
             let task = Task { kind: kind.clone(), task: task.clone(), since: tx.now() };
             Ok((put(session, &announce(waiting, task, tx.now()), tx.now())?, ()))
@@ -61,14 +61,14 @@ impl Agents<'_> {
     /// What a delegate of this kind, which starts now, was asked to do: the oldest task that waits for one.
     pub fn take_task(&self, session: &str, kind: &str) -> Result<Option<String>> {
         let key = key_of(session);
-        let wanted = [Wanted::Row(key.clone())];
+        let prefetch = [Prefetch::Row(key.clone())];
         // Most platforms announce nothing, and then nothing is written.
-        if self.board.read(&wanted, |tx| tx.row::<Operation>(&key))?.is_none() {
+        if self.board.read(&prefetch, |tx| tx.row::<Operation>(&key))?.is_none() {
             return Ok(None);
         }
         let kind = self.board.settings().text.field(kind)?;
         let mut taken = None;
-        self.board.commit("agent task", &wanted, |tx| {
+        self.board.commit("agent task", &prefetch, |tx| {
             let waiting = tx.row::<Operation>(&key)?.map(|row| tasks_in(&row)).unwrap_or_default();
             let (task, rest) = take(waiting, &kind, tx.now());
             taken = task;

@@ -10,7 +10,7 @@ use crate::entry::{Entry, Lease, leases_of, release_leases};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// A session that has ended.
@@ -49,13 +49,13 @@ impl Agents<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn deregister(&self, session: &str) -> Result<Deregistered> {
-        let wanted = [
-            Wanted::Row(Key::Agent(session.to_owned())),
-            Wanted::Range(Range::claimed_by(session)),
-            Wanted::Range(Range::leased_by(session)),
-            Wanted::Range(Range::delegates_of(session)),
+        let prefetch = [
+            Prefetch::Row(Key::Agent(session.to_owned())),
+            Prefetch::Range(Range::claimed_by(session)),
+            Prefetch::Range(Range::leased_by(session)),
+            Prefetch::Range(Range::delegates_of(session)),
         ];
-        self.board.commit("agent deregister", &wanted, |tx| Ok(decide(ending_with(tx, session)?, tx.now())))
+        self.board.commit("agent deregister", &prefetch, |tx| Ok(decide(ending_with(tx, session)?, tx.now())))
     }
 }
 
@@ -82,6 +82,11 @@ fn ending_with(tx: &dyn Tx, session: &str) -> Result<(Ending, Vec<Ending>)> {
     while let Some(delegate) = waiting.pop() {
         let id = &delegate.session_id;
         if id != session && !delegates.iter().any(|known| known.agent.session_id == *id) {
+            tx.prefetch(&[
+                Prefetch::Range(Range::claimed_by(id)),
+                Prefetch::Range(Range::leased_by(id)),
+                Prefetch::Range(Range::delegates_of(id)),
+            ])?;
             waiting.extend(live_delegates(tx, id)?);
             delegates.push(Ending::read(tx, delegate)?);
         }

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agent, AgentStatus, Agents, HeartbeatRow, existing};
 use crate::clock::Timestamp;
-use crate::entry::{FILES, LOCKS, Lease};
+use crate::entry::{EntryVersion, FILES, LOCKS, Lease};
 use crate::error::Result;
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Page, Tx, Wanted};
+use crate::store::{Changes, Key, Page, Prefetch, Tx};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 use crate::work::WorkItem;
 
@@ -104,11 +104,11 @@ impl Agents<'_> {
     /// ```
     pub fn heartbeat(&self, beat: &Beat) -> Result<HeartbeatRecorded> {
         let (beat, text) = self.cleaned_beat(beat)?;
-        let mut wanted = vec![Wanted::Row(Key::Agent(beat.session.clone()))];
-        wanted.extend(beat.work_item.iter().map(|item| Wanted::Row(Key::WorkItem(item.clone()))));
+        let mut prefetch = vec![Prefetch::Row(Key::Agent(beat.session.clone()))];
+        prefetch.extend(beat.work_item.iter().map(|item| Prefetch::Row(Key::WorkItem(item.clone()))));
         let asked = || beat.asked();
         let (operation, session) = (beat.operation.as_deref(), Some(&*beat.session));
-        self.board.commit_once(operation, session, "agent heartbeat", asked, &wanted, |tx| {
+        self.board.commit_once(operation, session, "agent heartbeat", asked, &prefetch, |tx| {
             let agent = existing(tx, &beat.session)?;
             let (changes, recorded) = beat_of(tx, &beat, &agent)?;
             Ok((changes, HeartbeatRecorded { text: text.clone(), ..recorded }))
@@ -231,21 +231,29 @@ impl Lost {
     /// What the commit at `revision` set free.
     fn at(tx: &dyn Tx, revision: Revision) -> Result<Lost> {
         let mut lost = Lost::default();
-        for event in tx.events(&Page::after(revision.previous(), 1))? {
-            match event.event_type {
-                _ if event.commit_id != revision => {}
-                EventType::StaleLocksReleased => lost.items.extend(items_of(&event)),
-                EventType::EntryDeleted => {
-                    let removal = tx.version(event.id)?;
-                    // What it was about is in the version before, unless retention has removed that.
-                    let before = match removal.as_ref().and_then(|removal| removal.previous) {
-                        Some(previous) => tx.version(previous)?,
-                        None => None,
-                    };
-                    lost.leases.extend(before.or(removal).map(|version| Lease::of(&version.entry)));
-                }
-                _ => {}
-            }
+        let page = Page::after(revision.previous(), 1);
+        tx.prefetch(&[Prefetch::Events(page)])?;
+        let mut events = tx.events(&page)?;
+        events.retain(|event| event.commit_id == revision);
+        lost.items.extend(
+            events
+                .iter()
+                .filter(|event| event.event_type == EventType::StaleLocksReleased)
+                .flat_map(items_of),
+        );
+        events.retain(|event| event.event_type == EventType::EntryDeleted);
+        tx.prefetch(&events.iter().map(|event| Prefetch::Version(event.id)).collect::<Vec<_>>())?;
+        let removals =
+            events.iter().map(|event| tx.version(event.id)).collect::<Result<Vec<Option<EntryVersion>>>>()?;
+        let previous = removals.iter().flatten().filter_map(|removal| removal.previous);
+        tx.prefetch(&previous.map(Prefetch::Version).collect::<Vec<_>>())?;
+        for removal in removals {
+            // What it was about is in the version before, unless retention has removed that.
+            let before = match removal.as_ref().and_then(|removal| removal.previous) {
+                Some(previous) => tx.version(previous)?,
+                None => None,
+            };
+            lost.leases.extend(before.or(removal).map(|version| Lease::of(&version.entry)));
         }
         Ok(lost)
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Agent, AgentStatus, Agents};
 use crate::error::Result;
 use crate::process::{Liveness, ProcessMark};
-use crate::store::{Range, Wanted};
+use crate::store::{Prefetch, Range};
 
 /// Which agents to list.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Agents<'_> {
             Range::agents()
         };
         let mut agents: Vec<Agent> =
-            self.board.read(&[Wanted::Range(range.clone())], |tx| tx.rows(&range))?;
+            self.board.read(&[Prefetch::Range(range.clone())], |tx| tx.rows(&range))?;
         agents.retain(|agent| {
             filter.statuses.contains(&agent.status)
                 && filter.project.as_ref().is_none_or(|project| agent.project.as_ref() == Some(project))

@@ -31,7 +31,7 @@ use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessMark};
 use crate::revision::Revision;
 use crate::store::record::record;
-use crate::store::{Changes, Key, Range, Row, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::sweep::QUIET;
 use crate::work::WorkItem;
 
@@ -306,6 +306,11 @@ impl Range {
     pub fn delegates_of(session: &str) -> Range {
         Range::of(Agent::DELEGATES, [session])
     }
+}
+
+/// Announces the row of a session, if the verb has one that it notes the activity of.
+pub(crate) fn prefetch_agent(session: Option<&str>) -> Option<Prefetch<'static>> {
+    session.map(|session| Prefetch::Row(Key::Agent(session.to_owned())))
 }
 
 /// The session, or a refusal that says it does not exist.

@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::settings::Settings;
-use crate::store::{Range, Wanted};
+use crate::store::{Prefetch, Range};
 use crate::work::{Status, WorkItem};
 
 /// An agent at a glance.
@@ -46,8 +46,8 @@ impl Agents<'_> {
     /// ```
     pub fn overview(&self, statuses: &[AgentStatus]) -> Result<Overview> {
         let claimed = Range::work_queue(Status::Claimed);
-        let wanted = [Wanted::Range(Range::agents()), Wanted::Range(claimed.clone())];
-        self.board.read(&wanted, |tx| {
+        let prefetch = [Prefetch::Range(Range::agents()), Prefetch::Range(claimed.clone())];
+        self.board.read(&prefetch, |tx| {
             let mut holds: HashMap<String, usize> = HashMap::new();
             for item in tx.rows::<WorkItem>(&claimed)? {
                 *holds.entry(item.claimed_by.unwrap_or_default()).or_default() += 1;

@@ -13,7 +13,7 @@ use crate::id::session_of_hint;
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessMark};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Tx, Wanted};
+use crate::store::{Changes, Key, Prefetch, Tx};
 use crate::sweep::ClockMark;
 use crate::text::{Cleaner, Kind, TextChanges};
 
@@ -81,7 +81,8 @@ impl Agents<'_> {
     /// ```
     pub fn register(&self, request: &Register) -> Result<Registered> {
         let registration = self.registration(request)?;
-        self.board.commit("agent register", &registration.wanted(), |tx| registration.changes(self.board, tx))
+        self.board
+            .commit("agent register", &registration.prefetch(), |tx| registration.changes(self.board, tx))
     }
 
     /// A registration that has not been committed, for a verb that registers a session in its own commit.
@@ -137,10 +138,11 @@ impl Registration {
     }
 
     /// What registering will read.
-    pub(crate) fn wanted(&self) -> Vec<Wanted> {
-        let mut wanted = vec![Wanted::Row(Key::Agent(self.session.clone())), Wanted::Row(ClockMark::KEY)];
-        wanted.extend(self.request.parent.iter().map(|parent| Wanted::Row(Key::Agent(parent.clone()))));
-        wanted
+    pub(crate) fn prefetch(&self) -> Vec<Prefetch<'static>> {
+        let mut prefetch =
+            vec![Prefetch::Row(Key::Agent(self.session.clone())), Prefetch::Row(ClockMark::KEY)];
+        prefetch.extend(self.request.parent.iter().map(|parent| Prefetch::Row(Key::Agent(parent.clone()))));
+        prefetch
     }
 
     /// What registering changes.
@@ -174,7 +176,9 @@ fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
         if id == session {
             return Err(Error::invalid("a session can't be the delegate of itself or of its own delegates"));
         }
-        ancestor = match tx.row::<Agent>(&Key::Agent(id.clone()))? {
+        let key = Key::Agent(id.clone());
+        tx.prefetch(&[Prefetch::Row(key.clone())])?;
+        ancestor = match tx.row::<Agent>(&key)? {
             Some(agent) if seen.insert(id) => agent.parent_id,
             _ => None,
         };

@@ -7,7 +7,7 @@ use crate::entry::{Entry, Lease};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::id::session_of_hint;
 use crate::process::Liveness;
-use crate::store::{Key, Range, Wanted};
+use crate::store::{Key, Prefetch, Range};
 use crate::work::{ListedItem, WorkItem, with_blockers};
 
 /// The shortest prefix of a session id that may stand for it.
@@ -53,13 +53,13 @@ impl Agents<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn show(&self, session: &str) -> Result<ShownAgent> {
-        let wanted = [
-            Wanted::Row(Key::Agent(session.to_owned())),
-            Wanted::Range(Range::claimed_by(session)),
-            Wanted::Range(Range::leased_by(session)),
-            Wanted::Range(Range::delegates_of(session)),
+        let prefetch = [
+            Prefetch::Row(Key::Agent(session.to_owned())),
+            Prefetch::Range(Range::claimed_by(session)),
+            Prefetch::Range(Range::leased_by(session)),
+            Prefetch::Range(Range::delegates_of(session)),
         ];
-        self.board.read(&wanted, |tx| {
+        self.board.read(&prefetch, |tx| {
             let agent = existing(tx, session)?;
             let parent = match &agent.parent_id {
                 Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
@@ -95,7 +95,7 @@ impl Agents<'_> {
     /// ```
     pub fn get(&self, session: &str) -> Result<Option<Agent>> {
         let key = Key::Agent(session.to_owned());
-        self.board.read(&[Wanted::Row(key.clone())], |tx| tx.row::<Agent>(&key))
+        self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 
     /// The id of the session that `text` names: its id, a prefix of at least six characters that fits one session
@@ -126,8 +126,9 @@ impl Agents<'_> {
     fn find(self, text: &str) -> Result<(Agent, ResolvedBy)> {
         crate::text::check_known_id("session", text)?;
         let hinted = session_of_hint(text);
-        let wanted = [Wanted::Row(Key::Agent(text.to_owned())), Wanted::Row(Key::Agent(hinted.clone()))];
-        self.board.read(&wanted, |tx| {
+        let prefetch =
+            [Prefetch::Row(Key::Agent(text.to_owned())), Prefetch::Row(Key::Agent(hinted.clone()))];
+        self.board.read(&prefetch, |tx| {
             if let Some(agent) = tx.row::<Agent>(&Key::Agent(text.to_owned()))? {
                 return Ok((agent, ResolvedBy::Id));
             }
@@ -138,7 +139,7 @@ impl Agents<'_> {
                 crate::text::check_id("session", text)?;
                 return Err(too_short(text));
             }
-            let fitting = tx.hints::<Agent>(&Range::agents_with_prefix(text), 2)?;
+            let fitting = tx.candidate_rows::<Agent>(&Range::agents_with_prefix(text), 2)?;
             match &fitting[..] {
                 [] => {
                     crate::text::check_id("session", text)?;

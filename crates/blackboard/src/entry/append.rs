@@ -3,7 +3,7 @@
 use super::editor::check_not_reserved;
 use super::{EventWording, Scope, Value, Write, Written};
 use crate::error::Result;
-use crate::store::{Key, Wanted};
+use crate::store::Prefetch;
 
 impl Scope<'_> {
     /// Adds an item to the array under a key, and starts one if there is none. Tags, metadata and the time to live stay
@@ -38,11 +38,11 @@ impl Scope<'_> {
         let settings = self.board.settings();
         settings.text.check_unaltered([self.name.as_str(), key])?;
         settings.text.check_json([told.as_str()])?;
-        let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
+        let prefetch = [Prefetch::Entry(&self.name, key)];
         self.commit(
             name,
             |asked| asked.text(key).text(told.as_str()),
-            &wanted,
+            &prefetch,
             |editor| {
                 // Also where the value could not be changed in this way: whose it is comes first.
                 editor.refuse_if_held(&self.name, key)?;

@@ -10,7 +10,7 @@ use super::{EventWording, Glob, Scope, check_pattern};
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Range, Wanted};
+use crate::store::{Prefetch, Range};
 
 /// What was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Scope<'_> {
         self.commit(
             "clear",
             |asked| asked.text(pattern),
-            &[Wanted::Range(range.clone())],
+            &[Prefetch::Heads(range.clone(), usize::MAX), Prefetch::Revision],
             |editor| {
                 let heads = editor.tx.heads(&range, usize::MAX)?;
                 let keys: Vec<_> = heads
@@ -61,6 +61,7 @@ impl Scope<'_> {
                     .map(|head| head.key)
                     .collect();
                 check_count(keys.len())?;
+                editor.prefetch_entries(&self.name, keys.iter())?;
                 for key in &keys {
                     editor.delete(&self.name, key, EventWording::AsEntry)?;
                 }
@@ -88,7 +89,7 @@ impl Scope<'_> {
         if glob.is_prefix() {
             return Ok(compared);
         }
-        self.board.read(&[Wanted::Range(range.clone())], |tx| {
+        self.board.read(&[Prefetch::Heads(range.clone(), usize::MAX)], |tx| {
             compared.clear();
             for head in tx.heads(range, usize::MAX)? {
                 let fits = glob.matches(&head.key);

@@ -11,7 +11,7 @@ use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Operation as RememberedCall, Wanted};
+use crate::store::{Operation as RememberedCall, Prefetch};
 
 /// What has to be so, and what happens then, or else.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -149,14 +149,19 @@ impl Board {
     pub fn compare(&self, compare: &Compare, by: &By) -> Result<Compared> {
         let compare = self.checked_compare(compare)?;
         let by = self.checked_by(by)?;
-        let conditions = compare.conditions.iter().map(|at| wanted(&at.scope, &at.key));
-        let wanted: Vec<_> = conditions.chain(by.wanted()).collect();
+        let conditions = compare.conditions.iter().map(|at| Prefetch::Entry(&at.scope, &at.key));
+        let operations = compare.then.iter().chain(compare.otherwise.iter().flatten());
+        let prefetch: Vec<_> = conditions
+            .chain(operations.map(Operation::prefetch))
+            .chain(by.prefetch())
+            .chain([Prefetch::Revision])
+            .collect();
         self.commit_once(
             by.operation.as_deref(),
             by.session.as_deref(),
             "txn",
             || compare.asked(),
-            &wanted,
+            &prefetch,
             |tx| {
                 let mut editor = EntryEditor::new(self, tx, &by)?;
                 let failed = compare.first_that_fails(&mut editor)?;
@@ -192,10 +197,6 @@ impl Board {
             otherwise: compare.otherwise.as_deref().map(check).transpose()?,
         })
     }
-}
-
-fn wanted(scope: &str, key: &str) -> Wanted {
-    Wanted::Row(Key::Entry(scope.to_owned(), key.to_owned()))
 }
 
 impl Compare {
@@ -263,6 +264,13 @@ impl Condition {
 }
 
 impl Operation {
+    fn prefetch(&self) -> Prefetch<'_> {
+        match self {
+            Operation::Write { scope, write } => Prefetch::Entry(scope, &write.key),
+            Operation::Delete { scope, key } | Operation::Read { scope, key } => Prefetch::Entry(scope, key),
+        }
+    }
+
     fn asked(&self, asked: Fingerprint) -> Fingerprint {
         match self {
             Operation::Write { scope, write } => write.asked(asked.text("write").text(scope)),

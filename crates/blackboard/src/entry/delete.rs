@@ -7,7 +7,7 @@ use super::wording::conflict;
 use super::{EventWording, Scope};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Wanted};
+use crate::store::Prefetch;
 
 /// What was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,11 +63,11 @@ impl Scope<'_> {
     fn delete_at(&self, key: &str, expected: Option<Revision>) -> Result<Deleted> {
         check_not_reserved(&self.name)?;
         self.check_known(key)?;
-        let wanted = [Wanted::Row(Key::Entry(self.name.clone(), key.to_owned()))];
+        let prefetch = [Prefetch::Entry(&self.name, key)];
         self.commit(
             "delete",
             |asked| asked.text(key).maybe(expected),
-            &wanted,
+            &prefetch,
             |editor| {
                 editor.refuse_if_held(&self.name, key)?;
                 let found = editor.entry(&self.name, key)?;

@@ -40,7 +40,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Row, Tx, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
 use crate::work::{Status, WorkItem};
 
@@ -213,8 +213,12 @@ pub(crate) fn check_own_fence(
 fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> {
     check_key(scope, key)?;
     match check_scope(scope) {
-        Err(_) if tx.any(&Range::entries(scope, ""))? => Ok(()),
-        checked => checked,
+        Ok(()) => Ok(()),
+        Err(refused) => {
+            let scope = Range::entries(scope, "");
+            tx.prefetch(&[Prefetch::Any(scope.clone())])?;
+            if tx.any(&scope)? { Ok(()) } else { Err(refused) }
+        }
     }
 }
 
@@ -240,15 +244,15 @@ impl Scope<'_> {
         &self,
         name: &'static str,
         asked: impl FnOnce(Fingerprint) -> Fingerprint,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         mut f: impl FnMut(&mut EntryEditor<'_>) -> Result<T>,
     ) -> Result<T> {
         check_known_scope(&self.name)?;
         let by = self.board.checked_by(&self.by)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
-        let wanted: Vec<_> = wanted.iter().cloned().chain(by.wanted()).collect();
+        let prefetch: Vec<_> = prefetch.iter().cloned().chain(by.prefetch()).collect();
         let (operation, session) = (by.operation.as_deref(), by.session.as_deref());
-        self.board.commit_once(operation, session, name, asked, &wanted, |tx| {
+        self.board.commit_once(operation, session, name, asked, &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let answer = f(&mut editor)?;
             Ok((editor.finish()?, answer))
@@ -531,6 +535,11 @@ impl KeyState {
 /// The entries that a session leases.
 pub(crate) fn leases_of(tx: &dyn Tx, session: &str) -> Result<Vec<Entry>> {
     let entries = tx.rows::<Entry>(&Range::leased_by(session))?;
+    if entries.is_empty() {
+        return Ok(entries);
+    }
+    let next: Vec<_> = entries.iter().map(|entry| Prefetch::Entry(&entry.scope, &entry.key)).collect();
+    tx.prefetch(&next)?;
     for entry in &entries {
         // Each leaves a tombstone, and what is written has to have been read.
         tx.get(&Key::Tombstone(entry.scope.clone(), entry.key.clone()))?;
@@ -599,6 +608,15 @@ impl EntryEditor<'_> {
     /// The session that acts, for what needs one.
     pub(crate) fn session(&self) -> Result<Agent> {
         self.agent.clone().ok_or_else(no_session_for_lease)
+    }
+
+    /// Announces entries whose keys are known only now.
+    pub(crate) fn prefetch_entries<'k>(
+        &self,
+        scope: &str,
+        keys: impl Iterator<Item = &'k String>,
+    ) -> Result<()> {
+        self.tx.prefetch(&keys.map(|key| Prefetch::Entry(scope, key)).collect::<Vec<_>>())
     }
 
     /// The place that its next event will have in the commit.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{By, Entry, EntryEditor};
 use crate::board::Board;
 use crate::error::Result;
-use crate::store::{Key, Patience, Range, Tx};
+use crate::store::{Key, Patience, Prefetch, Range, Tx};
 
 /// How many entries one commit removes.
 const BATCH: usize = 100;
@@ -45,7 +45,8 @@ impl Board {
         if readable.is_empty() {
             return Ok(Expired { count: 0, skipped });
         }
-        let count = self.commit_patiently(patience, "expire", &[], |tx| {
+        let prefetch: Vec<_> = readable.iter().map(|(scope, key)| Prefetch::Entry(scope, key)).collect();
+        let count = self.commit_patiently(patience, "expire", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self, tx, &By::default())?;
             let mut expired = 0;
             for (scope, key) in &readable {

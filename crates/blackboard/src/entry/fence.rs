@@ -3,8 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::LOCKS;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
+use crate::store::{Key, Prefetch};
 
 /// What has to be held, at exactly the revision at which it was taken: whoever lost it in between, and whoever took it
 /// anew, has another one.
@@ -24,6 +26,16 @@ pub enum Fence {
         /// The fence that claiming it gave.
         fence: Revision,
     },
+}
+
+impl Fence {
+    /// What the check of this fence token reads.
+    pub(super) fn prefetch(&self) -> Prefetch<'_> {
+        match self {
+            Fence::Lock { name, .. } => Prefetch::Entry(LOCKS, name),
+            Fence::Work { id, .. } => Prefetch::Row(Key::WorkItem(id.clone())),
+        }
+    }
 }
 
 impl fmt::Display for Fence {

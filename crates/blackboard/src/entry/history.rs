@@ -5,7 +5,7 @@
 use super::{Entry, EntryVersion, Scope, Tombstone};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Key, Tx, Wanted};
+use crate::store::{Key, Prefetch, Tx};
 
 /// The versions of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl Scope<'_> {
         self.check_known(key)?;
         let entry = Key::Entry(self.name.clone(), key.to_owned());
         let tombstone = Key::Tombstone(self.name.clone(), key.to_owned());
-        self.board.read(&[Wanted::Row(entry.clone()), Wanted::Row(tombstone.clone())], |tx| {
+        self.board.read(&[Prefetch::Row(entry.clone()), Prefetch::Row(tombstone.clone())], |tx| {
             let newest = match tx.row::<Entry>(&entry)? {
                 Some(entry) => Some(entry.revision),
                 None => tx.row::<Tombstone>(&tombstone)?.map(|tombstone| tombstone.revision),

@@ -63,12 +63,13 @@ pub use self::value::Value;
 pub use self::wait::WaitFor;
 pub(crate) use self::wording::{EventWording, held, held_since};
 pub use self::write::{Write, Written};
+use crate::agent::prefetch_agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::metadata::{Metadata, OrEmpty};
 use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell, Column, Each, Record, StoredRow, Table, indexes, record, table};
-use crate::store::{Key, Range, Row, Wanted};
+use crate::store::{Key, Prefetch, Range, Row};
 
 /// The scope of whoever names none.
 pub const DEFAULT_SCOPE: &str = "default";
@@ -115,9 +116,9 @@ impl By {
         By { author: Some(author.to_owned()), ..By::default() }
     }
 
-    /// The row of the acting session, which every change of an entry reads.
-    pub(crate) fn wanted(&self) -> Option<Wanted> {
-        self.session.as_ref().map(|session| Wanted::Row(Key::Agent(session.clone())))
+    /// What every change of an entry reads: the row of the acting session, and what has to be held.
+    pub(crate) fn prefetch(&self) -> impl Iterator<Item = Prefetch<'_>> {
+        prefetch_agent(self.session.as_deref()).into_iter().chain(self.fences.iter().map(Fence::prefetch))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Erasure, Key, Operation, Page, Range, Wanted};
+use crate::store::{Erasure, Operation, Page, Prefetch, Range};
 
 /// What was purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,12 +128,8 @@ impl Scope<'_> {
         })
     }
 
-    fn read_by_purge(&self, key: &str) -> [Wanted; 3] {
-        [
-            Wanted::Row(Key::Entry(self.name.clone(), key.to_owned())),
-            Wanted::Row(Key::Tombstone(self.name.clone(), key.to_owned())),
-            Wanted::Range(Range::operations()),
-        ]
+    fn read_by_purge<'a>(&'a self, key: &'a str) -> [Prefetch<'a>; 2] {
+        [Prefetch::Entry(&self.name, key), Prefetch::Range(Range::operations())]
     }
 }
 
@@ -164,6 +160,7 @@ impl Found {
         let (mut newest, mut versions) = (None, Vec::new());
         let mut next = editor.newest_version(scope, key)?;
         while let Some(revision) = next {
+            editor.tx.prefetch(&[Prefetch::Version(revision), Prefetch::Events(page_at(revision))])?;
             let Some(version) = editor.tx.version(revision)? else { break };
             next = version.previous;
             if !version.is_purge() {
@@ -185,8 +182,12 @@ impl Found {
 
 /// The event with this id, unless it was pruned.
 fn event_at(editor: &EntryEditor<'_>, revision: Revision) -> Result<Option<Event>> {
-    let page = Page { until: revision, ..Page::after(revision.previous(), 1) };
-    Ok(editor.tx.events(&page)?.into_iter().find(|event| event.id == revision))
+    Ok(editor.tx.events(&page_at(revision))?.into_iter().find(|event| event.id == revision))
+}
+
+/// The page that has the event with this id alone.
+fn page_at(revision: Revision) -> Page<'static> {
+    Page { until: revision, ..Page::after(revision.previous(), 1) }
 }
 
 /// What a purge changes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Entry, Scope, Value, check_key, check_known_key, check_known_scope, check_scope, visible};
 use crate::error::Result;
-use crate::store::{Key, Wanted};
+use crate::store::{Key, Prefetch};
 
 impl Scope<'_> {
     /// The value of a key; `None` if nobody can see one. A stored JSON null is `Some`.
@@ -36,7 +36,7 @@ impl Scope<'_> {
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.check_known(key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        let entry = self.board.read(&[Wanted::Row(row.clone())], |tx| visible(tx, &row))?;
+        let entry = self.board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
         if entry.is_none() {
             self.check_new(key)?;
         }
@@ -69,8 +69,8 @@ impl Scope<'_> {
         check_known_scope(&self.name)?;
         keys.iter().try_for_each(|key| check_known_key(&self.name, key))?;
         let keys: Vec<_> = keys.iter().map(|key| Key::Entry(self.name.clone(), (*key).to_owned())).collect();
-        let wanted: Vec<_> = keys.iter().cloned().map(Wanted::Row).collect();
-        self.board.read(&wanted, |tx| {
+        let prefetch: Vec<_> = keys.iter().cloned().map(Prefetch::Row).collect();
+        self.board.read(&prefetch, |tx| {
             let mut found = BTreeMap::new();
             for key in &keys {
                 if let Some(entry) = visible(tx, key)? {

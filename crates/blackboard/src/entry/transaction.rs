@@ -20,7 +20,7 @@ use super::{
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::Revision;
-use crate::store::{Changes, Key, Tx, Wanted};
+use crate::store::{Changes, Key, Prefetch, Tx};
 
 /// How often the code runs before the conflict is returned.
 const MAX_RUNS: u32 = 200;
@@ -175,11 +175,11 @@ impl<'a> Transaction<'a> {
     fn commit(&self) -> Result<Option<Error>> {
         let by = self.board.checked_by(&self.by)?;
         if self.steps.is_empty() && by.fences.is_empty() {
-            return self.board.read(&self.wanted(), |tx| self.what_changed(tx));
+            return self.board.read(&self.prefetch(), |tx| self.what_changed(tx));
         }
         let mut lost = None;
         let committed =
-            self.board.commit_as(by.session.as_deref().as_slice(), "transaction", &self.wanted(), |tx| {
+            self.board.commit_as(by.session.as_deref().as_slice(), "transaction", &self.prefetch(), |tx| {
                 lost = self.what_changed(tx)?;
                 if lost.is_some() {
                     return Ok((Changes::new(), ()));
@@ -198,10 +198,10 @@ impl<'a> Transaction<'a> {
         committed.map(|()| lost)
     }
 
-    fn wanted(&self) -> Vec<Wanted> {
+    fn prefetch(&self) -> Vec<Prefetch<'_>> {
         let places = self.read.keys().chain(self.own.keys());
-        let places = places.map(|(scope, key)| Wanted::Row(Key::Entry(scope.clone(), key.clone())));
-        places.chain(self.by.wanted()).collect()
+        let places = places.map(|(scope, key)| Prefetch::Entry(scope, key));
+        places.chain(self.by.prefetch()).collect()
     }
 
     /// The first thing that was read and is not so any more.

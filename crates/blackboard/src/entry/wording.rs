@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::EventType;
 use crate::revision::Revision;
-use crate::store::{Key, Tx};
+use crate::store::{Key, Prefetch, Tx};
 use crate::text::shell_word;
 
 /// The summary of a change: that of an entry, or the words of what the entry stands for.
@@ -97,7 +97,10 @@ pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
     match entry.fence {
         Some(fence) if fence == entry.revision => Ok(entry.updated_at),
         // Retention may have removed the version in which its session took it.
-        Some(fence) => Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at)),
+        Some(fence) => {
+            tx.prefetch(&[Prefetch::Version(fence)])?;
+            Ok(tx.version(fence)?.map_or(entry.created_at, |taken| taken.entry.updated_at))
+        }
         None => Ok(entry.created_at),
     }
 }
@@ -105,7 +108,10 @@ pub(crate) fn held_since(tx: &dyn Tx, entry: &Entry) -> Result<Timestamp> {
 /// The refusal to change an entry that another session leases.
 pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let session = entry.session_id.clone().unwrap_or_default();
-    let holder = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+    let holder = Key::Agent(session.clone());
+    let fence = entry.fence.unwrap_or(entry.revision);
+    tx.prefetch(&[Prefetch::Row(holder.clone()), Prefetch::Version(fence)])?;
+    let holder = tx.peek_row::<Agent>(&holder)?;
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
     let since = held_since(tx, entry)?;
     let (what, hint) = match entry.scope.as_str() {

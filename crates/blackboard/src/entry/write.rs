@@ -12,7 +12,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
-use crate::store::{Key, Wanted};
+use crate::store::Prefetch;
 
 /// What to write, and under which condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,11 +96,11 @@ impl Scope<'_> {
     /// ```
     pub fn write(&self, write: &Write) -> Result<Written> {
         let write = self.checked_write(write)?;
-        let wanted = [Wanted::Row(Key::Entry(self.name.clone(), write.key.clone()))];
+        let prefetch = [Prefetch::Entry(&self.name, &write.key)];
         self.commit(
             "write",
             |asked| write.asked(asked),
-            &wanted,
+            &prefetch,
             |editor| editor.write(&self.name, &write, EventWording::AsEntry),
         )
     }
@@ -120,12 +120,9 @@ impl Scope<'_> {
     pub fn write_batch(&self, writes: &[Write]) -> Result<Vec<Written>> {
         check_count(writes.len())?;
         let writes = writes.iter().map(|write| self.checked_write(write)).collect::<Result<Vec<_>>>()?;
-        let wanted: Vec<_> = writes
-            .iter()
-            .map(|write| Wanted::Row(Key::Entry(self.name.clone(), write.key.clone())))
-            .collect();
+        let prefetch: Vec<_> = writes.iter().map(|write| Prefetch::Entry(&self.name, &write.key)).collect();
         let asked = |asked: Fingerprint| asked.each(&writes, |asked, write| write.asked(asked));
-        self.commit("write batch", asked, &wanted, |editor| {
+        self.commit("write batch", asked, &prefetch, |editor| {
             writes.iter().map(|write| editor.write(&self.name, write, EventWording::AsEntry)).collect()
         })
     }

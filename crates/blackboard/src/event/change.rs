@@ -11,7 +11,7 @@ use crate::entry::{EntryVersion, Value};
 use crate::error::Result;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
-use crate::store::Tx;
+use crate::store::{Prefetch, Tx};
 
 /// What happened to an entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,7 +56,10 @@ impl EntryChange {
         let Some(version) = tx.version(event.id)? else { return Ok(None) };
         let before = match version.previous {
             // What was removed before, retention may have forgotten.
-            Some(previous) => tx.version(previous)?,
+            Some(previous) => {
+                tx.prefetch(&[Prefetch::Version(previous)])?;
+                tx.version(previous)?
+            }
             None => None,
         };
         Ok(Some(EntryChange::between(before, version)))

@@ -319,7 +319,7 @@ fn name_of(session: &str, tx: &dyn Tx, names: &Names) -> Result<Option<String>> 
     if let Some(known) = names.borrow().get(session) {
         return Ok(known.clone());
     }
-    let name = tx.row::<Agent>(&Key::Agent(session.to_owned()))?.map(|agent| agent.agent_name);
+    let name = tx.peek_row::<Agent>(&Key::Agent(session.to_owned()))?.map(|agent| agent.agent_name);
     names.borrow_mut().insert(session.to_owned(), name.clone());
     Ok(name)
 }

@@ -136,7 +136,7 @@ fn backwards(
     let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX).max(1);
     let (mut found, mut bytes, mut until, mut looked_at) = (Vec::new(), 0_usize, end, 0);
     while until > lowest {
-        let after = Revision::new(until.get() - i64::try_from(window).unwrap_or(i64::MAX)).max(lowest);
+        let after = tx.revision_back(until, window)?.max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
         for event in tx.events(&page)?.into_iter().rev().filter(is_wanted) {
             if found.len() == limit || bytes >= most_bytes {
@@ -147,7 +147,7 @@ fn backwards(
             bytes = bytes.saturating_add(event.summary.len() + metadata);
             found.push(event);
         }
-        looked_at += until.since(after);
+        looked_at += window;
         until = after;
         if looked_at >= LOOKED_AT && until > lowest {
             return Ok((found, Some(until.next())));

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::follow::{cursor_of, is_ahead};
 use crate::revision::Revision;
-use crate::store::{Key, Patience, Wanted};
+use crate::store::{Key, Patience, Prefetch};
 
 /// The log of a board: `board.events()`.
 #[derive(Clone, Copy)]
@@ -29,6 +29,8 @@ pub enum Since {
     Moment(Timestamp),
     /// After this revision. No cursor is used or moved.
     Revision(Revision),
+    /// The last events, this many. No cursor is used or moved.
+    Last(u64),
 }
 
 /// What is to be read: from where, up to where.
@@ -94,10 +96,10 @@ impl Events<'_> {
         let filters = Filters::new(filters)?;
         let wanted = match since {
             Since::Cursor { session, reader } => vec![
-                Wanted::Row(Key::Cursor(session.clone(), reader.clone())),
-                Wanted::Row(Key::Agent(session.clone())),
+                Prefetch::Row(Key::Cursor(session.clone(), reader.clone())),
+                Prefetch::Row(Key::Agent(session.clone())),
             ],
-            _ => Vec::new(),
+            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Vec::new(),
         };
         self.board.read(&wanted, |tx| {
             let until = tx.revision()?;
@@ -108,6 +110,7 @@ impl Events<'_> {
                 }
                 Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
                 Since::Revision(revision) => (*revision, None),
+                Since::Last(count) => (tx.revision_back(until, *count)?, None),
             };
             if after > until {
                 return Err(is_ahead(after, until));

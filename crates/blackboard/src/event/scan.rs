@@ -30,6 +30,11 @@ impl Scanned {
         Scanned { last: events.last().map(|event| event.id), events, undecided: Vec::new(), complete }
     }
 
+    /// Where the next batch starts, if this one started after `after` and was read up to `until`.
+    pub(crate) fn end(&self, after: Revision, until: Revision) -> Revision {
+        if self.complete { until } else { self.last.unwrap_or(after) }
+    }
+
     /// The events that are wanted. Runs code of the caller's, so it comes after the read.
     pub(crate) fn events(self) -> Vec<Event> {
         let Scanned { events, undecided, .. } = self;

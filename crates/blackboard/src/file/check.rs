@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Files, PathPattern, Reservation, Standing, check_place, every_reservation};
 use crate::agent::Agent;
 use crate::error::{Code, Error, Refusal, Result};
-use crate::store::{Key, Tx, Wanted};
+use crate::store::{Key, Prefetch, Tx};
 
 /// How many paths one call may ask about.
 pub(super) const MAX_PATHS: usize = 10_000;
@@ -99,7 +99,7 @@ impl Files<'_> {
     }
 
     fn read_reservations(self, check: &Check, asked: &[Asked]) -> Result<Checked> {
-        self.board.read(&[Wanted::Range(every_reservation())], |tx| {
+        self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
             let mut others = Standing::all(tx)?;
             others.retain(|standing| Some(&standing.reservation.session_id) != check.session.as_ref());
             let mut paths = Vec::new();
@@ -163,7 +163,7 @@ impl Checked {
 }
 
 fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<Reserver> {
-    let agent = tx.row::<Agent>(&Key::Agent(reservation.session_id.clone()))?;
+    let agent = tx.peek_row::<Agent>(&Key::Agent(reservation.session_id.clone()))?;
     let mut reservation = reservation.clone();
     let current_work = agent.and_then(|agent| {
         reservation.agent_name = agent.agent_name;

@@ -14,7 +14,7 @@ use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::store::record::record;
-use crate::store::{Key, Range, Tx, Wanted};
+use crate::store::{Key, Prefetch, Range, Tx};
 use crate::text::forges;
 
 /// How long ago an edit may be and still be a reason to ask first.
@@ -201,7 +201,7 @@ impl Files<'_> {
     }
 
     fn read_others(self, check: &Check) -> Result<Vec<Other>> {
-        self.board.read(&[Wanted::Range(every_reservation())], |tx| {
+        self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
             let me = match &check.session {
                 Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
                 None => None,

@@ -2,7 +2,7 @@
 
 use super::{Files, Reservation, Standing, every_reservation};
 use crate::error::Result;
-use crate::store::Wanted;
+use crate::store::Prefetch;
 
 /// Which reservations to show; all by default.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl Files<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn list(&self, filter: &FileFilter) -> Result<Vec<Reservation>> {
-        self.board.read(&[Wanted::Range(every_reservation())], |tx| {
+        self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
             let mut reservations = Vec::new();
             for Standing { reservation, .. } in Standing::all(tx)? {
                 let fits = filter.repository.as_ref().is_none_or(|wanted| *wanted == reservation.repository)

@@ -29,7 +29,7 @@ use crate::clock::Timestamp;
 use crate::entry::{Entry, FILES, held_since};
 use crate::error::{Code, Error, Fault, Result};
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Range, Tx};
+use crate::store::{Key, Prefetch, Range, Tx};
 
 /// The most bytes of the path of a repository or worktree.
 const MAX_PATH_BYTES: usize = 4096;
@@ -135,7 +135,15 @@ impl Standing {
 
     /// Every reservation that stands now, validated.
     pub(crate) fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
-        let entries = tx.rows::<Entry>(&every_reservation())?;
+        Standing::among(tx, &tx.rows::<Entry>(&every_reservation())?)
+    }
+
+    /// The same for what only informs, not validated.
+    pub(crate) fn peek_all(tx: &dyn Tx) -> Result<Vec<Standing>> {
+        Standing::among(tx, &tx.candidate_rows::<Entry>(&every_reservation(), usize::MAX)?)
+    }
+
+    fn among(tx: &dyn Tx, entries: &[Entry]) -> Result<Vec<Standing>> {
         let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
         live.map(|entry| Standing::of(tx, entry)).collect()
     }
@@ -151,7 +159,9 @@ fn unreadable(entry: &Entry, source: impl Into<Box<dyn std::error::Error + Send 
 impl Reservation {
     /// The same under the name that its session has now.
     pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Reservation> {
-        if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
+        let holder = Key::Agent(self.session_id.clone());
+        tx.prefetch(&[Prefetch::Row(holder.clone())])?;
+        if let Some(agent) = tx.peek_row::<Agent>(&holder)? {
             self.agent_name = agent.agent_name;
         }
         Ok(self)

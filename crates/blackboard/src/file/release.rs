@@ -7,7 +7,7 @@ use super::{Files, PathPattern, key_of};
 use crate::entry::{By, Entry, EntryEditor, EventWording, FILES, Lease};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Range, Wanted};
+use crate::store::{Key, Prefetch, Range};
 
 /// Which files to give back.
 #[derive(Clone, Debug)]
@@ -82,24 +82,25 @@ impl Files<'_> {
         let named = match &release.which {
             Which::All => None,
             Which::Patterns { worktree, patterns } => {
-                Some((worktree, parsed(patterns, PathPattern::parse_stored)?))
+                Some(keys_of(worktree, &parsed(patterns, PathPattern::parse_stored)?, session))
             }
         };
-        let mut wanted = vec![Wanted::Row(Key::Agent(session.clone()))];
+        let mut prefetch = vec![Prefetch::Row(Key::Agent(session.clone()))];
         match &named {
-            None => wanted.push(Wanted::Range(Range::leased_by(session))),
-            Some((worktree, patterns)) => wanted.extend(patterns.iter().map(|pattern| {
-                Wanted::Row(Key::Entry(FILES.to_owned(), key_of(worktree, pattern.as_str(), session)))
-            })),
+            None => prefetch.push(Prefetch::Range(Range::leased_by(session))),
+            Some(keys) => prefetch.extend(keys.iter().map(|(key, _)| Prefetch::Entry(FILES, key))),
         }
         let by = By::session(session);
-        self.board.commit_as(&[session], "file release", &wanted, |tx| {
+        self.board.commit_as(&[session], "file release", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let agent = editor.session()?;
             agent.must_not_be_stale()?;
-            let keys = match &named {
-                Some((worktree, patterns)) => keys_of(worktree, patterns, session),
-                None => reserved_by(&tx.rows::<Entry>(&Range::leased_by(session))?),
+            let keys = if let Some(keys) = &named {
+                keys.clone()
+            } else {
+                let keys = reserved_by(&tx.rows::<Entry>(&Range::leased_by(session))?);
+                editor.prefetch_entries(FILES, keys.iter().map(|(key, _)| key))?;
+                keys
             };
             let (mut released, mut not_held) = (Vec::new(), Vec::new());
             for (key, pattern) in keys {

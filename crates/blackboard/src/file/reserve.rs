@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::entry::{By, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Wanted};
+use crate::store::{Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges};
 
 /// How many patterns one call may reserve or give back.
@@ -128,8 +128,12 @@ impl Files<'_> {
         let reserve = Reserve { note: note.filter(|note| !note.is_empty()), ..reserve.clone() };
         check_ttl(reserve.ttl)?;
         let by = By::session(&reserve.session);
-        let wanted = [Wanted::Row(Key::Agent(reserve.session.clone())), Wanted::Range(every_reservation())];
-        self.board.commit_as(&[&reserve.session], "file reserve", &wanted, |tx| {
+        let keys: Vec<_> =
+            patterns.iter().map(|one| key_of(&reserve.worktree, one.as_str(), &reserve.session)).collect();
+        let mut prefetch =
+            vec![Prefetch::Row(Key::Agent(reserve.session.clone())), Prefetch::Range(every_reservation())];
+        prefetch.extend(keys.iter().map(|key| Prefetch::Entry(FILES, key)));
+        self.board.commit_as(&[&reserve.session], "file reserve", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let agent = editor.session()?;
             agent.must_be_live()?;
@@ -142,7 +146,8 @@ impl Files<'_> {
             }
             let reservations = patterns
                 .iter()
-                .map(|pattern| put(&mut editor, &agent, &reserve, pattern, &standing))
+                .zip(&keys)
+                .map(|(pattern, key)| put(&mut editor, &agent, &reserve, (pattern, key), &standing))
                 .collect::<Result<_>>()?;
             let elsewhere = elsewhere(&reserve, &patterns, &standing, &steps)?;
             Ok((editor.finish()?, Reserved { reservations, elsewhere, text: text.clone() }))
@@ -256,7 +261,7 @@ fn put(
     editor: &mut EntryEditor<'_>,
     agent: &Agent,
     reserve: &Reserve,
-    pattern: &PathPattern,
+    (pattern, key): (&PathPattern, &str),
     standing: &[Standing],
 ) -> Result<ReservedPattern> {
     let before = standing.iter().map(|standing| &standing.reservation).find(|reservation| {
@@ -276,13 +281,12 @@ fn put(
         mode: reserve.mode(),
         note,
     };
-    let key = key_of(&reserve.worktree, pattern.as_str(), &agent.session_id);
     let write = Write {
         ttl: reserve.ttl,
         // Keeps the time of a reservation whose note alone is new.
         merge: before.is_some(),
         lease: true,
-        ..Write::new(&key, Value::of(&stored)?)
+        ..Write::new(key, Value::of(&stored)?)
     };
     let told = told(agent, before.is_some(), &stored);
     let written = editor.write(FILES, &write, EventWording::InWords(told))?;

@@ -4,14 +4,16 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::{Lock, Locks, Stored, key_of};
+use super::{Lock, Locks, Stored};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::duration::human;
-use crate::entry::{By, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_ttl, held, visible};
+use crate::entry::{
+    By, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
+};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Wanted};
+use crate::store::{Changes, Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges, shell_word};
 
 /// How often a call that waits checks whether the holder's process is gone, which no event reports.
@@ -91,7 +93,7 @@ impl Locks<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn acquire(&self, acquire: &Acquire) -> Result<Acquired> {
-        let key = key_of(&acquire.name)?;
+        check_known_key(LOCKS, &acquire.name)?;
         let rules = &self.board.settings().text;
         rules.check_unaltered([&*acquire.name])?;
         let mut cleaner = Cleaner::new(rules);
@@ -101,15 +103,15 @@ impl Locks<'_> {
         check_ttl(acquire.ttl)?;
         let registration =
             acquire.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
-        let mut wanted = vec![Wanted::Row(key)];
+        let mut prefetch = vec![Prefetch::Entry(LOCKS, &acquire.name)];
         let callers = if let Some(new) = &registration {
-            wanted.extend(new.wanted());
+            prefetch.extend(new.prefetch());
             new.callers()
         } else {
-            wanted.push(Wanted::Row(Key::Agent(acquire.session.clone())));
+            prefetch.push(Prefetch::Row(Key::Agent(acquire.session.clone())));
             vec![acquire.session.as_str()]
         };
-        self.board.commit_as(&callers, "lock acquire", &wanted, |tx| {
+        self.board.commit_as(&callers, "lock acquire", &prefetch, |tx| {
             let mut editor = match &registration {
                 Some(new) => {
                     let (changes, registered) = new.changes(self.board, tx)?;
@@ -259,7 +261,7 @@ impl Locks<'_> {
     /// ```
     pub fn can_acquire(&self, acquire: &Acquire, check_process: bool) -> Result<bool> {
         let key = Key::Entry(LOCKS.to_owned(), acquire.name.clone());
-        let lock = self.board.read(&[Wanted::Row(key.clone())], |tx| visible(tx, &key))?;
+        let lock = self.board.read(&[Prefetch::Row(key.clone())], |tx| visible(tx, &key))?;
         let Some(lock) = lock else { return Ok(true) };
         let Some(holder) = lock.session_id else { return Ok(false) };
         if acquire.caller() == Some(&*holder) {
@@ -269,13 +271,13 @@ impl Locks<'_> {
             return Ok(false);
         }
         let key = Key::Agent(holder);
-        let holder = self.board.read(&[Wanted::Row(key.clone())], |tx| tx.row::<Agent>(&key))?;
+        let holder = self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))?;
         Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder)))
     }
 
     /// Who waits is alive, and has to be: a session that ended meanwhile gets nothing any more.
     fn note_that_it_waits(self, session: &str) -> Result<()> {
-        self.board.commit("lock wait", &[Wanted::Row(Key::Agent(session.to_owned()))], |tx| {
+        self.board.commit("lock wait", &[Prefetch::Row(Key::Agent(session.to_owned()))], |tx| {
             let agent = existing_agent(tx, session)?;
             agent.must_be_live()?;
             let mut changes = Changes::new();

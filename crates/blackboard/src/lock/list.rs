@@ -3,7 +3,7 @@
 use super::{Lock, Locks};
 use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
-use crate::store::{Range, Wanted};
+use crate::store::{Prefetch, Range};
 
 impl Locks<'_> {
     /// Every lock that somebody holds, by name.
@@ -19,7 +19,7 @@ impl Locks<'_> {
     /// ```
     pub fn list(&self) -> Result<Vec<Lock>> {
         let range = Range::entries(LOCKS, "");
-        self.board.read(&[Wanted::Range(range.clone())], |tx| {
+        self.board.read(&[Prefetch::Range(range.clone())], |tx| {
             let entries = tx.rows::<Entry>(&range)?;
             let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
             live.map(|entry| Lock::of(tx, entry)?.with_name_of_today(tx)).collect()

@@ -16,10 +16,10 @@ pub use self::release::{Release, Released};
 use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
-use crate::entry::{Entry, LOCKS, check_known_key, held_since};
+use crate::entry::{Entry, held_since};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Tx};
+use crate::store::{Key, Prefetch, Tx};
 
 /// Who holds what: `board.locks()`.
 #[derive(Clone, Copy)]
@@ -70,7 +70,9 @@ impl Lock {
 
     /// The same under the name that its holder has now.
     pub(crate) fn with_name_of_today(mut self, tx: &dyn Tx) -> Result<Lock> {
-        if let Some(agent) = tx.row::<Agent>(&Key::Agent(self.session_id.clone()))? {
+        let holder = Key::Agent(self.session_id.clone());
+        tx.prefetch(&[Prefetch::Row(holder.clone())])?;
+        if let Some(agent) = tx.peek_row::<Agent>(&holder)? {
             self.agent_name = agent.agent_name;
         }
         Ok(self)
@@ -81,10 +83,4 @@ impl Pending for Lock {
     fn resolve(&mut self, first: Revision) {
         self.fence.resolve(first);
     }
-}
-
-/// The key of a lock, if a lock of any version can have this name.
-fn key_of(name: &str) -> Result<Key> {
-    check_known_key(LOCKS, name)?;
-    Ok(Key::Entry(LOCKS.to_owned(), name.to_owned()))
 }

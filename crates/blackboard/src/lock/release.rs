@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Lock, Locks, key_of};
+use super::{Lock, Locks};
 use crate::agent::Agent;
-use crate::entry::{By, EntryEditor, EventWording, LOCKS, check_key, check_own_fence};
+use crate::entry::{By, EntryEditor, EventWording, LOCKS, check_key, check_known_key, check_own_fence};
 use crate::error::{Code, Refusal, Result};
 use crate::revision::{Pending, Revision};
-use crate::store::{Key, Wanted};
+use crate::store::{Key, Prefetch};
 
 /// Which lock to give back.
 #[derive(Clone, Debug, Default)]
@@ -63,9 +63,10 @@ impl Locks<'_> {
     /// ```
     pub fn release(&self, release: &Release) -> Result<Released> {
         let Release { name, session, fence } = release;
-        let wanted = [Wanted::Row(Key::Agent(session.clone())), Wanted::Row(key_of(name)?)];
+        check_known_key(LOCKS, name)?;
+        let prefetch = [Prefetch::Row(Key::Agent(session.clone())), Prefetch::Entry(LOCKS, name)];
         let by = By::session(session);
-        self.board.commit_as(&[session], "lock release", &wanted, |tx| {
+        self.board.commit_as(&[session], "lock release", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let agent = editor.session()?;
             let lock = editor.entry(LOCKS, name)?.map(|entry| Lock::of(tx, &entry)).transpose()?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Project, Projects};
 use crate::agent::Agent;
 use crate::error::Result;
-use crate::store::{Range, Wanted};
+use crate::store::{Prefetch, Range};
 
 /// A project in a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,8 +30,8 @@ impl Projects<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn list(&self) -> Result<Vec<ListedProject>> {
-        let wanted = [Wanted::Range(Range::projects()), Wanted::Range(Range::live_agents())];
-        self.board.read(&wanted, |tx| {
+        let prefetch = [Prefetch::Range(Range::projects()), Prefetch::Range(Range::live_agents())];
+        self.board.read(&prefetch, |tx| {
             let mut agents: HashMap<String, usize> = HashMap::new();
             for agent in tx.rows::<Agent>(&Range::live_agents())? {
                 *agents.entry(agent.project.unwrap_or_default()).or_default() += 1;

@@ -3,12 +3,13 @@
 use serde::Serialize;
 
 use super::{Project, Projects};
+use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Wanted};
+use crate::store::{Changes, Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges, check_id};
 
 /// A project to register.
@@ -84,7 +85,9 @@ impl Projects<'_> {
         rules.check_json(request.metadata.iter().map(Metadata::as_str))?;
         let request = RegisterProject { name, ..request.clone() };
         let key = Key::Project(request.id.clone());
-        self.board.commit("project register", &[Wanted::Row(key.clone())], |tx| {
+        let mut prefetch = vec![Prefetch::Row(key.clone())];
+        prefetch.extend(prefetch_agent(request.session.as_deref()));
+        self.board.commit("project register", &prefetch, |tx| {
             let (mut changes, mut registered) = decide(&request, tx.row(&key)?, tx.now())?;
             registered.text.clone_from(&text);
             self.board.agents().note_activity_of(tx, request.session.as_deref(), &mut changes)?;

@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::{Project, Projects, known};
+use crate::agent::prefetch_agent;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 use crate::work::{Status, WorkItem};
 
 /// A project that is registered no more.
@@ -34,8 +35,10 @@ impl Projects<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn remove(&self, id: &str, force: bool, session: Option<&str>) -> Result<RemovedProject> {
-        let wanted = [Wanted::Row(Key::Project(id.to_owned())), Wanted::Range(Range::work_of_project(id))];
-        self.board.commit("project remove", &wanted, |tx| {
+        let mut prefetch =
+            vec![Prefetch::Row(Key::Project(id.to_owned())), Prefetch::Range(Range::work_of_project(id))];
+        prefetch.extend(prefetch_agent(session));
+        self.board.commit("project remove", &prefetch, |tx| {
             let project = known(tx, id)?;
             let items = tx.rows(&Range::work_of_project(id))?;
             let (mut changes, removed) = decide(project, items, force, session)?;

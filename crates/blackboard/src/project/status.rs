@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Project, Projects, known};
 use crate::agent::Agent;
 use crate::error::Result;
-use crate::store::{Key, Range, Wanted};
+use crate::store::{Key, Prefetch, Range};
 use crate::work::{ListedItem, Status, WorkItem, with_blockers};
 
 /// A project with its agents and its open work.
@@ -31,12 +31,12 @@ impl Projects<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn status(&self, id: &str) -> Result<ProjectStatus> {
-        let wanted = [
-            Wanted::Row(Key::Project(id.to_owned())),
-            Wanted::Range(Range::live_agents()),
-            Wanted::Range(Range::work_of_project(id)),
+        let prefetch = [
+            Prefetch::Row(Key::Project(id.to_owned())),
+            Prefetch::Range(Range::live_agents()),
+            Prefetch::Range(Range::work_of_project(id)),
         ];
-        self.board.read(&wanted, |tx| {
+        self.board.read(&prefetch, |tx| {
             let project = known(tx, id)?;
             let mut active_agents = tx.rows::<Agent>(&Range::live_agents())?;
             active_agents.retain(|agent| agent.project.as_deref() == Some(id));

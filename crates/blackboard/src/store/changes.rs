@@ -16,10 +16,11 @@ pub struct Changes {
     pub events: Vec<NewEvent>,
     /// What events of earlier commits have carried, and is to be unreadable from now on.
     pub erase: Vec<Erasure>,
-    /// Retention: removes the log up to and including this revision, and the versions of entries that only this part
-    /// of it knew: those that were superseded in it, and removals. The newest event has to stay, because ids go on
+    /// Retention: removes the event log up to and including this revision. The newest event has to stay, because ids go on
     /// after it.
     pub trim_events: Option<Revision>,
+    /// Retention: removes these versions of entries, which only a removed part of the event log needed.
+    pub remove_versions: Vec<Revision>,
 }
 
 /// What is left of an event: its id, time, type, actor and target, with another text. The version of its entry goes. If the
@@ -63,6 +64,7 @@ impl Changes {
             && self.events.is_empty()
             && self.erase.is_empty()
             && self.trim_events.is_none()
+            && self.remove_versions.is_empty()
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::record::{Index, IndexKey, IndexValue};
 use super::{
-    Changes, Commit, Committed, Erasure, Key, Page, Range, Row, Store, Tx, Wanted, check_versions,
-    event_time, last_older,
+    Changes, Commit, Committed, Erasure, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead,
+    check_versions, count_older, event_time,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::entry::{EntryHead, EntryVersion};
@@ -31,6 +31,9 @@ const STARVING_RUNS: usize = 8;
 /// How long other commits make way at most, each.
 const MOST_YIELD: Duration = Duration::from_millis(100);
 
+/// Where the ids of a board that skips begin: so large that no test takes one for a number of events.
+const FIRST_AFTER_SKIP: i64 = 1 << 40;
+
 /// A board in memory.
 pub struct Memory {
     state: RwLock<State>,
@@ -39,6 +42,7 @@ pub struct Memory {
     grown: Condvar,
     clock: Arc<dyn Clock>,
     runs_twice: AtomicBool,
+    skips_revisions: AtomicBool,
     /// How often a commit has lost that is starving; zero if none is.
     starving: AtomicUsize,
 }
@@ -77,6 +81,7 @@ impl Memory {
             grown: Condvar::new(),
             clock,
             runs_twice: AtomicBool::new(false),
+            skips_revisions: AtomicBool::new(false),
             starving: AtomicUsize::new(0),
         }
     }
@@ -100,6 +105,14 @@ impl Memory {
         self
     }
 
+    /// For tests: the first event has a large id, and every commit skips ahead by a random number of ids, as an engine
+    /// does that cannot know the last id it assigned.
+    #[must_use]
+    pub fn skipping_revisions(self) -> Memory {
+        self.skips_revisions.store(true, Ordering::Relaxed);
+        self
+    }
+
     fn shared(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +132,7 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn read(&self, _wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+    fn read(&self, _wanted: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         // The guard makes the whole read see one state.
         let state = self.shared();
         f(&Reader { state: &state, now: self.clock.now() })
@@ -145,7 +158,8 @@ impl Store for Memory {
             }
             // A refusal is an answer too, and was just validated like any other.
             let changes = outcome?;
-            let committed = state.apply(changes, &seen, self.clock.now())?;
+            let first = state.next_revision(self.skips_revisions.load(Ordering::Relaxed));
+            let committed = state.apply(changes, &seen, first, self.clock.now())?;
             self.tell(state.revision());
             return Ok(committed);
         }
@@ -171,6 +185,29 @@ impl Store for Memory {
 impl State {
     fn revision(&self) -> Revision {
         self.events.last().map_or(self.floor, |event| event.id)
+    }
+
+    /// The id of the next event.
+    fn next_revision(&self, skips: bool) -> Revision {
+        let last = self.revision();
+        if !skips {
+            return last.next();
+        }
+        // A hash of the number of commits: random enough, and the same in every run of a test.
+        let random = self.commits.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        let skipped = i64::try_from(random).unwrap_or(0);
+        Revision::new(last.get().max(FIRST_AFTER_SKIP) + 1 + skipped)
+    }
+
+    /// How many events have this id or a lower one.
+    fn events_up_to(&self, revision: Revision) -> usize {
+        self.events.partition_point(|event| event.id <= revision)
+    }
+
+    /// The id of the event before this position; the floor if there is none.
+    fn revision_of_position(&self, position: usize) -> Revision {
+        let before = position.checked_sub(1).and_then(|position| self.events.get(position));
+        before.map_or(self.floor, |event| event.id)
     }
 
     /// The commit that last changed which rows the first `limit` of a range are.
@@ -212,7 +249,7 @@ impl State {
     }
 
     fn events(&self, page: &Page<'_>) -> Vec<Event> {
-        let start = self.events.partition_point(|event| event.id <= page.after);
+        let start = self.events_up_to(page.after);
         let mut found: Vec<Event> = Vec::new();
         for event in &self.events[start..] {
             let full = found.len() >= page.limit;
@@ -227,8 +264,13 @@ impl State {
         found
     }
 
-    fn apply(&mut self, mut changes: Changes, seen: &Seen, now: Timestamp) -> Result<Committed> {
-        let first = self.revision().next();
+    fn apply(
+        &mut self,
+        mut changes: Changes,
+        seen: &Seen,
+        first: Revision,
+        now: Timestamp,
+    ) -> Result<Committed> {
         changes.resolve(first);
         check_versions(&changes, first)?;
         let put = changes.put.iter().filter(|row| !row.table().appended).map(Row::key);
@@ -257,9 +299,11 @@ impl State {
             }
             self.events.push(event.at(id, first, timestamp));
         }
-        // Somebody else may have cut the same part, or more.
+        for revision in changes.remove_versions {
+            self.versions.remove(&revision);
+        }
+        // Another commit may have removed the same part, or more.
         if let Some(until) = changes.trim_events.filter(|until| *until > self.floor) {
-            self.trim_versions(until);
             self.events.retain(|event| event.id > until);
             self.floor = until;
         }
@@ -273,29 +317,6 @@ impl State {
             event.summary = erasure.summary;
             event.metadata = erasure.metadata;
         }
-    }
-
-    /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
-    fn trim_versions(&mut self, until: Revision) {
-        let going: Vec<_> = self.versions.range(self.floor.next()..=until).map(|(id, _)| *id).collect();
-        for revision in going {
-            let Some(version) = self.versions.get(&revision) else { continue };
-            if let Some(previous) = version.previous {
-                self.versions.remove(&previous);
-            }
-            let Some(version) = self.versions.get(&revision).filter(|version| version.removed) else {
-                continue;
-            };
-            let (scope, key) = (version.entry.scope.clone(), version.entry.key.clone());
-            let tombstone = Key::Tombstone(scope, key);
-            if let Some(Row::Tombstone(known)) = self.rows.get(&tombstone).map(|stored| &stored.row)
-                && known.revision == revision
-            {
-                self.remove(&tombstone);
-            }
-        }
-        let goes = |version: &EntryVersion| version.removed && version.entry.revision <= until;
-        self.versions.retain(|_, version| !goes(version));
     }
 
     fn put(&mut self, row: Row) {
@@ -360,11 +381,15 @@ impl Tx for Reader<'_> {
         Ok(self.state.rows.get(key).map(|stored| stored.row.clone()))
     }
 
-    fn range(&self, range: &Range) -> Result<Vec<Row>> {
-        self.hint(range, usize::MAX)
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        self.get(key)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        self.candidates(range, usize::MAX)
+    }
+
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         Ok(self.state.rows_of(range, limit).into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
@@ -392,12 +417,35 @@ impl Tx for Reader<'_> {
         Ok(self.state.versions.get(&revision).cloned())
     }
 
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        if after >= until {
+            return Ok(Vec::new());
+        }
+        let versions = self.state.versions.range(after.next()..=until);
+        let head = |(revision, version): (&Revision, &EntryVersion)| VersionHead {
+            revision: *revision,
+            previous: version.previous,
+            removed: version.removed.then(|| (version.entry.scope.clone(), version.entry.key.clone())),
+        };
+        Ok(versions.map(head).collect())
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        Ok(self.state.events_up_to(until).saturating_sub(self.state.events_up_to(after)) as u64)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        let end = self.state.events_up_to(until);
+        let start = end.saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(self.state.revision_of_position(start))
+    }
+
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        let lowest = self.state.floor.next();
-        last_older(lowest, self.state.revision(), |id| {
-            let place = usize::try_from(id.since(lowest)).unwrap_or(usize::MAX);
-            Ok(self.state.events.get(place).is_some_and(|event| event.timestamp < moment))
-        })
+        let position = |position| usize::try_from(position).unwrap_or(usize::MAX);
+        let older = count_older(self.state.events.len() as u64, |at| {
+            Ok(self.state.events.get(position(at)).is_some_and(|event| event.timestamp < moment))
+        })?;
+        Ok(self.state.revision_of_position(position(older)))
     }
 
     fn floor(&self) -> Result<Revision> {
@@ -481,6 +529,10 @@ impl Tx for Recorder<'_> {
         Ok(stored.map(|stored| stored.row.clone()))
     }
 
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        self.reading(|reader| reader.peek(key))
+    }
+
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let state = self.memory.shared();
         let mut seen = self.seen.borrow_mut();
@@ -492,8 +544,8 @@ impl Tx for Recorder<'_> {
         Ok(rows.into_iter().map(|(_, stored)| stored.row.clone()).collect())
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
-        self.reading(|reader| reader.hint(range, limit))
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        self.reading(|reader| reader.candidates(range, limit))
     }
 
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
@@ -525,6 +577,18 @@ impl Tx for Recorder<'_> {
 
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         self.reading(|reader| reader.version(revision))
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.reading(|reader| reader.version_heads(after, until))
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        self.reading(|reader| reader.count_events(after, until))
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        self.reading(|reader| reader.revision_back(until, count))
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {

@@ -11,13 +11,16 @@
 //! - An event of an entry brings its version, which is stored under the event's id and once only. An entry that is put
 //!   has the version of an event of the same commit; its value is not stored again.
 //! - An event never changes, with one exception: [`Changes::erase`] takes away what it carried, for good.
-//! - What [`Tx::hint`] returned may be outdated. Whoever uses it reads each row again by its key.
+//! - What [`Tx::candidates`] returned may be outdated. A verb that uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
-//!   it knows from [`Tx::heads`] or a hint is not enough. An engine refuses a commit that breaks this, or puts an entry
-//!   without its version, as a fault of this program. Rows of a table that is [appended](record::Table::appended) are put
-//!   without being read, so that a heartbeat needs no further read.
-//! - Event ids are given inside the commit and only grow, without gaps. Their timestamps never go back, unless
-//!   the last one is more than a day ahead of the clock.
+//!   it knows from [`Tx::heads`], [`Tx::candidates`] or [`Tx::peek`] is not enough. An engine refuses a commit that breaks
+//!   this, or puts an entry without its version, as a fault of this program. Rows of a table that is
+//!   [appended](record::Table::appended) are put without being read, so that a heartbeat needs no further read.
+//! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size, because
+//!   an engine may have to skip ahead. Inside one commit there is none: event *k* has the id of the first event plus *k*,
+//!   which is what [`Revision::of_event`] means. No code above the engines counts events by subtracting ids, or searches
+//!   by them: the engine counts ([`Tx::count_events`], [`Tx::revision_back`]).
+//! - Timestamps of events never go back, unless the last one is more than a day ahead of the clock.
 //! - [`Store::read`] sees one state of the board from beginning to end, and waits for no writer.
 //! - [`Store::wait`] returns once there is an event after the one that is known, from whatever process it comes. It is
 //!   a way to sleep and nothing else: the log is the truth, and whoever reads it after each return misses nothing,
@@ -63,7 +66,7 @@ use crate::status::Room;
 /// What stores a board.
 pub trait Store: Send + Sync {
     /// Runs `f` on one state of the board. If it wants more than it said, it may run again, on another state.
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()>;
 
     /// Runs `f`, and commits what it returned. See the module's documentation for what is promised.
     fn commit(&self, commit: &Commit<'_>, f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>)
@@ -106,9 +109,9 @@ pub trait Store: Send + Sync {
 pub struct Commit<'a> {
     /// The verb, for messages and tests.
     pub name: &'static str,
-    /// What it will read, so that a remote engine can fetch it in one round trip. More may be read later, at the
-    /// price of another.
-    pub wanted: &'a [Wanted],
+    /// What it will read, so that a remote engine can fetch it in one round trip. What depends on that is announced in
+    /// the run, by [`Tx::prefetch`], at the price of another round trip.
+    pub prefetch: &'a [Prefetch<'a>],
     /// What to do when another writer is at work.
     pub patience: Patience,
     /// The sessions that the call itself proves to be alive, even if what they hold is in its way: the one that the verb acts
@@ -125,15 +128,32 @@ pub enum Patience {
     Never,
 }
 
-/// One thing that a verb knows it will read.
+/// One thing that a verb announces that it will read. An engine that is far away fetches all of them at once; one that is
+/// near ignores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// A row.
+pub enum Prefetch<'a> {
+    /// A row, by [`Tx::get`] or [`Tx::peek`].
     Row(Key),
+    /// An entry by its scope and key, and the tombstone that is there if it was removed.
+    Entry(&'a str, &'a str),
     /// The rows of a range.
     Range(Range),
     /// The first rows of a range, perhaps outdated.
-    Hint(Range, usize),
+    Candidates(Range, usize),
+    /// The first entries of a range, without their values.
+    Heads(Range, usize),
+    /// The keys of the first rows of a range.
+    Keys(Range, usize),
+    /// Whether a range has a row.
+    Any(Range),
+    /// How many rows a range has.
+    Count(Range),
+    /// A page of the event log.
+    Events(Page<'a>),
+    /// The version of an entry that an event brought.
+    Version(Revision),
+    /// The last revision, and the floor.
+    Revision,
 }
 
 /// What became of a commit.
@@ -148,8 +168,17 @@ pub struct Committed {
 /// A read-only view of the board.
 ///
 /// What [`Tx::get`], [`Tx::range`] and [`Tx::heads`] return is validated by a commit. Everything else is only as true as the moment in
-/// which it was read: hints, counts, and the log, which grows with every commit of anybody.
+/// which it was read: peeked rows, candidates, counts, and the log, which grows with every commit of anybody.
+///
+/// What a run reads is announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by [`Tx::prefetch`], where
+/// it depends on what the run has read. The questions of [`Tx::count_events`], [`Tx::revision_back`],
+/// [`Tx::revision_before`], [`Tx::version_heads`] and [`Tx::missing_blockers`] cannot be announced: each is a round trip of its own.
 pub trait Tx {
+    /// Announces what this run reads next.
+    fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
+        Ok(())
+    }
+
     /// The time of the board's clock, the same for the whole run.
     fn now(&self) -> Timestamp;
 
@@ -159,11 +188,15 @@ pub trait Tx {
     /// The row with this key.
     fn get(&self, key: &Key) -> Result<Option<Row>>;
 
+    /// The row with this key, for what only informs: a name in a refusal, for example. Not validated, so another commit
+    /// that changes the row makes no verb run again. A rule must not depend on it, and it does not allow a write.
+    fn peek(&self, key: &Key) -> Result<Option<Row>>;
+
     /// All rows of a range, in its order.
     fn range(&self, range: &Range) -> Result<Vec<Row>>;
 
     /// The first `limit` rows of a range, which may be outdated by the time of the commit.
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>>;
 
     /// The first `limit` entries of a range without their values, validated as a range is.
     fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>>;
@@ -186,6 +219,17 @@ pub trait Tx {
     /// remove it.
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>>;
 
+    /// The versions that events after `after` brought, up to and including `until`, without their values, in order. Not
+    /// validated.
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>>;
+
+    /// How many of the kept events have an id after `after`, up to and including `until`. Not validated.
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64>;
+
+    /// The revision after which the last `count` events up to and including `until` begin: the id of the event before
+    /// them, or the floor if no event before them is kept. Not validated.
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision>;
+
     /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except
     /// where a clock was set right that had been more than a day ahead: then this is the end of some older part.
     fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
@@ -197,8 +241,19 @@ pub trait Tx {
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>>;
 }
 
+/// A version of an entry without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionHead {
+    /// The event that brought it.
+    pub revision: Revision,
+    /// The version before it.
+    pub previous: Option<Revision>,
+    /// The scope and the key, if the version is a removal.
+    pub removed: Option<(String, String)>,
+}
+
 /// Which part of the log to read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<'a> {
     /// Events after this revision.
     pub after: Revision,
@@ -243,23 +298,20 @@ pub fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     }
 }
 
-/// The last of the ids from `lowest` to `highest` that is older, or the one before `lowest`. It is found by halving,
-/// the same way in every engine, so that they agree even where times don't rise with ids.
-fn last_older(
-    lowest: Revision,
-    highest: Revision,
-    mut is_older: impl FnMut(Revision) -> Result<bool>,
-) -> Result<Revision> {
-    let (mut low, mut high) = (lowest.get(), highest.get() + 1);
+/// How many of the first `kept` events are older, `is_older` being asked about an event by its position. It is found by
+/// halving positions, the same way in every engine, so that they agree even where times don't rise with ids, and
+/// whatever ids they assigned.
+fn count_older(kept: u64, mut is_older: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    let (mut low, mut high) = (0, kept);
     while low < high {
         let middle = low + (high - low) / 2;
-        if is_older(Revision::new(middle))? {
+        if is_older(middle)? {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    Ok(Revision::new(low - 1))
+    Ok(low)
 }
 
 #[cfg(test)]
@@ -267,16 +319,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_older_id_is_found_wherever_it_is() {
-        let revision = Revision::new;
-        for last in 4..=9 {
-            let found = last_older(revision(5), revision(9), |id| Ok(id <= revision(last))).unwrap();
-            assert_eq!(found, revision(last));
+    fn older_events_are_counted_however_many_there_are() {
+        for older in 0..=5 {
+            assert_eq!(count_older(5, |position| Ok(position < older)).unwrap(), older);
         }
-        assert_eq!(
-            last_older(revision(1), revision(0), |_| panic!("nothing is there")).unwrap(),
-            revision(0)
-        );
+        assert_eq!(count_older(0, |_| panic!("there is no event")).unwrap(), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::process::Liveness;
-use crate::store::{Commit, Key, Patience, Wanted};
+use crate::store::{Commit, Key, Patience, Prefetch};
 
 /// How long a session whose process is gone must have sent no heartbeat of its own before a refused call sweeps it. A
 /// session that still sends heartbeats has another process than the one that it was registered with.
@@ -115,7 +115,7 @@ impl Board {
 
     fn agent_row(&self, session: &str) -> Result<Option<Agent>> {
         let key = Key::Agent(session.to_owned());
-        self.read(&[Wanted::Row(key.clone())], |tx| tx.row::<Agent>(&key))
+        self.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 }
 

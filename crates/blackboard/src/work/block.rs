@@ -4,13 +4,14 @@ use serde::Serialize;
 
 use super::dependencies::{
     Blocker, NamedBlocker, blocked_event, blockers_of, follow_blockers, missing_among, named_blockers,
-    open_among,
+    open_among, prefetch_named,
 };
 use super::{Dependency, Status, Work, WorkItem, existing};
+use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
 /// Which item has to wait, and for what.
@@ -75,10 +76,13 @@ impl Work<'_> {
         for blocker in &block.blocked_by {
             rules.check_listed_id("blocking work item", blocker)?;
         }
-        let mut wanted =
-            vec![Wanted::Row(Key::WorkItem(block.id.clone())), Wanted::Range(Range::blockers_of(&block.id))];
-        wanted.extend(block.blocked_by.iter().map(|blocker| Wanted::Row(Key::WorkItem(blocker.clone()))));
-        self.board.commit("work block", &wanted, |tx| {
+        let mut prefetch = vec![
+            Prefetch::Row(Key::WorkItem(block.id.clone())),
+            Prefetch::Range(Range::blockers_of(&block.id)),
+        ];
+        prefetch.extend(prefetch_agent(block.session.as_deref()));
+        prefetch.extend(prefetch_named(&block.id, &block.blocked_by));
+        self.board.commit("work block", &prefetch, |tx| {
             let item = existing(tx, &block.id)?;
             let stored = blockers_of(tx, &block.id)?;
             let named = named_blockers(tx, &block.id, &block.blocked_by)?;

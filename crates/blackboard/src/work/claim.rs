@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::text::TextChanges;
 
 /// How many items at the head of the queue are looked at together.
@@ -110,9 +110,9 @@ impl Work<'_> {
         };
         crate::text::check_known_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
-        let mut wanted = vec![Wanted::Row(Key::Agent(claim.session.clone())), Wanted::Row(key.clone())];
-        wanted.extend(create.iter().flat_map(Create::wanted));
-        self.board.commit_as(&[&claim.session], "work claim", &wanted, |tx| {
+        let mut prefetch = vec![Prefetch::Row(Key::Agent(claim.session.clone())), Prefetch::Row(key.clone())];
+        prefetch.extend(create.iter().flat_map(Create::prefetch));
+        self.board.commit_as(&[&claim.session], "work claim", &prefetch, |tx| {
             let agent = existing_agent(tx, &claim.session)?;
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
                 (Some(item), create) => Candidate::existing(tx, item, create.as_ref())?,
@@ -154,11 +154,12 @@ impl Work<'_> {
     }
 
     fn try_claim_next(self, next: &ClaimNext) -> Result<Claimed> {
-        let wanted = [
-            Wanted::Row(Key::Agent(next.session.clone())),
-            Wanted::Range(Range::work_queue(Status::Available)),
+        let mut prefetch = vec![
+            Prefetch::Row(Key::Agent(next.session.clone())),
+            Prefetch::Candidates(Range::work_queue(Status::Available), next.looked_at()),
         ];
-        self.board.commit_as(&[&next.session], "work claim --next", &wanted, |tx| {
+        prefetch.extend(next.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
+        self.board.commit_as(&[&next.session], "work claim --next", &prefetch, |tx| {
             let agent = existing_agent(tx, &next.session)?;
             // Before the queue: a session that has ended is no reason to look for work.
             agent.must_be_live()?;
@@ -176,7 +177,10 @@ impl Work<'_> {
     /// more. Whatever goes wrong is no reason for another answer than that nothing is available.
     fn free_claims_of_gone(self, next: &ClaimNext) -> bool {
         let claimed = Range::work_queue(Status::Claimed);
-        let Ok(items) = self.board.read(&[], |tx| tx.hints::<WorkItem>(&claimed, MOST_CLAIMED)) else {
+        let prefetch = [Prefetch::Candidates(claimed.clone(), MOST_CLAIMED)];
+        let Ok(items) =
+            self.board.read(&prefetch, |tx| tx.candidate_rows::<WorkItem>(&claimed, MOST_CLAIMED))
+        else {
             return false;
         };
         let holders: BTreeSet<&str> = items
@@ -190,6 +194,11 @@ impl Work<'_> {
 }
 
 impl ClaimNext {
+    /// How many items of the queue are read as candidates.
+    fn looked_at(&self) -> usize {
+        if self.project.is_some() || self.priority.is_some() { usize::MAX } else { NEXT_BATCH }
+    }
+
     fn fits(&self, item: &WorkItem) -> bool {
         self.project.as_ref().is_none_or(|project| item.project_id.as_ref() == Some(project))
             && self.priority.is_none_or(|priority| item.priority == priority)
@@ -327,12 +336,11 @@ fn nothing_available(next: &ClaimNext) -> Error {
         .into()
 }
 
-/// The first item of the queue that fits. Its head is looked at as a hint first, so that sessions that claim at the
-/// same time get in each other's way only where they want the same item; each candidate is read again by its key.
+/// The first item of the queue that fits. Its first items are read as candidates, so that sessions that claim at the same
+/// time conflict only over the same item; each candidate is read again by its key.
 fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
-    let filtered = next.project.is_some() || next.priority.is_some();
-    let limit = if filtered { usize::MAX } else { NEXT_BATCH };
-    for candidate in tx.hints::<WorkItem>(&Range::work_queue(Status::Available), limit)? {
+    let queue = Range::work_queue(Status::Available);
+    for candidate in tx.candidate_rows::<WorkItem>(&queue, next.looked_at())? {
         if !next.fits(&candidate) {
             continue;
         }
@@ -341,9 +349,9 @@ fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
             return Ok(Some(item));
         }
     }
-    // A hint may be outdated, and nobody is refused on its ground: the queue itself says that nothing is there.
-    let queue = tx.rows::<WorkItem>(&Range::work_queue(Status::Available))?;
-    Ok(queue.into_iter().find(|item| next.fits(item)))
+    // Candidates may be outdated, and no call is refused because of them: the queue itself says that nothing is there.
+    tx.prefetch(&[Prefetch::Range(queue.clone())])?;
+    Ok(tx.rows::<WorkItem>(&queue)?.into_iter().find(|item| next.fits(item)))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
 
 /// Which item is done.
@@ -76,13 +76,13 @@ impl Work<'_> {
         let summary = summary.filter(|summary| !summary.is_empty());
         let complete = Complete { summary, ..complete.clone() };
         let text = cleaner.changes();
-        let wanted = [
-            Wanted::Row(Key::Agent(complete.session.clone())),
-            Wanted::Row(Key::WorkItem(complete.id.clone())),
-            Wanted::Range(Range::dependents_of(&complete.id)),
-            Wanted::Range(Range::held_by(&complete.session)),
+        let prefetch = [
+            Prefetch::Row(Key::Agent(complete.session.clone())),
+            Prefetch::Row(Key::WorkItem(complete.id.clone())),
+            Prefetch::Range(Range::dependents_of(&complete.id)),
+            Prefetch::Range(Range::held_by(&complete.session)),
         ];
-        self.board.commit_as(&[&complete.session], "work complete", &wanted, |tx| {
+        self.board.commit_as(&[&complete.session], "work complete", &prefetch, |tx| {
             let agent = existing_agent(tx, &complete.session)?;
             let item = existing(tx, &complete.id)?;
             let dependents = dependents_of(tx, &complete.id, false)?;

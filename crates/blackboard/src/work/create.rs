@@ -4,14 +4,16 @@ use serde::Serialize;
 
 use super::dependencies::{
     Blocker, NamedBlocker, blocked_event, blockers_of, missing_among, named_blockers, open_among,
+    prefetch_named,
 };
 use super::{Dependency, Priority, Status, Work, WorkItem};
+use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Tx, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 use crate::text::{Cleaner, Kind, TextChanges, TextRules, check_id};
 
 /// A new work item.
@@ -85,7 +87,7 @@ impl Work<'_> {
     /// ```
     pub fn create(&self, create: &Create) -> Result<Created> {
         let (create, text) = create.cleaned(&self.board.settings().text)?;
-        self.board.commit("work create", &create.wanted(), |tx| {
+        self.board.commit("work create", &create.prefetch(), |tx| {
             let known = Known::read(tx, &create)?;
             if known.is_none() {
                 create.its_project_must_exist(tx)?;
@@ -101,12 +103,15 @@ impl Work<'_> {
 
 impl Create {
     /// What creating it will read.
-    pub(super) fn wanted(&self) -> Vec<Wanted> {
-        let mut wanted =
-            vec![Wanted::Row(Key::WorkItem(self.id.clone())), Wanted::Range(Range::blockers_of(&self.id))];
-        wanted.extend(self.project.iter().map(|project| Wanted::Row(Key::Project(project.clone()))));
-        wanted.extend(self.blocked_by.iter().map(|blocker| Wanted::Row(Key::WorkItem(blocker.clone()))));
-        wanted
+    pub(super) fn prefetch(&self) -> Vec<Prefetch<'static>> {
+        let mut prefetch = vec![
+            Prefetch::Row(Key::WorkItem(self.id.clone())),
+            Prefetch::Range(Range::blockers_of(&self.id)),
+        ];
+        prefetch.extend(self.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
+        prefetch.extend(prefetch_agent(self.session.as_deref()));
+        prefetch.extend(prefetch_named(&self.id, &self.blocked_by));
+        prefetch
     }
 
     /// The same with its text filtered and its ids checked, and what happened to the text.

@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::dependencies::{Dependent, dependents_of, update_dependents};
 use super::{Dependency, Holder, Status, Work, WorkItem, existing};
-use crate::agent::HeartbeatRow;
+use crate::agent::{HeartbeatRow, prefetch_agent};
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 
 /// An item that is gone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,14 +38,14 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn delete(&self, id: &str, force: bool, session: Option<&str>) -> Result<Deleted> {
-        let mut wanted = vec![
-            Wanted::Row(Key::WorkItem(id.to_owned())),
-            Wanted::Range(Range::blockers_of(id)),
-            Wanted::Range(Range::dependents_of(id)),
-            Wanted::Range(Range::heartbeats_about(id)),
+        let mut prefetch = vec![
+            Prefetch::Row(Key::WorkItem(id.to_owned())),
+            Prefetch::Range(Range::blockers_of(id)),
+            Prefetch::Range(Range::dependents_of(id)),
+            Prefetch::Range(Range::heartbeats_about(id)),
         ];
-        wanted.extend(session.map(|session| Wanted::Row(Key::Agent(session.to_owned()))));
-        self.board.commit_as(session.as_slice(), "work delete", &wanted, |tx| {
+        prefetch.extend(prefetch_agent(session));
+        self.board.commit_as(session.as_slice(), "work delete", &prefetch, |tx| {
             let item = existing(tx, id)?;
             let surroundings = Surroundings {
                 holder: Holder::of(tx, &item)?,

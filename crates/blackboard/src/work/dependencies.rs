@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Dependency, ListedItem, Status, WorkItem};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
-use crate::store::{Changes, Key, Range, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 
 /// How many items a chain of dependencies may have.
 const MAX_CHAIN: usize = 10_000;
@@ -36,7 +36,23 @@ impl Blocker {
 
 /// Everything that an item was said to wait for, in that order.
 pub(super) fn blockers_of(tx: &dyn Tx, item: &str) -> Result<Vec<Blocker>> {
-    let dependencies = tx.rows::<Dependency>(&Range::blockers_of(item))?;
+    let range = Range::blockers_of(item);
+    tx.prefetch(&[Prefetch::Range(range.clone())])?;
+    let dependencies = tx.rows::<Dependency>(&range)?;
+    prefetch_blockers(tx, &dependencies)?;
+    with_statuses(tx, dependencies)
+}
+
+/// Announces the items that others wait for.
+fn prefetch_blockers(tx: &dyn Tx, dependencies: &[Dependency]) -> Result<()> {
+    if dependencies.is_empty() {
+        return Ok(());
+    }
+    let rows = dependencies.iter().map(|one| Prefetch::Row(Key::WorkItem(one.blocked_by.clone())));
+    tx.prefetch(&rows.collect::<Vec<_>>())
+}
+
+fn with_statuses(tx: &dyn Tx, dependencies: Vec<Dependency>) -> Result<Vec<Blocker>> {
     dependencies
         .into_iter()
         .map(|dependency| Ok(Blocker { status: status_of(tx, &dependency.blocked_by)?, dependency }))
@@ -122,6 +138,19 @@ impl NamedBlocker {
     }
 }
 
+/// Announces an item and what it waits for.
+fn prefetch_item(item: &str) -> [Prefetch<'static>; 2] {
+    [Prefetch::Row(Key::WorkItem(item.to_owned())), Prefetch::Range(Range::blockers_of(item))]
+}
+
+/// Announces what [`named_blockers`] reads, except for what the blockers wait for in turn.
+pub(super) fn prefetch_named(item: &str, ids: &[String]) -> impl Iterator<Item = Prefetch<'static>> {
+    ids.iter().flat_map(move |id| {
+        let dependency = Prefetch::Row(Key::Dependency(item.to_owned(), id.clone()));
+        prefetch_item(id).into_iter().chain([dependency])
+    })
+}
+
 /// What is known of the blockers that a request names for `item`, each once.
 pub(super) fn named_blockers(tx: &dyn Tx, item: &str, ids: &[String]) -> Result<Vec<NamedBlocker>> {
     let mut named: Vec<NamedBlocker> = Vec::new();
@@ -152,11 +181,25 @@ pub(super) struct Dependent {
 
 /// The items that wait for `blocker`, as they will be once it is open, or once it is not.
 pub(super) fn dependents_of(tx: &dyn Tx, blocker: &str, will_be_open: bool) -> Result<Vec<Dependent>> {
-    let mut dependents = Vec::new();
-    for dependency in tx.rows::<Dependency>(&Range::dependents_of(blocker))? {
+    let waiting = tx.rows::<Dependency>(&Range::dependents_of(blocker))?;
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let next: Vec<_> = waiting.iter().flat_map(|dependency| prefetch_item(&dependency.item_id)).collect();
+    tx.prefetch(&next)?;
+    let mut open = Vec::new();
+    for dependency in waiting {
         let item = tx.row::<WorkItem>(&Key::WorkItem(dependency.item_id))?;
         let Some(item) = item.filter(|item| item.status != Status::Completed) else { continue };
-        let mut blockers = blockers_of(tx, &item.item_id)?;
+        let dependencies = tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?;
+        open.push((item, dependencies));
+    }
+    let next = open.iter().flat_map(|(_, dependencies)| dependencies);
+    let next = next.map(|dependency| Prefetch::Row(Key::WorkItem(dependency.blocked_by.clone())));
+    tx.prefetch(&next.collect::<Vec<_>>())?;
+    let mut dependents = Vec::new();
+    for (item, dependencies) in open {
+        let mut blockers = with_statuses(tx, dependencies)?;
         blockers.retain(|other| if other.id() == blocker { will_be_open } else { other.is_open() });
         let open_blockers = blockers.into_iter().map(|blocker| blocker.dependency.blocked_by).collect();
         dependents.push(Dependent { item, open_blockers });
@@ -254,7 +297,9 @@ fn waits_for(tx: &dyn Tx, blocker: &str, item: &str) -> Result<bool> {
             )));
         }
         if seen.insert(next.clone()) {
-            let dependencies = tx.rows::<Dependency>(&Range::blockers_of(&next))?;
+            let range = Range::blockers_of(&next);
+            tx.prefetch(&[Prefetch::Range(range.clone())])?;
+            let dependencies = tx.rows::<Dependency>(&range)?;
             waiting.extend(dependencies.into_iter().map(|dependency| dependency.blocked_by));
         }
     }

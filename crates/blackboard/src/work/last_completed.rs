@@ -86,7 +86,7 @@ fn found(tx: &dyn Tx, query: &LastCompleted, mut mark: Option<Mark>, limit: usiz
         if let Some(Mark { completed_at, item_id }) = &mark {
             range.until = Bound::Excluded(vec![(*completed_at).into(), item_id.as_str().into()]);
         }
-        let items = tx.hints::<WorkItem>(&range, at_once)?;
+        let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
         mark = items.last().and_then(Mark::of);
         let fits = |item: &WorkItem| query.project.is_none() || item.project_id == query.project;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Priority, Status, Work, WorkItem, with_blockers};
 use crate::error::Result;
-use crate::store::{Key, Range, Wanted};
+use crate::store::{Key, Prefetch, Range};
 
 /// Which items to list.
 #[derive(Clone, Debug)]
@@ -70,9 +70,9 @@ impl Work<'_> {
             Some(session) => vec![Range::claimed_by(session)],
             None => filter.statuses.iter().map(|&status| Range::work_queue(status)).collect(),
         };
-        let mut wanted: Vec<_> = ranges.iter().cloned().map(Wanted::Range).collect();
-        wanted.extend(filter.project.iter().map(|project| Wanted::Row(Key::Project(project.clone()))));
-        self.board.read(&wanted, |tx| {
+        let mut prefetch: Vec<_> = ranges.iter().cloned().map(Prefetch::Range).collect();
+        prefetch.extend(filter.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
+        self.board.read(&prefetch, |tx| {
             if let Some(project) = &filter.project {
                 crate::project::known(tx, project)?;
             }

@@ -43,7 +43,7 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::record::record;
-use crate::store::{Key, Range, Tx};
+use crate::store::{Key, Prefetch, Range, Tx};
 
 /// The work of a board: `board.work()`.
 #[derive(Clone, Copy)]
@@ -355,7 +355,13 @@ impl Holder {
     fn of(tx: &dyn Tx, item: &WorkItem) -> Result<Option<Holder>> {
         let session = item.claimed_by.as_ref().filter(|session| item.is_held_by(session));
         let agent = match session {
-            Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
+            Some(session) => {
+                tx.prefetch(&[
+                    Prefetch::Row(Key::Agent(session.clone())),
+                    Prefetch::Range(Range::held_by(session)),
+                ])?;
+                tx.row::<Agent>(&Key::Agent(session.clone()))?
+            }
             None => None,
         };
         agent.map(|agent| Ok(Holder { held: held_beside(tx, &agent, item)?, agent })).transpose()

@@ -173,7 +173,7 @@ fn walk(
         if let Some(Mark { created_at, item_id, .. }) = &mark {
             range.until = Bound::Excluded(vec![(*created_at).into(), item_id.as_str().into()]);
         }
-        let items = tx.hints::<WorkItem>(&range, at_once)?;
+        let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
         mark = items.last().map(|item| Mark {
             priority,

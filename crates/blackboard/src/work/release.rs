@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 
 /// Which item to give back.
 #[derive(Clone, Debug)]
@@ -63,12 +63,12 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn release(&self, release: &Release) -> Result<Released> {
-        let wanted = [
-            Wanted::Row(Key::Agent(release.session.clone())),
-            Wanted::Row(Key::WorkItem(release.id.clone())),
-            Wanted::Range(Range::held_by(&release.session)),
+        let prefetch = [
+            Prefetch::Row(Key::Agent(release.session.clone())),
+            Prefetch::Row(Key::WorkItem(release.id.clone())),
+            Prefetch::Range(Range::held_by(&release.session)),
         ];
-        self.board.commit_as(&[&release.session], "work release", &wanted, |tx| {
+        self.board.commit_as(&[&release.session], "work release", &prefetch, |tx| {
             let agent = existing_agent(tx, &release.session)?;
             let item = existing(tx, &release.id)?;
             let held = held_beside(tx, &agent, &item)?;

@@ -6,10 +6,11 @@ use super::dependencies::{
     Dependent, blockers_of, dependents_of, missing_among, open_among, update_dependents,
 };
 use super::{Holder, Status, Work, WorkItem, existing};
+use crate::agent::prefetch_agent;
 use crate::error::Result;
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 
 /// An item that is back at its beginning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,12 +48,13 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn reset(&self, id: &str, session: Option<&str>) -> Result<Reset> {
-        let wanted = [
-            Wanted::Row(Key::WorkItem(id.to_owned())),
-            Wanted::Range(Range::blockers_of(id)),
-            Wanted::Range(Range::dependents_of(id)),
+        let mut prefetch = vec![
+            Prefetch::Row(Key::WorkItem(id.to_owned())),
+            Prefetch::Range(Range::blockers_of(id)),
+            Prefetch::Range(Range::dependents_of(id)),
         ];
-        self.board.commit("work reset", &wanted, |tx| {
+        prefetch.extend(prefetch_agent(session));
+        self.board.commit("work reset", &prefetch, |tx| {
             let item = existing(tx, id)?;
             let blockers = blockers_of(tx, id)?;
             let (open_blockers, missing_blockers) = (open_among(&blockers), missing_among(&blockers));

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::event::{Event, EventType, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
-use crate::store::{Key, Page, Range, Tx, Wanted};
+use crate::store::{Key, Page, Prefetch, Range, Tx};
 
 /// How many events are read together.
 const PAGE: usize = 1000;
@@ -43,12 +43,12 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn status(&self, id: &str) -> Result<WorkHistory> {
-        let wanted = [
-            Wanted::Row(Key::WorkItem(id.to_owned())),
-            Wanted::Range(Range::blockers_of(id)),
-            Wanted::Range(Range::dependents_of(id)),
+        let prefetch = [
+            Prefetch::Row(Key::WorkItem(id.to_owned())),
+            Prefetch::Range(Range::blockers_of(id)),
+            Prefetch::Range(Range::dependents_of(id)),
         ];
-        self.board.read(&wanted, |tx| {
+        self.board.read(&prefetch, |tx| {
             let item = existing(tx, id)?;
             let blockers = blockers_of(tx, id)?;
             let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::dependencies::{Blocker, blockers_of, follow_and_tell, missing_among, open_among};
 use super::{Status, Work, WorkItem, existing};
+use crate::agent::prefetch_agent;
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Range, Wanted};
+use crate::store::{Changes, Key, Prefetch, Range};
 
 /// An item that waits for less.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,8 +41,10 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn unblock(&self, id: &str, blocked_by: &[String], session: Option<&str>) -> Result<Unblocked> {
-        let wanted = [Wanted::Row(Key::WorkItem(id.to_owned())), Wanted::Range(Range::blockers_of(id))];
-        self.board.commit("work unblock", &wanted, |tx| {
+        let mut prefetch =
+            vec![Prefetch::Row(Key::WorkItem(id.to_owned())), Prefetch::Range(Range::blockers_of(id))];
+        prefetch.extend(prefetch_agent(session));
+        self.board.commit("work unblock", &prefetch, |tx| {
             let item = existing(tx, id)?;
             let (mut changes, unblocked) = decide(item, blockers_of(tx, id)?, blocked_by, session);
             self.board.agents().note_activity_of(tx, session, &mut changes)?;

@@ -11,6 +11,7 @@ use blackboard::{Board, Metadata, Result, Revision};
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::revisions::Revisions;
 use crate::world::session;
 
 /// One thing that happens to entries.
@@ -264,6 +265,7 @@ fn asked() -> BoxedStrategy<Asked> {
 /// A board on which steps are taken, and the fences that claims gave.
 pub struct Taking<'a> {
     pub board: &'a Board,
+    pub revisions: &'a Revisions,
     pub fence: &'a dyn Fn(u8) -> Option<Fence>,
 }
 
@@ -358,7 +360,7 @@ impl Taking<'_> {
         let key = name(at.1);
         let query = self.query(asked);
         let newest = self.board.status()?.revision;
-        let then = Revision::new(newest.get() * i64::from(when) / 255);
+        let then = self.revisions.id(self.revisions.number(newest) * i64::from(when) / 255);
         let mut pages = Vec::new();
         let mut next = Query { limit: Some(asked.limit.max(1)), ..query.clone() };
         loop {
@@ -400,7 +402,7 @@ impl Taking<'_> {
 
     fn lock_fence(&self, lock: Option<usize>) -> Option<Fence> {
         let lock = lock?;
-        let fence = self.lock(lock).unwrap_or(Revision::new(1));
+        let fence = self.lock(lock).unwrap_or_else(|| self.revisions.id(1));
         Some(Fence::Lock { name: LOCKS[lock].to_owned(), fence })
     }
 
@@ -424,7 +426,7 @@ impl Taking<'_> {
                 entry.map_or(Revision::ZERO, |entry: Entry| entry.revision)
             }
             At::Zero => Revision::ZERO,
-            At::Number(number) => Revision::new(*number),
+            At::Number(number) => self.revisions.id(*number),
         }
     }
 

@@ -20,6 +20,7 @@ use blackboard::{Board, Result, Revision, Settings};
 use tempfile::TempDir;
 
 use crate::entries::Taking;
+use crate::revisions::Revisions;
 use crate::step::{Fate, Fence, Step};
 
 pub struct World {
@@ -27,6 +28,7 @@ pub struct World {
     pub store: Arc<dyn Store>,
     clock: Arc<FixedClock>,
     processes: Arc<FakeProcesses>,
+    revisions: Revisions,
     /// The last fence that each item was claimed under.
     fences: HashMap<u8, Revision>,
     directory: Option<TempDir>,
@@ -39,6 +41,10 @@ impl World {
 
     pub fn memory_running_twice() -> World {
         World::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
+    }
+
+    pub fn memory_with_gaps() -> World {
+        World::on(|clock| (Arc::new(Memory::new(clock).skipping_revisions()), None))
     }
 
     pub fn sqlite() -> World {
@@ -63,7 +69,15 @@ impl World {
             .with_ids(Arc::new(CountingIds::default()))
             // Retention is at work all the time, not once in a month.
             .with_settings(Settings { keep_events: Duration::from_hours(2), ..Settings::default() });
-        World { board, store, clock, processes, fences: HashMap::new(), directory }
+        World {
+            revisions: Revisions::of(board.clone()),
+            board,
+            store,
+            clock,
+            processes,
+            fences: HashMap::new(),
+            directory,
+        }
     }
 
     /// The file of an engine that has one.
@@ -78,12 +92,20 @@ impl World {
         batch.map(|batch| batch.events).unwrap_or_default()
     }
 
-    /// Takes a step, and returns its answer or refusal as text with everything in it.
+    /// Takes a step, and returns its answer or refusal as text with everything in it. Revisions are the numbers of their
+    /// events, which are the same on every engine.
     pub fn take(&mut self, step: &Step) -> String {
-        match self.try_take(step) {
+        let answer = match self.try_take(step) {
             Ok(answer) => answer,
             Err(error) => format!("{}: {error} {:?} {:?}", error.code(), error.hint(), error.details()),
-        }
+        };
+        self.revisions.note();
+        self.revisions.numbered(&answer)
+    }
+
+    /// A value as text, with the numbers of events in place of their ids.
+    pub fn shown(&self, value: impl Debug) -> String {
+        self.revisions.numbered(&shown(value))
     }
 
     fn try_take(&mut self, step: &Step) -> Result<String> {
@@ -176,7 +198,10 @@ impl World {
                 self.observe(&session(*who), &format!("reader{reader}"), *limit)
             }
             Step::Look { who, item: id } => self.look(*who, *id),
-            Step::Entry(step) => Taking { board: &board, fence: &|id| self.claim_of(id) }.take(step),
+            Step::Entry(step) => {
+                Taking { board: &board, revisions: &self.revisions, fence: &|id| self.claim_of(id) }
+                    .take(step)
+            }
             Step::Fate(fate) => {
                 self.befall(fate);
                 Ok(String::new())
@@ -202,7 +227,7 @@ impl World {
         match fence {
             Fence::None => None,
             Fence::Last => self.fences.get(&id).copied(),
-            Fence::Number(number) => Some(Revision::new(*number)),
+            Fence::Number(number) => Some(self.revisions.id(*number)),
         }
     }
 

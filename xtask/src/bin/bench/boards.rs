@@ -8,7 +8,7 @@ use std::time::Duration;
 use blackboard::agent::Register;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
-use blackboard::store::{Changes, Commit, Committed, Store, Tx, Wanted};
+use blackboard::store::{Changes, Commit, Committed, Prefetch, Store, Tx};
 use blackboard::{Board, Revision, Settings};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
@@ -176,10 +176,10 @@ impl Watched {
 impl Store for Watched {
     fn read(
         &self,
-        wanted: &[Wanted],
+        prefetch: &[Prefetch<'_>],
         f: &mut dyn FnMut(&dyn Tx) -> blackboard::Result<()>,
     ) -> blackboard::Result<()> {
-        self.store.read(wanted, f)
+        self.store.read(prefetch, f)
     }
 
     fn commit(

@@ -44,7 +44,7 @@ fn a_session_registers_with_what_it_says(fixture: &Fixture) {
     assert_eq!(agent, fixture.agent(&agent.session_id));
     assert_eq!(agent.process, Some(mark));
     assert_eq!((agent.status, agent.pid, agent.ended_at), (AgentStatus::Active, Some(4711), None));
-    assert_eq!((agent.revision, agent.joined), (Revision::new(1), Revision::new(1)));
+    assert_eq!((agent.revision, agent.joined), (fixture.id(1), fixture.id(1)));
     assert_eq!([agent.started_at, agent.last_seen_at, agent.last_beat_at], [fixture.now(); 3]);
     let event = &fixture.events()[0];
     assert_eq!(event.event_type, EventType::AgentRegistered);
@@ -80,14 +80,14 @@ fn a_hint_revives_a_session_that_ended_or_was_swept(fixture: &Fixture) {
     let (back, told) = fixture.told_by(|| fixture.register(&hinted("terminal-1")));
     assert_eq!(told, [EventType::AgentRegistered]);
     assert_eq!((back.status, back.ended_at), (AgentStatus::Active, None));
-    assert_eq!((back.started_at, back.joined), (fixture.now(), Revision::new(3)));
+    assert_eq!((back.started_at, back.joined), (fixture.now(), fixture.id(3)));
 
     fixture.pass(301);
     assert_eq!(fixture.sweep().stale_agents.len(), 1);
     let (back, told) = fixture.told_by(|| fixture.register(&hinted("terminal-1")));
     assert_eq!(told, [EventType::AgentRecovered]);
     assert_eq!((back.status, back.ended_at), (AgentStatus::Active, None));
-    assert_eq!(back.joined, Revision::new(3), "it is the same session, which was away for a while");
+    assert_eq!(back.joined, fixture.id(3), "it is the same session, which was away for a while");
 }
 
 fn a_delegate_takes_over_from_its_parent_what_it_does_not_say(fixture: &Fixture) {

@@ -96,7 +96,7 @@ fn a_claim_may_create_the_item(fixture: &Fixture) {
     let item = fixture.work("x");
     assert_eq!(claimed.item, item);
     assert_eq!((item.priority, item.source.as_str()), (Priority::P1, "local"));
-    assert_eq!(item.fence, Some(Revision::new(3)));
+    assert_eq!(item.fence, Some(fixture.id(3)));
     let other = Claim { create: Some(Create::new("another id", "Z")), ..Claim::of("z", &session) };
     assert_eq!(fixture.board.work().claim(&other).unwrap().item.item_id, "z");
     // Again, as a retry would: it is there, and held.

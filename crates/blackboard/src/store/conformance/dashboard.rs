@@ -127,10 +127,10 @@ fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     }
     let page = |lines: Lines| {
         let page = fixture.board.events().newest(&lines).unwrap();
-        let ids: Vec<_> = page.events.iter().map(|event| event.id.get()).collect();
-        (ids, page.next.map(Revision::get))
+        let ids: Vec<_> = page.events.iter().map(|event| fixture.number(event.id)).collect();
+        (ids, page.next.map(|next| fixture.number(next)))
     };
-    let revision = |number| Some(Revision::new(number));
+    let revision = |number| Some(fixture.id(number));
     assert_eq!(page(Lines { limit: 3, ..Lines::default() }), (vec![17, 16, 15], Some(15)));
     let short = Lines { limit: 3, most_bytes: Some(1), ..Lines::default() };
     assert_eq!(page(short), (vec![17], Some(17)), "a page ends by its bytes, with one line at least");
@@ -144,7 +144,7 @@ fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {
     assert_eq!(page(hers), (vec![1], None));
     let since = Some(start.plus(Duration::from_mins(1)));
     assert_eq!(page(Lines { since, ..Lines::default() }).0, [17, 16, 15, 14]);
-    fixture.commit(|_| Ok(Changes { trim_events: Some(Revision::new(10)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(10));
     assert_eq!(page(Lines { before: revision(13), ..Lines::default() }), (vec![12, 11], None));
 }
 
@@ -154,15 +154,18 @@ fn the_log_is_read_on_in_whole_commits_or_not_at_all(fixture: &Fixture) {
         fixture.put(&rows);
     }
     let lines = |after, limit| {
-        let page = fixture.board.events().lines(Revision::new(after), limit)?;
-        Ok((page.events.iter().map(|event| event.id.get()).collect::<Vec<_>>(), page.next.map(Revision::get)))
+        let page = fixture.board.events().lines(fixture.id(after), limit)?;
+        Ok((
+            page.events.iter().map(|event| fixture.number(event.id)).collect::<Vec<_>>(),
+            page.next.map(|next| fixture.number(next)),
+        ))
     };
     assert_eq!(lines(0, 2).unwrap(), (vec![1, 2, 3, 4], Some(4)));
     assert_eq!(lines(2, 1).unwrap(), (vec![3, 4], Some(4)), "whoever was in the middle of one gets its rest");
     assert_eq!(lines(4, 9).unwrap(), (vec![5], None));
     assert_eq!(lines(5, 9).unwrap(), (vec![], None));
     assert_eq!(code(lines(6, 9)), Code::CursorAhead);
-    fixture.commit(|_| Ok(Changes { trim_events: Some(Revision::new(4)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(4));
     assert_eq!(code(lines(3, 9)), Code::Compacted);
     assert_eq!(lines(4, 9).unwrap(), (vec![5], None));
 }

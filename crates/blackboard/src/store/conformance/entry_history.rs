@@ -19,7 +19,7 @@ on_every_engine![
 ];
 
 fn trim(fixture: &Fixture, until: Revision) {
-    fixture.commit(|_| Ok(Changes { trim_events: Some(until), ..Changes::new() })).unwrap();
+    fixture.trim(until);
 }
 
 fn as_of(fixture: &Fixture, key: &str, revision: Revision) -> Option<String> {
@@ -43,8 +43,8 @@ fn a_history_tells_every_version_newest_first(fixture: &Fixture) {
         .iter()
         .map(|version| {
             (
-                version.entry.revision.get(),
-                version.previous.map(Revision::get),
+                fixture.number(version.entry.revision),
+                version.previous.map(|previous| fixture.number(previous)),
                 version.entry.version,
                 version.removed,
             )
@@ -73,11 +73,11 @@ fn an_entry_as_of_a_revision_is_what_it_was_then(fixture: &Fixture) {
     fixture.write("a", "3");
     let expected = [None, None, Some("1"), Some("1"), Some("2"), None, None, Some("3")];
     for (revision, expected) in (0..).zip(expected) {
-        assert_eq!(as_of(fixture, "a", Revision::new(revision)).as_deref(), expected, "as of {revision}");
+        assert_eq!(as_of(fixture, "a", fixture.id(revision)).as_deref(), expected, "as of {revision}");
     }
-    let entry = fixture.scope().entry_as_of("a", Revision::new(3)).unwrap().unwrap();
-    assert_eq!((entry.version, entry.revision), (1, Revision::new(2)));
-    assert_eq!(code(fixture.scope().entry_as_of("a", Revision::new(8))), Code::CursorAhead);
+    let entry = fixture.scope().entry_as_of("a", fixture.id(3)).unwrap().unwrap();
+    assert_eq!((entry.version, entry.revision), (1, fixture.id(2)));
+    assert_eq!(code(fixture.scope().entry_as_of("a", fixture.id(8))), Code::CursorAhead);
 }
 
 fn every_version_has_its_event_and_the_one_before(fixture: &Fixture) {
@@ -153,7 +153,8 @@ fn lively_past(fixture: &Fixture) -> Past {
 fn compaction_keeps_the_past_right_from_the_floor_on(fixture: &Fixture) {
     let past = lively_past(fixture);
     let newest = fixture.revision();
-    for floor in [1, 2, 10, 11, 12, 29, 30, 41, 58, newest.get() - 1].map(Revision::new) {
+    for floor in [1, 2, 10, 11, 12, 29, 30, 41, 58, fixture.number(newest) - 1] {
+        let floor = fixture.id(floor);
         trim(fixture, floor);
         for (revision, expected) in &past {
             for key in ["k0", "k1", "k2", "k3", "k4", "never"] {
@@ -183,10 +184,11 @@ fn compaction_keeps_the_past_right_from_the_floor_on(fixture: &Fixture) {
 
 fn compaction_removes_what_nobody_can_ask_for(fixture: &Fixture) {
     lively_past(fixture);
-    let newest = fixture.revision().get();
-    let read = |revision| fixture.board.read(&[], |tx| tx.version(Revision::new(revision))).unwrap();
-    let all: Vec<_> = (1..=newest).filter_map(read).collect();
-    for floor in [7, 20, 40, newest - 1].map(Revision::new) {
+    let newest = fixture.number(fixture.revision());
+    let read = |revision| fixture.board.read(&[], |tx| tx.version(revision)).unwrap();
+    let all: Vec<_> = (1..=newest).filter_map(|number| read(fixture.id(number))).collect();
+    for floor in [7, 20, 40, newest - 1] {
+        let floor = fixture.id(floor);
         trim(fixture, floor);
         let superseded = |revision: Revision| {
             all.iter().any(|version| version.previous == Some(revision) && version.entry.revision <= floor)
@@ -194,7 +196,7 @@ fn compaction_removes_what_nobody_can_ask_for(fixture: &Fixture) {
         for version in &all {
             let revision = version.entry.revision;
             let goes = superseded(revision) || (version.removed && revision <= floor);
-            let left = read(revision.get());
+            let left = read(revision);
             assert_eq!(left.as_ref(), Some(version).filter(|_| !goes), "{revision}, floor {floor}");
         }
         for key in ["k0", "k1", "k2", "k3", "k4"] {
@@ -210,14 +212,14 @@ fn a_history_says_what_was_compacted(fixture: &Fixture) {
         fixture.write("a", value);
     }
     fixture.write("b", "1");
-    trim(fixture, Revision::new(1));
+    trim(fixture, fixture.id(1));
     assert!(!fixture.scope().history("a", 9).unwrap().compacted, "the first one is right from the floor on");
-    trim(fixture, Revision::new(2));
+    trim(fixture, fixture.id(2));
     let history = fixture.scope().history("a", 9).unwrap();
     assert_eq!((history.versions.len(), history.compacted), (2, true));
     assert!(fixture.scope().history("a", 2).unwrap().compacted, "nothing older is there");
     assert!(!fixture.scope().history("a", 1).unwrap().compacted, "there is an older one");
-    trim(fixture, Revision::new(3));
+    trim(fixture, fixture.id(3));
     let history = fixture.scope().history("a", 9).unwrap();
     assert_eq!((history.versions.len(), history.compacted), (1, true));
     assert!(!fixture.scope().history("b", 9).unwrap().compacted);
@@ -228,13 +230,13 @@ fn a_key_that_retention_forgot_starts_again(fixture: &Fixture) {
     fixture.write("a", "2");
     fixture.scope().delete("a").unwrap();
     fixture.write("b", "1");
-    trim(fixture, Revision::new(2));
+    trim(fixture, fixture.id(2));
     assert_eq!(fixture.scope().history("a", 9).unwrap().versions.len(), 2, "the removal is told of");
-    trim(fixture, Revision::new(3));
+    trim(fixture, fixture.id(3));
     assert!(fixture.scope().history("a", 9).unwrap().versions.is_empty());
     let again = fixture.write("a", "3");
     assert_eq!(again.version, 1, "nobody knows of the others any more");
-    assert!(again.revision > Revision::new(4), "revisions never start again");
+    assert!(again.revision > fixture.id(4), "revisions never start again");
 }
 
 fn cutting_the_same_part_of_the_log_twice_changes_nothing(fixture: &Fixture) {
@@ -244,9 +246,9 @@ fn cutting_the_same_part_of_the_log_twice_changes_nothing(fixture: &Fixture) {
     fixture.write("b", "1");
     // Two that prune at the same time may come to the same result.
     for until in [2, 2, 1, 0, 3, 2] {
-        trim(fixture, Revision::new(until));
+        trim(fixture, fixture.id(until));
     }
-    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), Revision::new(3));
+    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), fixture.id(3));
     assert_eq!(fixture.value("a").as_deref(), Some("3"));
     assert_eq!(fixture.scope().history("a", 9).unwrap().versions.len(), 1);
 }
@@ -257,11 +259,11 @@ fn pruning_removes_old_versions_and_no_current_value(fixture: &Fixture) {
         fixture.write("busy", &round.to_string());
     }
     fixture.write("gone", "1");
-    fixture.scope().delete("gone").unwrap();
+    let removal = fixture.scope().delete("gone").unwrap();
     fixture.pass_days(31);
     let last = fixture.write("busy", "20");
     while fixture.board.prune().unwrap().more {}
-    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), last.revision.previous());
+    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), removal.revision);
     assert_eq!(fixture.value("kept").as_deref(), Some("\"old\""));
     assert_eq!(fixture.value("busy").as_deref(), Some("20"));
     assert_eq!(as_of(fixture, "busy", last.revision.previous()).as_deref(), Some("19"));

@@ -198,7 +198,7 @@ fn a_commit_has_a_limited_number_of_operations(fixture: &Fixture) {
     let refused = fixture.scope().write_batch(&batch(MAX_OPERATIONS + 1)).unwrap_err();
     assert_eq!(refused.to_string(), "10001 operations are too many for one commit; 10000 are allowed");
     fixture.scope().write_batch(&batch(MAX_OPERATIONS)).unwrap();
-    assert_eq!(fixture.revision(), Revision::new(10_000));
+    assert_eq!(fixture.revision(), fixture.id(10_000));
     let last = a_write("one more", "1");
     let refused = fixture.board.transaction(|tx| {
         let mut scope = tx.scope("team");
@@ -206,7 +206,7 @@ fn a_commit_has_a_limited_number_of_operations(fixture: &Fixture) {
         scope.write(&last)
     });
     assert_eq!(code(refused), Code::InvalidValue);
-    assert_eq!(fixture.revision(), Revision::new(10_000));
+    assert_eq!(fixture.revision(), fixture.id(10_000));
     fixture.scope().write(&last).unwrap();
     assert_eq!(code(fixture.scope().clear("*")), Code::InvalidValue);
     assert_eq!(fixture.scope().clear("[0-9]*").unwrap().keys.len(), 10_000);

@@ -136,7 +136,7 @@ fn a_sweep_in_passing_removes_a_hundred(fixture: &Fixture) {
     assert_eq!(fixture.board.sweep_in_passing(None).entries_expired, 100);
     assert_eq!(fixture.sweep().entries_expired, 150);
     assert_eq!(fixture.sweep().entries_expired, 0);
-    assert_eq!(fixture.revision(), Revision::new(500));
+    assert_eq!(fixture.revision(), fixture.id(500));
 }
 
 fn a_sweep_reads_only_what_it_removes(fixture: &Fixture) {

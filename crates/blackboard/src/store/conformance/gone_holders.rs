@@ -7,7 +7,7 @@ use crate::entry::{Compare, Operation};
 use crate::error::Refusal;
 use crate::file::{Check, Reserve};
 use crate::lock::Acquire;
-use crate::store::{Key, Wanted};
+use crate::store::{Key, Prefetch};
 use crate::work::ClaimNext;
 
 on_every_engine![
@@ -257,7 +257,7 @@ fn a_commit_that_only_reads_a_gone_holder_sweeps_it(fixture: &Fixture) {
     // What a verb announces to read says nothing about the session that it acts for.
     fixture
         .board
-        .commit("test", &[Wanted::Row(key.clone())], |tx| {
+        .commit("test", &[Prefetch::Row(key.clone())], |tx| {
             let agent = tx.row::<Agent>(&key)?.unwrap();
             let held = || Refusal::new(Code::Held, "held").held_by(agent.session_id.clone(), "Ivy", None);
             if agent.status.is_live() { Err(held().into()) } else { Ok((Changes::new(), ())) }

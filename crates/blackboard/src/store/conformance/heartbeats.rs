@@ -148,8 +148,8 @@ fn an_operation_id_belongs_to_one_verb(fixture: &Fixture) {
             Ok((changes, revision))
         })
     };
-    assert_eq!(once("first verb").unwrap(), Revision::new(1));
-    assert_eq!(once("first verb").unwrap(), Revision::new(1));
+    assert_eq!(once("first verb").unwrap(), fixture.id(1));
+    assert_eq!(once("first verb").unwrap(), fixture.id(1));
     assert_eq!(code(once("second verb")), Code::InvalidValue);
-    assert_eq!(fixture.revision(), Revision::new(1));
+    assert_eq!(fixture.revision(), fixture.id(1));
 }

@@ -34,7 +34,7 @@ fn an_item_is_created_once(fixture: &Fixture) {
     let created = fixture.board.work().create(&create).unwrap();
     assert!(created.created);
     assert_eq!(created.item, fixture.work("gh:owner/repo#78"));
-    assert_eq!(created.item.revision, Revision::new(3));
+    assert_eq!(created.item.revision, fixture.id(3));
     let event = fixture.events().pop().unwrap();
     assert_eq!(event.summary, "Work item \"Design SQL schema\" created");
     assert_eq!(event.actor_id.as_deref(), Some(session.as_str()));

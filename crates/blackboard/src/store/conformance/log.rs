@@ -8,6 +8,7 @@ on_every_engine![
     a_page_never_splits_a_commit,
     a_page_may_be_of_some_types_and_end_early,
     the_floor_rises_with_what_is_trimmed_and_ids_go_on,
+    the_engine_counts_events_and_finds_the_last_ones,
     the_revision_before_a_moment_is_found,
     the_first_observation_of_a_session_starts_at_its_registration,
     cursors_are_kept_for_each_session_and_reader,
@@ -19,8 +20,8 @@ on_every_engine![
     an_observation_ends_where_the_board_was_when_it_began,
 ];
 
-fn ids(events: &[Event]) -> Vec<i64> {
-    events.iter().map(|event| event.id.get()).collect()
+fn ids(fixture: &Fixture, events: &[Event]) -> Vec<i64> {
+    events.iter().map(|event| fixture.number(event.id)).collect()
 }
 
 /// Commits of 1, 3, 2 and 1 events.
@@ -44,9 +45,9 @@ fn a_page_never_splits_a_commit(fixture: &Fixture) {
         (6, 100, &[7]),
         (7, 100, &[]),
     ] {
-        let page = Page::after(Revision::new(after), limit);
+        let page = Page::after(fixture.id(after), limit);
         let events = fixture.board.read(&[], |tx| tx.events(&page)).unwrap();
-        assert_eq!(ids(&events), expected, "after {after}, limit {limit}");
+        assert_eq!(ids(fixture, &events), expected, "after {after}, limit {limit}");
     }
 }
 
@@ -67,36 +68,36 @@ fn a_page_may_be_of_some_types_and_end_early(fixture: &Fixture) {
         (&both, 100, 100, &[1, 3, 5, 7]),
         (&[], 2, 100, &[1, 2]),
     ] {
-        let page = Page { after: Revision::ZERO, until: Revision::new(until), types, limit };
+        let page = Page { after: Revision::ZERO, until: fixture.id(until), types, limit };
         let events = fixture.board.read(&[], |tx| tx.events(&page)).unwrap();
-        assert_eq!(ids(&events), expected, "{types:?} until {until}, limit {limit}");
+        assert_eq!(ids(fixture, &events), expected, "{types:?} until {until}, limit {limit}");
     }
 }
 
 fn trim(fixture: &Fixture, until: i64) {
-    fixture.commit(|_| Ok(Changes { trim_events: Some(Revision::new(until)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(until));
 }
 
 fn the_floor_rises_with_what_is_trimmed_and_ids_go_on(fixture: &Fixture) {
-    let floor = || fixture.board.read(&[], |tx| tx.floor()).unwrap().get();
-    assert_eq!(floor(), 0);
+    let floor = || fixture.board.read(&[], |tx| tx.floor()).unwrap();
+    assert_eq!(floor(), Revision::ZERO);
     four_commits(fixture);
-    assert_eq!(floor(), 0);
+    assert_eq!(floor(), Revision::ZERO);
     trim(fixture, 4);
-    assert_eq!((floor(), fixture.revision().get()), (4, 7));
-    assert_eq!(ids(&fixture.events()), [5, 6, 7]);
+    assert_eq!((floor(), fixture.revision()), (fixture.id(4), fixture.id(7)));
+    assert_eq!(ids(fixture, &fixture.events()), [5, 6, 7]);
     trim(fixture, 2);
-    assert_eq!(floor(), 4, "a floor never sinks");
+    assert_eq!(floor(), fixture.id(4), "a floor never sinks");
     trim(fixture, 6);
     fixture.put(&[an_item("x").into()]);
-    assert_eq!(ids(&fixture.events()), [7, 8]);
+    assert_eq!(ids(fixture, &fixture.events()), [7, 8]);
 }
 
 fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
     let start = fixture.now();
     let before = |seconds| {
         let moment = start.plus(Duration::from_secs(seconds));
-        fixture.board.read(&[], |tx| tx.revision_before(moment)).unwrap().get()
+        fixture.number(fixture.board.read(&[], |tx| tx.revision_before(moment)).unwrap())
     };
     assert_eq!(before(100), 0);
     four_commits(fixture);
@@ -106,6 +107,30 @@ fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
     }
     trim(fixture, 4);
     assert_eq!(before(1), 4, "nothing that is kept is older, so everything after the floor is newer");
+}
+
+fn the_engine_counts_events_and_finds_the_last_ones(fixture: &Fixture) {
+    four_commits(fixture);
+    let read = |after, until, back| {
+        let (after, until) = (fixture.id(after), fixture.id(until));
+        let read = fixture
+            .board
+            .read(&[], |tx| Ok((tx.count_events(after, until)?, tx.revision_back(until, back)?)));
+        let (count, start) = read.unwrap();
+        (count, fixture.number(start))
+    };
+    assert_eq!(read(0, 7, 0), (7, 7));
+    assert_eq!(read(0, 7, 1), (7, 6));
+    assert_eq!(read(3, 5, 2), (2, 3));
+    assert_eq!(read(5, 3, 9), (0, 0));
+    assert_eq!(read(6, 9, u64::MAX), (1, 0), "an end ahead of the board is the end of the board");
+    trim(fixture, 4);
+    assert_eq!(
+        read(0, 7, 100),
+        (3, 4),
+        "events that are pruned do not count, and no revision is below the floor"
+    );
+    assert_eq!(read(2, 4, 1), (0, 4));
 }
 
 fn since(session: &str, reader: &str) -> Since {
@@ -121,14 +146,14 @@ fn read(fixture: &Fixture, observation: &Observation) -> Vec<i64> {
     let mut read = Vec::new();
     let mut after = observation.after;
     while let Some(batch) = fixture.board.events().next(observation, after, 1).unwrap() {
-        read.extend(ids(&batch.events));
+        read.extend(ids(fixture, &batch.events));
         after = batch.last;
     }
     read
 }
 
 fn advance(fixture: &Fixture, session: &str, reader: &str, revision: i64) {
-    fixture.board.events().advance(session, reader, Revision::new(revision)).unwrap();
+    fixture.board.events().advance(session, reader, fixture.id(revision)).unwrap();
 }
 
 fn the_first_observation_of_a_session_starts_at_its_registration(fixture: &Fixture) {
@@ -150,7 +175,7 @@ fn cursors_are_kept_for_each_session_and_reader(fixture: &Fixture) {
     assert_eq!(read(fixture, &observe(fixture, &ivy, "observe")), [4]);
     assert_eq!(read(fixture, &observe(fixture, &ivy, "hook")), [2, 3, 4]);
     assert_eq!(read(fixture, &observe(fixture, &oak, "observe")), [3, 4]);
-    assert_eq!(fixture.revision(), Revision::new(4), "a cursor makes no event");
+    assert_eq!(fixture.revision(), fixture.id(4), "a cursor makes no event");
 }
 
 fn a_cursor_never_goes_back(fixture: &Fixture) {
@@ -160,7 +185,7 @@ fn a_cursor_never_goes_back(fixture: &Fixture) {
     }
     for revision in [3, 2, 3, 1] {
         advance(fixture, &ivy, "observe", revision);
-        assert_eq!(observe(fixture, &ivy, "observe").after, Revision::new(3).min(fixture.revision()));
+        assert_eq!(observe(fixture, &ivy, "observe").after, fixture.id(3).min(fixture.revision()));
     }
 }
 
@@ -176,9 +201,9 @@ fn a_cursor_behind_the_floor_is_told_so_once(fixture: &Fixture) {
     assert_eq!(read(fixture, &observation), [4]);
     advance(fixture, &ivy, "observe", 4);
     assert!(!observe(fixture, &ivy, "observe").compacted);
-    let at_floor = fixture.board.events().observe(&Since::Revision(Revision::new(3)), &[]).unwrap();
+    let at_floor = fixture.board.events().observe(&Since::Revision(fixture.id(3)), &[]).unwrap();
     assert!(!at_floor.compacted, "who stands at the floor has missed nothing");
-    let below = fixture.board.events().observe(&Since::Revision(Revision::new(2)), &[]).unwrap();
+    let below = fixture.board.events().observe(&Since::Revision(fixture.id(2)), &[]).unwrap();
     assert!(below.compacted);
 }
 
@@ -188,14 +213,14 @@ fn what_is_pruned_between_two_batches_is_said(fixture: &Fixture) {
     }
     let log = fixture.board.events();
     let observation = log.observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
-    let next = |after| log.next(&observation, Revision::new(after), 2).unwrap().unwrap();
+    let next = |after| log.next(&observation, fixture.id(after), 2).unwrap().unwrap();
     let first = next(0);
-    assert_eq!((ids(&first.events), first.compacted), (vec![1, 2], false));
+    assert_eq!((ids(fixture, &first.events), first.compacted), (vec![1, 2], false));
     trim(fixture, 2);
     assert!(!next(2).compacted, "what was read may go");
     trim(fixture, 3);
     let second = next(2);
-    assert_eq!((ids(&second.events), second.compacted), (vec![4, 5], true));
+    assert_eq!((ids(fixture, &second.events), second.compacted), (vec![4, 5], true));
     assert!(!next(5).compacted, "it is said once");
     // All that is left of it goes, and something happens after its end.
     for number in 6..9 {
@@ -203,7 +228,7 @@ fn what_is_pruned_between_two_batches_is_said(fixture: &Fixture) {
     }
     trim(fixture, 8);
     let third = next(5);
-    assert_eq!((ids(&third.events), third.last, third.compacted), (vec![], observation.until, true));
+    assert_eq!((ids(fixture, &third.events), third.last, third.compacted), (vec![], observation.until, true));
     assert_eq!(log.next(&observation, third.last, 2).unwrap(), None);
 }
 
@@ -212,8 +237,9 @@ fn a_cursor_ahead_of_the_board_is_refused(fixture: &Fixture) {
     advance(fixture, &ivy, "observe", 2);
     assert_eq!(code(fixture.board.events().observe(&since(&ivy, "observe"), &[])), Code::CursorAhead);
     fixture.item("x");
+    advance(fixture, &ivy, "observe", 2);
     assert!(read(fixture, &observe(fixture, &ivy, "observe")).is_empty());
-    let ahead = fixture.board.events().observe(&Since::Revision(Revision::new(3)), &[]);
+    let ahead = fixture.board.events().observe(&Since::Revision(fixture.id(3)), &[]);
     assert_eq!(code(ahead), Code::CursorAhead);
 }
 
@@ -223,7 +249,7 @@ fn an_observation_since_a_moment_or_revision_uses_no_cursor(fixture: &Fixture) {
     let moment = Since::Moment(start.plus(Duration::from_secs(10)));
     let observation = fixture.board.events().observe(&moment, &[]).unwrap();
     assert_eq!(read(fixture, &observation), [2, 3, 4, 5, 6, 7]);
-    let revision = fixture.board.events().observe(&Since::Revision(Revision::new(4)), &[]).unwrap();
+    let revision = fixture.board.events().observe(&Since::Revision(fixture.id(4)), &[]).unwrap();
     assert_eq!(read(fixture, &revision), [5, 6, 7]);
     trim(fixture, 6);
     let compacted = fixture.board.events().observe(&moment, &[]).unwrap();

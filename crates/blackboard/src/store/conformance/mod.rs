@@ -14,6 +14,8 @@
 #![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "each file uses most of what is here"))]
 
 mod agents;
+#[cfg(test)]
+mod announced;
 mod attendance;
 mod brief;
 mod claims;
@@ -42,6 +44,8 @@ mod projects;
 mod prune;
 mod purge;
 mod ranges;
+#[cfg(test)]
+mod round_trips;
 mod subscriptions;
 mod sweep;
 mod sweep_clock;
@@ -54,12 +58,14 @@ mod watched;
 mod writers;
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 #[cfg(test)]
 use testkit::{patience, wait_until};
 
+#[cfg(test)]
+use self::announced::Announced;
 #[cfg(test)]
 use super::Memory;
 #[cfg(test)]
@@ -88,6 +94,8 @@ macro_rules! on_every_engine {
 
         on_every_engine!(@ on_memory = memory: $($test),+);
         on_every_engine!(@ on_memory_running_twice = memory_running_twice: $($test),+);
+        on_every_engine!(@ on_memory_with_gaps = memory_with_gaps: $($test),+);
+        on_every_engine!(@ on_announced_memory = announced_memory: $($test),+);
         on_every_engine!(@ on_sqlite = sqlite: $($test),+);
     };
     (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
@@ -166,8 +174,17 @@ pub(crate) struct Fixture {
     pub(crate) board: Board,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) processes: Arc<FakeProcesses>,
+    revisions: Mutex<Revisions>,
     /// The directory of an engine that needs one, removed at the end.
     _directory: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// The ids of all events so far, also of those that are pruned.
+#[derive(Default)]
+struct Revisions {
+    known: Vec<Revision>,
+    /// Whether events were pruned before the fixture noted their ids, so that numbers mean nothing any more.
+    incomplete: bool,
 }
 
 impl Fixture {
@@ -179,6 +196,17 @@ impl Fixture {
     #[cfg(test)]
     pub(crate) fn memory_running_twice() -> Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock).running_everything_twice()), None))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn memory_with_gaps() -> Fixture {
+        Fixture::on(|clock| (Arc::new(Memory::new(clock).skipping_revisions()), None))
+    }
+
+    /// Memory that refuses a commit that reads what it has not announced.
+    #[cfg(test)]
+    pub(crate) fn announced_memory() -> Fixture {
+        Fixture::on(|clock| (Arc::new(Announced::new(Arc::new(Memory::new(clock)))), None))
     }
 
     #[cfg(test)]
@@ -202,7 +230,7 @@ impl Fixture {
         let board = Board::on(store, clock.clone())
             .with_processes(processes.clone())
             .with_ids(Arc::new(CountingIds::default()));
-        Fixture { board, clock, processes, _directory: directory }
+        Fixture { board, clock, processes, revisions: Mutex::default(), _directory: directory }
     }
 
     fn with_settings(&self, change: impl FnOnce(&mut Settings)) -> Board {
@@ -322,6 +350,42 @@ impl Fixture {
         self.board.revision().unwrap()
     }
 
+    /// The id of the event with this number, the first one being 1. On most engines it is the number. Beyond the end, an
+    /// id that no event has yet.
+    fn id(&self, number: i64) -> Revision {
+        let revisions = &self.complete_revisions().known;
+        let last = revisions.last().copied().unwrap_or_default();
+        match usize::try_from(number) {
+            Ok(0) => Revision::ZERO,
+            Ok(number) if number <= revisions.len() => revisions[number - 1],
+            Ok(number) => Revision::new(last.get() + i64::try_from(number - revisions.len()).unwrap()),
+            Err(_) => Revision::new(number),
+        }
+    }
+
+    /// The number of the event with this id; for an id that no event has, of the last event before it.
+    fn number(&self, revision: Revision) -> i64 {
+        let revisions = &self.complete_revisions().known;
+        i64::try_from(revisions.partition_point(|known| *known <= revision)).unwrap()
+    }
+
+    fn complete_revisions(&self) -> MutexGuard<'_, Revisions> {
+        let revisions = self.note_revisions();
+        assert!(!revisions.incomplete, "call `note_revisions` before events are pruned");
+        revisions
+    }
+
+    /// Notes the ids of new events.
+    fn note_revisions(&self) -> MutexGuard<'_, Revisions> {
+        let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = revisions.known.last().copied().unwrap_or_default();
+        let page = Page::after(last, usize::MAX);
+        let (floor, new) = self.board.read(&[], |tx| Ok((tx.floor()?, tx.events(&page)?))).unwrap();
+        revisions.incomplete |= floor > last;
+        revisions.known.extend(new.iter().map(|event| event.id));
+        revisions
+    }
+
     /// The whole log.
     fn events(&self) -> Vec<Event> {
         self.events_after(Revision::ZERO)
@@ -340,8 +404,19 @@ impl Fixture {
 
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
-        let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
+        drop(self.note_revisions());
+        let commit = Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
+    }
+
+    /// Removes the event log up to and including this revision, as retention does.
+    fn trim(&self, until: Revision) {
+        let trimmed = self.commit(|tx| {
+            let mut changes = Changes::new();
+            crate::prune::cut_log(tx, until, &mut changes)?;
+            Ok(changes)
+        });
+        trimmed.unwrap();
     }
 
     /// Puts rows, and tells of it in as many events.

@@ -5,10 +5,11 @@
 //! to the same with threads.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::watched::{Look, watched};
 use super::*;
+use crate::lock::Acquire;
 use crate::store::{Key, Range, Tx};
 use crate::work::ClaimNext;
 
@@ -146,17 +147,41 @@ fn an_entry_that_enters_leaves_or_changes_among_heads_makes_a_commit_run_again()
 
 #[test]
 fn what_was_only_hinted_at_makes_nobody_run_again() {
-    let hint = |tx: &dyn Tx| tx.hint(&Range::work_items(), 10).map(drop);
+    let peek = |tx: &dyn Tx| tx.peek(&x()).map(drop);
+    let hint = |tx: &dyn Tx| tx.candidates(&Range::work_items(), 10).map(drop);
     let count = |tx: &dyn Tx| tx.count(&Range::work_items()).map(drop);
     let revision = |tx: &dyn Tx| tx.revision().map(drop);
     let log = |tx: &dyn Tx| tx.events(&Page::after(Revision::ZERO, 10)).map(drop);
     let meddle = |fixture: &Fixture| {
         fixture.put(&[an_item("x").into(), an_item("y").into()]);
     };
+    assert_eq!(runs(peek, meddle), 1);
     assert_eq!(runs(hint, meddle), 1);
     assert_eq!(runs(count, meddle), 1);
     assert_eq!(runs(revision, meddle), 1);
     assert_eq!(runs(log, meddle), 1);
+}
+
+#[test]
+fn a_heartbeat_of_the_holder_causes_no_second_run_of_a_verb_that_names_it() {
+    let fixture = Fixture::memory();
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.board.locks().acquire(&Acquire::of("deploy", &ivy)).unwrap();
+    let lock = Key::Entry("locks".to_owned(), "deploy".to_owned());
+    let (others, holder) = (fixture.board.clone(), Key::Agent(ivy.clone()));
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let beaten = AtomicBool::new(false);
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| match look {
+        Look::Row(key) if *key == lock => drop(counted.fetch_add(1, Ordering::Relaxed)),
+        Look::Peek(key) if *key == holder && !beaten.swap(true, Ordering::Relaxed) => {
+            others.agents().heartbeat(&crate::agent::Beat::of(&ivy)).unwrap();
+        }
+        _ => {}
+    });
+    let refused = board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap_err();
+    assert_eq!(refused.details().unwrap()["held_by_name"], "Ivy");
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -184,7 +209,7 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     let meddled = AtomicBool::new(false);
     // Between the look at the queue and the look at its head, the head is taken and another item arrives.
     let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
-        if matches!(look, Look::Hint(_)) && !meddled.swap(true, Ordering::Relaxed) {
+        if matches!(look, Look::Candidates(_)) && !meddled.swap(true, Ordering::Relaxed) {
             others.work().claim(&Claim::of("x", &oak)).unwrap();
             others.work().create(&Create::new("y", "Another")).unwrap();
         }

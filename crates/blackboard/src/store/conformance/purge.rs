@@ -180,7 +180,7 @@ fn retention_forgets_a_purged_key(fixture: &Fixture) {
     leak(fixture, "token");
     let purged = fixture.scope().purge("token").unwrap();
     fixture.write("other", "1");
-    fixture.commit(|_| Ok(Changes { trim_events: Some(purged.revision), ..Changes::new() })).unwrap();
+    fixture.trim(purged.revision);
     assert!(fixture.scope().history("token", 10).unwrap().versions.is_empty());
     assert_eq!(code(fixture.scope().purge("token")), Code::EntryNotFound);
     assert_eq!(fixture.write("token", "1").version, 1);
@@ -189,7 +189,7 @@ fn retention_forgets_a_purged_key(fixture: &Fixture) {
 fn an_erasure_of_a_pruned_event_removes_its_version(fixture: &Fixture) {
     let leaked = leak(fixture, "token");
     fixture.write("other", "1");
-    fixture.commit(|_| Ok(Changes { trim_events: Some(leaked.revision), ..Changes::new() })).unwrap();
+    fixture.trim(leaked.revision);
     let erasure = Erasure { event: leaked.revision, summary: "erased".to_owned(), metadata: None };
     let purged = fixture.scope().purge("token").unwrap();
     assert_eq!(purged.versions, 1);

@@ -174,7 +174,7 @@ fn a_hint_is_the_beginning_of_a_range(fixture: &Fixture) {
     fill(fixture);
     for limit in [0, 1, 2, 100, usize::MAX] {
         let range = Range::work_queue(Status::Available);
-        let hinted = fixture.board.read(&[], |tx| tx.hint(&range, limit)).unwrap();
+        let hinted = fixture.board.read(&[], |tx| tx.candidates(&range, limit)).unwrap();
         let mut whole = fixture.board.read(&[], |tx| tx.range(&range)).unwrap();
         whole.truncate(limit);
         assert_eq!(hinted, whole, "limit {limit}");
@@ -249,8 +249,8 @@ fn entries_stand_in_every_index_that_concerns_them(fixture: &Fixture) {
         (Range::entries("t", "").after("A"), &["t/a", "t/a:1", "t/a:2", "t/b", "t/c"]),
         (Range::entries("nothing", ""), &[]),
         (Range::newest_entries("t", None), &["t/a", "t/c", "t/a:1", "t/a:2", "t/b"]),
-        (Range::newest_entries("t", Some(Revision::new(8))), &["t/a:1", "t/a:2", "t/b"]),
-        (Range::newest_entries("t", Some(Revision::new(1))), &[]),
+        (Range::newest_entries("t", Some(fixture.id(8))), &["t/a:1", "t/a:2", "t/b"]),
+        (Range::newest_entries("t", Some(fixture.id(1))), &[]),
         (Range::entries_tagged("t", "x", ""), &["t/a:2", "t/b"]),
         (Range::entries_tagged("t", "x", "a"), &["t/a:2"]),
         (Range::entries_tagged("t", "x", "").after("a:2"), &["t/b"]),
@@ -277,7 +277,7 @@ fn heads_say_what_entries_say(fixture: &Fixture) {
         Range::entries("t", ""),
         Range::entries("t", "a:").after("a:1"),
         Range::newest_entries("t", None),
-        Range::newest_entries("t", Some(Revision::new(7))),
+        Range::newest_entries("t", Some(fixture.id(7))),
         Range::entries_tagged("t", "x", ""),
         Range::entries_tagged("t", "x", "a"),
         Range::entries_expired_at(fixture.now().plus(Duration::from_secs(15))),

@@ -64,8 +64,8 @@ fn drain(subscription: &mut Subscription) -> Vec<Event> {
     std::iter::from_fn(|| subscription.next_within(Duration::ZERO)).map(Result::unwrap).collect()
 }
 
-fn ids(events: &[Event]) -> Vec<i64> {
-    events.iter().map(|event| event.id.get()).collect()
+fn ids(fixture: &Fixture, events: &[Event]) -> Vec<i64> {
+    events.iter().map(|event| fixture.number(event.id)).collect()
 }
 
 fn change(event: &Event) -> &EntryChange {
@@ -124,7 +124,7 @@ fn events_of_entries_carry_what_happened(fixture: &Fixture) {
     assert_eq!(metadata.as_ref().unwrap().as_str(), r#"{"tries": 1.0}"#);
     assert_eq!(*expires_at, Some(event.timestamp.plus(Duration::from_mins(1))));
     assert_eq!(*session_id, None);
-    assert!(event.id.get() == 2 && event.commit_id == event.id);
+    assert!(fixture.number(event.id) == 2 && event.commit_id == event.id);
 }
 
 fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
@@ -186,7 +186,7 @@ fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fix
         (filter(&["task:*"], &["write"], &["Ivy"], &["docs"], &["team"]), &[]),
     ] {
         let events = drain(&mut from_the_start(&fixture.board, std::slice::from_ref(&wanted)));
-        assert_eq!(ids(&events), expected, "{wanted:?}");
+        assert_eq!(ids(fixture, &events), expected, "{wanted:?}");
         // The same for whoever only looks.
         let observation = fixture
             .board
@@ -198,7 +198,7 @@ fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fix
     }
     fixture.board.scope("team").clear("task:*").unwrap();
     let cleared = drain(&mut from_the_start(&fixture.board, &[filter(&[], &["clear"], &[], &[], &["team"])]));
-    assert_eq!(ids(&cleared), [10]);
+    assert_eq!(ids(fixture, &cleared), [10]);
 }
 
 fn agents_are_found_by_the_name_of_the_author_the_session_and_the_agent(fixture: &Fixture) {
@@ -212,7 +212,7 @@ fn agents_are_found_by_the_name_of_the_author_the_session_and_the_agent(fixture:
     {
         let filter = Filter { agents: owned(&[agent]), ..Filter::default() };
         let events = drain(&mut from_the_start(&fixture.board, &[filter]));
-        assert_eq!(ids(&events), expected, "{agent}");
+        assert_eq!(ids(fixture, &events), expected, "{agent}");
     }
 }
 
@@ -220,7 +220,7 @@ fn an_event_that_two_filters_want_comes_once(fixture: &Fixture) {
     mixed(fixture);
     let filters =
         [Filter::of_keys("task:*"), Filter::of_keys("task:1"), Filter::of_types([EventType::WorkCreated])];
-    assert_eq!(ids(&drain(&mut from_the_start(&fixture.board, &filters))), [2, 3, 4, 5, 6, 7]);
+    assert_eq!(ids(fixture, &drain(&mut from_the_start(&fixture.board, &filters))), [2, 3, 4, 5, 6, 7]);
 }
 
 fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture) {
@@ -236,9 +236,9 @@ fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture
     let tasks =
         Filter { scopes: owned(&["team"]), custom: Some(Arc::new(custom)), ..Filter::of_keys("task:*") };
     let events = drain(&mut from_the_start(&fixture.board, std::slice::from_ref(&tasks)));
-    assert_eq!((ids(&events), asked.load(Ordering::Relaxed)), (vec![4, 6], 4));
+    assert_eq!((ids(fixture, &events), asked.load(Ordering::Relaxed)), (vec![4, 6], 4));
     let two = [tasks, Filter::of_keys("task:2")];
-    assert_eq!(ids(&drain(&mut from_the_start(&fixture.board, &two))), [3, 4, 6], "each once");
+    assert_eq!(ids(fixture, &drain(&mut from_the_start(&fixture.board, &two))), [3, 4, 6], "each once");
 }
 
 fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
@@ -246,7 +246,7 @@ fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
     let now = || subscribe(&fixture.board, Start::Now, &[]);
     let good = now()
         .on_thread(move |event| {
-            heard.send(event?.id.get()).unwrap();
+            heard.send(event?.id).unwrap();
             Ok(())
         })
         .unwrap();
@@ -254,12 +254,12 @@ fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
     let panicking = now().on_thread(|_| panic!("this is what the test is about")).unwrap();
     for round in 1..=3 {
         write(fixture, "a", round);
-        assert_eq!(hearing.recv_timeout(LONG), Ok(round));
+        assert_eq!(hearing.recv_timeout(LONG), Ok(fixture.id(round)));
     }
     assert_eq!(code(failing.join()), Code::InvalidValue);
     assert_eq!(code(panicking.join()), Code::Internal);
     write(fixture, "a", 4);
-    assert_eq!(hearing.recv_timeout(LONG), Ok(4));
+    assert_eq!(hearing.recv_timeout(LONG), Ok(fixture.id(4)));
     assert!(!good.is_finished());
     good.stop().unwrap();
 }
@@ -271,13 +271,13 @@ fn a_slow_subscriber_delays_nobody_and_loses_nothing(fixture: &Fixture) {
     let mut stuck = subscribe(&fixture.board, Start::Now, &[]);
     for round in 1..=EVENTS {
         write(fixture, "a", round);
-        assert_eq!(quick.next_within(LONG).unwrap().unwrap().id.get(), round);
+        assert_eq!(fixture.number(quick.next_within(LONG).unwrap().unwrap().id), round);
     }
     for round in 1..=EVENTS {
         let event = slow.next_within(LONG).unwrap().unwrap();
-        assert_eq!((event.id.get(), change(&event).value.clone()), (round, Some(value(round))));
+        assert_eq!((fixture.number(event.id), change(&event).value.clone()), (round, Some(value(round))));
     }
-    assert_eq!(ids(&drain(&mut stuck)), (1..=EVENTS).collect::<Vec<_>>());
+    assert_eq!(ids(fixture, &drain(&mut stuck)), (1..=EVENTS).collect::<Vec<_>>());
 }
 
 fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixture) {
@@ -306,7 +306,7 @@ fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixtur
 }
 
 fn trim(fixture: &Fixture, until: i64) {
-    fixture.commit(|_| Ok(Changes { trim_events: Some(Revision::new(until)), ..Changes::new() })).unwrap();
+    fixture.trim(fixture.id(until));
 }
 
 fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
@@ -316,9 +316,12 @@ fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
     trim(fixture, 3);
     let mut late = from_the_start(&fixture.board, &[]);
     let refusal = late.next().unwrap().unwrap_err();
-    assert_eq!((refusal.code(), refusal.details().unwrap()["floor"].as_i64()), (Code::Compacted, Some(3)));
+    assert_eq!(
+        (refusal.code(), &refusal.details().unwrap()["floor"]),
+        (Code::Compacted, &fixture.id(3).get().into())
+    );
     let events = drain(&mut late);
-    assert_eq!(ids(&events), [4, 5, 6]);
+    assert_eq!(ids(fixture, &events), [4, 5, 6]);
     assert_eq!(change(&events[0]).old_value, Some(value(3)), "what was current at the floor is still known");
     // The same to whoever is overtaken on the way, also by a named cursor.
     let mut named = subscribe(&fixture.board, Start::cursor("mirror"), &[]);
@@ -328,19 +331,19 @@ fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
     trim(fixture, 8);
     for subscription in [&mut late, &mut named] {
         assert_eq!(code(subscription.next().unwrap()), Code::Compacted);
-        assert_eq!(ids(&drain(subscription)), [9]);
+        assert_eq!(ids(fixture, &drain(subscription)), [9]);
     }
-    let mut at_floor = subscribe(&fixture.board, Start::Revision(Revision::new(8)), &[]);
-    assert_eq!(ids(&drain(&mut at_floor)), [9], "who stands at the floor has missed nothing");
+    let mut at_floor = subscribe(&fixture.board, Start::Revision(fixture.id(8)), &[]);
+    assert_eq!(ids(fixture, &drain(&mut at_floor)), [9], "who stands at the floor has missed nothing");
 }
 
 fn a_start_ahead_of_the_board_is_refused(fixture: &Fixture) {
     write(fixture, "a", 1);
     let start = |start| fixture.board.follow(&request(start, &[])).map(drop);
-    assert_eq!(code(start(Start::Revision(Revision::new(2)))), Code::CursorAhead);
-    let ahead = Start::Cursor { name: "mirror".to_owned(), new_after: Some(Revision::new(2)) };
+    assert_eq!(code(start(Start::Revision(fixture.id(2)))), Code::CursorAhead);
+    let ahead = Start::Cursor { name: "mirror".to_owned(), new_after: Some(fixture.id(2)) };
     assert_eq!(code(start(ahead)), Code::CursorAhead);
-    fixture.board.events().advance("", "mirror", Revision::new(7)).unwrap();
+    fixture.board.events().advance("", "mirror", fixture.id(7)).unwrap();
     assert_eq!(code(start(Start::cursor("mirror"))), Code::CursorAhead);
     for name in ["", " a", "a\nb"] {
         assert_eq!(code(start(Start::cursor(name))), Code::InvalidValue, "{name:?}");
@@ -354,22 +357,22 @@ fn named(fixture: &Fixture) -> Subscription {
 fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
     // A reader of a session has the same name: nobody mistakes one for the other.
     let session = fixture.session("Ivy");
-    fixture.board.events().advance(&session, "mirror", Revision::new(1)).unwrap();
+    fixture.board.events().advance(&session, "mirror", fixture.id(1)).unwrap();
     let mut first = named(fixture);
     for number in 2..=4 {
         write(fixture, "a", number);
     }
-    assert_eq!(first.next().unwrap().unwrap().id.get(), 2);
+    assert_eq!(first.next().unwrap().unwrap().id, fixture.id(2));
     drop(first);
     // It was not asked for more: what it was at comes again.
     let mut second = named(fixture);
-    assert_eq!(ids(&drain(&mut second)), [2, 3, 4]);
+    assert_eq!(ids(fixture, &drain(&mut second)), [2, 3, 4]);
     write(fixture, "a", 5);
-    assert_eq!(ids(&drain(&mut second)), [5], "nothing comes twice");
+    assert_eq!(ids(fixture, &drain(&mut second)), [5], "nothing comes twice");
     drop(second);
     write(fixture, "a", 6);
-    assert_eq!(ids(&drain(&mut named(fixture))), [6]);
-    assert_eq!(fixture.revision(), Revision::new(6), "a cursor makes no event");
+    assert_eq!(ids(fixture, &drain(&mut named(fixture))), [6]);
+    assert_eq!(fixture.revision(), fixture.id(6), "a cursor makes no event");
 }
 
 fn a_named_cursor_keeps_up_with_what_nobody_wanted(fixture: &Fixture) {
@@ -382,19 +385,19 @@ fn a_named_cursor_keeps_up_with_what_nobody_wanted(fixture: &Fixture) {
     trim(fixture, 1999);
     let mut second = subscribe(&fixture.board, Start::cursor("mirror"), &filters);
     write(fixture, "rare", 1);
-    assert_eq!(ids(&drain(&mut second)), [2001]);
+    assert_eq!(ids(fixture, &drain(&mut second)), [2001]);
 }
 
 fn a_new_named_cursor_misses_nothing_before_it_is_first_moved(fixture: &Fixture) {
     write(fixture, "a", 1);
     drop(named(fixture));
     write(fixture, "a", 2);
-    assert_eq!(ids(&drain(&mut named(fixture))), [2]);
+    assert_eq!(ids(fixture, &drain(&mut named(fixture))), [2]);
     let start = Start::Cursor { name: "other".to_owned(), new_after: Some(Revision::ZERO) };
     let mut from_the_start = subscribe(&fixture.board, start.clone(), &[]);
-    assert_eq!(ids(&drain(&mut from_the_start)), [1, 2]);
+    assert_eq!(ids(fixture, &drain(&mut from_the_start)), [1, 2]);
     write(fixture, "a", 3);
-    assert_eq!(ids(&drain(&mut from_the_start)), [3]);
+    assert_eq!(ids(fixture, &drain(&mut from_the_start)), [3]);
     drop(from_the_start);
     // Not new any more.
     assert!(drain(&mut subscribe(&fixture.board, start, &[])).is_empty());
@@ -403,18 +406,18 @@ fn a_new_named_cursor_misses_nothing_before_it_is_first_moved(fixture: &Fixture)
 fn a_cursor_behind_a_channel_moves_with_its_receiver(fixture: &Fixture) {
     let (mut receiver, stop) = named(fixture).channel(100).unwrap();
     write(fixture, "a", 1);
-    assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id.get(), 1);
+    assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(1));
     // The second one may be on its way already, but nobody is done with it.
     write(fixture, "a", 2);
-    assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id.get(), 2);
+    assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(2));
     let cursor = || {
         let key = crate::store::Key::Cursor(String::new(), "mirror".to_owned());
-        fixture.board.read(&[], |tx| tx.row::<crate::store::Cursor>(&key)).unwrap().unwrap().revision.get()
+        fixture.board.read(&[], |tx| tx.row::<crate::store::Cursor>(&key)).unwrap().unwrap().revision
     };
-    wait_until("the cursor moves", || (cursor() >= 1).then_some(()));
+    wait_until("the cursor moves", || (cursor() >= fixture.id(1)).then_some(()));
     stop.stop();
     assert!(receiver.next().is_none());
-    assert_eq!(cursor(), 1);
+    assert_eq!(cursor(), fixture.id(1));
 }
 
 fn a_batch_ends_with_a_commit_once_its_values_are_large(fixture: &Fixture) {
@@ -428,7 +431,7 @@ fn a_batch_ends_with_a_commit_once_its_values_are_large(fixture: &Fixture) {
     let mut follower = follow_from_the_start(&fixture.board, &[]);
     let mut batches = Vec::new();
     while let Some(batch) = follower.next_batch(usize::MAX, Duration::ZERO).unwrap() {
-        batches.push((batch.events.len(), batch.last.get()));
+        batches.push((batch.events.len(), fixture.number(batch.last)));
     }
     // 3 MiB are not enough yet, the second commit is then read to its end.
     assert_eq!(batches, [(9, 9), (1, 10)]);
@@ -517,7 +520,7 @@ fn several_subscribers_see_everything_that_many_write_in_the_same_order(fixture:
                         assert_eq!(change.value, Some(value(number)));
                         assert_eq!(change.old_value, (number > 1).then(|| value(number - 1)));
                     }
-                    ids(&events)
+                    ids(fixture, &events)
                 })
             })
             .collect();

@@ -19,6 +19,7 @@ on_every_engine![
     a_threshold_includes_its_own_millisecond,
     a_threshold_of_zero_includes_the_current_millisecond,
     a_dry_run_changes_nothing,
+    a_deferred_sweep_comes_before_the_call_that_it_is_part_of,
     a_sweep_reads_its_candidates_at_once,
     two_sweeps_mark_once,
     a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred,
@@ -26,6 +27,32 @@ on_every_engine![
     a_dry_run_reports_heartbeats_and_entries_that_are_due,
     an_observer_sees_automatic_sweeps_that_mark_an_agent,
 ];
+
+fn a_deferred_sweep_comes_before_the_call_that_it_is_part_of(fixture: &Fixture) {
+    let held = |name: &str, id: &str| {
+        let session = fixture.session(name);
+        fixture.item(id);
+        fixture.claim(id, &session);
+        session
+    };
+    let (ivy, oak) = (held("Ivy", "x"), held("Oak", "y"));
+    fixture.pass(300);
+    let elm = fixture.session("Elm");
+    fixture.board.sweep_with_next_call(Some(&ivy));
+    assert_eq!(fixture.claim("y", &elm).item.claimed_by, Some(elm.clone()), "swept before the commit");
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "the caller is never marked");
+    assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale);
+    fixture.board.clone().sweep_with_next_call(Some(&elm));
+    assert_eq!(fixture.work("x").claimed_by, None, "swept before the read");
+    fixture.scope().write(&Write { ttl: Some(Duration::from_secs(1)), ..a_write("a", "1") }).unwrap();
+    fixture.pass(2);
+    let before = fixture.revision();
+    fixture.board.sweep_with_next_call(None);
+    let claim = fixture.board.work().claim(&Claim::of("nothing", &elm));
+    assert_eq!(code(claim), Code::WorkNotFound);
+    let told: Vec<_> = fixture.events_after(before).iter().map(|event| event.event_type.clone()).collect();
+    assert_eq!(told, [EventType::EntryExpired], "also if the call is refused");
+}
 
 fn a_sweep_reads_its_candidates_at_once(fixture: &Fixture) {
     for number in 0..20 {

@@ -56,7 +56,7 @@ fn a_transaction_counts(fixture: &Fixture) {
     }
     let entry = fixture.entry("counter").unwrap();
     assert_eq!((entry.version, entry.value.as_str()), (3, "3"));
-    assert_eq!(fixture.revision(), Revision::new(3));
+    assert_eq!(fixture.revision(), fixture.id(3));
 }
 
 fn an_error_leaves_nothing_and_no_event(fixture: &Fixture) {
@@ -326,7 +326,7 @@ fn concurrent_increments_all_count(fixture: &Fixture) {
     assert_eq!(fixture.value("counter").as_deref(), Some("100"));
     assert_eq!(fixture.value("blind").as_deref(), Some("100"));
     assert_eq!(fixture.scope().read("list").unwrap().unwrap().to::<Vec<()>>().unwrap().len(), 100);
-    assert_eq!(fixture.revision(), Revision::new(300), "one event each, and none for what was lost");
+    assert_eq!(fixture.revision(), fixture.id(300), "one event each, and none for what was lost");
 }
 
 fn no_lock_is_held_while_the_closure_runs(fixture: &Fixture) {
@@ -460,7 +460,7 @@ fn many_scopes_change_at_one_moment(fixture: &Fixture) {
             Ok(())
         })
         .unwrap();
-    assert!(fixture.events().iter().all(|event| event.commit_id == Revision::new(1)));
+    assert!(fixture.events().iter().all(|event| event.commit_id == fixture.id(1)));
     assert_eq!(fixture.board.export().unwrap().entries.len(), 3);
 }
 
@@ -562,7 +562,7 @@ fn a_comparison_does_one_thing_or_the_other(fixture: &Fixture) {
     };
     let first = fixture.board.compare(&compare, &By::author("Ivy")).unwrap();
     assert!(first.succeeded);
-    assert_eq!(first.revision, Revision::new(1));
+    assert_eq!(first.revision, fixture.id(1));
     let [OperationResult::Write(written), OperationResult::Read(Some(entry))] = &first.results[..] else {
         panic!("{first:?}");
     };
@@ -570,16 +570,16 @@ fn a_comparison_does_one_thing_or_the_other(fixture: &Fixture) {
     assert_eq!(Some(entry), fixture.entry("leader").as_ref());
     let second = fixture.board.compare(&compare, &By::default()).unwrap();
     assert!(!second.succeeded);
-    assert_eq!(second.revision, Revision::new(2));
+    assert_eq!(second.revision, fixture.id(2));
     let [OperationResult::Delete(Some(deleted)), OperationResult::Delete(None), OperationResult::Read(None)] =
         &second.results[..]
     else {
         panic!("{second:?}");
     };
-    assert_eq!(deleted.revision, Revision::new(2));
+    assert_eq!(deleted.revision, fixture.id(2));
     let nothing = Compare { then: vec![], ..compare };
     let third = fixture.board.compare(&nothing, &By::default()).unwrap();
-    assert_eq!((third.succeeded, third.revision, third.results.len()), (true, Revision::new(2), 0));
+    assert_eq!((third.succeeded, third.revision, third.results.len()), (true, fixture.id(2), 0));
 }
 
 fn a_comparison_tests_what_it_says(fixture: &Fixture) {
@@ -591,7 +591,7 @@ fn a_comparison_tests_what_it_says(fixture: &Fixture) {
         ("b", Test::Exists(true), false),
         ("b", Test::Exists(false), true),
         ("a", Test::Revision(written.revision), true),
-        ("a", Test::Revision(Revision::new(1)), false),
+        ("a", Test::Revision(fixture.id(1)), false),
         ("a", Test::Revision(Revision::ZERO), false),
         ("b", Test::Revision(Revision::ZERO), true),
         ("a", Test::Version(2), true),
@@ -614,8 +614,7 @@ fn a_comparison_tests_what_it_says(fixture: &Fixture) {
 fn a_failed_comparison_names_the_key_and_what_is_there(fixture: &Fixture) {
     fixture.write("a", "1");
     let written = fixture.write("a", "2");
-    for test in
-        [Test::Exists(false), Test::Revision(Revision::new(1)), Test::Version(1), Test::Value(json("1"))]
+    for test in [Test::Exists(false), Test::Revision(fixture.id(1)), Test::Version(1), Test::Value(json("1"))]
     {
         let compare = Compare {
             conditions: vec![condition("a", test.clone())],

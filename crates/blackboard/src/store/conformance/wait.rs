@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_mins(2);
 const SHORT: Duration = Duration::from_millis(20);
 
 fn wait(fixture: &Fixture, after: i64, timeout: Duration) -> i64 {
-    fixture.board.wait(Revision::new(after), timeout).unwrap().get()
+    fixture.number(fixture.board.wait(fixture.id(after), timeout).unwrap())
 }
 
 fn a_wait_is_over_at_once_if_the_board_is_ahead(fixture: &Fixture) {
@@ -61,7 +61,7 @@ fn a_commit_without_events_is_nothing_to_wait_for(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     // The wait may begin before or after the commit without events; it ends with the one that has an event.
     for _ in 0..20 {
-        let before = fixture.revision().get();
+        let before = fixture.number(fixture.revision());
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| wait(fixture, before, LONG));
             fixture.beat(&session);
@@ -109,15 +109,16 @@ fn who_reads_and_waits_in_turns_sees_every_event(fixture: &Fixture) {
         let following = scope.spawn(|| {
             let mut seen = Vec::new();
             while seen.len() < 2 * usize::try_from(COMMITS).unwrap() {
-                let last = Revision::new(seen.last().copied().unwrap_or(0));
+                let last = seen.last().copied().unwrap_or(Revision::ZERO);
                 assert!(fixture.board.wait(last, LONG).unwrap() > last, "the time is over");
-                seen.extend(fixture.events_after(last).iter().map(|event| event.id.get()));
+                seen.extend(fixture.events_after(last).iter().map(|event| event.id));
             }
             seen
         });
         for _ in 0..COMMITS {
             fixture.put(&[an_item("x").into(), an_item("y").into()]);
         }
-        assert_eq!(following.join().unwrap(), (1..=2 * COMMITS).collect::<Vec<_>>());
+        let expected: Vec<_> = (1..=2 * COMMITS).map(|number| fixture.id(number)).collect();
+        assert_eq!(following.join().unwrap(), expected);
     });
 }

@@ -10,7 +10,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::error::Result;
 use crate::event::Event;
 use crate::revision::Revision;
-use crate::store::{Changes, Commit, Committed, Key, Page, Range, Row, Store, Tx, Wanted};
+use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead};
 
 /// One look at a store.
 pub(super) enum Look<'a> {
@@ -18,8 +18,10 @@ pub(super) enum Look<'a> {
     Row(&'a Key),
     /// At the rows of a range.
     Rows(&'a [Row]),
+    /// At a row, to inform.
+    Peek(&'a Key),
     /// At the first rows of a range, perhaps outdated.
-    Hint(&'a [Row]),
+    Candidates(&'a [Row]),
 }
 
 type Watch = dyn Fn(Look<'_>) + Send + Sync;
@@ -39,8 +41,8 @@ struct Watched {
 }
 
 impl Store for Watched {
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        self.board.store().read(wanted, &mut |tx| f(&WatchedTx { tx, watch: &*self.watch }))
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.board.store().read(prefetch, &mut |tx| f(&WatchedTx { tx, watch: &*self.watch }))
     }
 
     fn commit(
@@ -66,6 +68,10 @@ struct WatchedTx<'a> {
 }
 
 impl Tx for WatchedTx<'_> {
+    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
+        self.tx.prefetch(next)
+    }
+
     fn now(&self) -> Timestamp {
         self.tx.now()
     }
@@ -80,15 +86,21 @@ impl Tx for WatchedTx<'_> {
         row
     }
 
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        let row = self.tx.peek(key);
+        (self.watch)(Look::Peek(key));
+        row
+    }
+
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
         let rows = self.tx.range(range)?;
         (self.watch)(Look::Rows(&rows));
         Ok(rows)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
-        let rows = self.tx.hint(range, limit)?;
-        (self.watch)(Look::Hint(&rows));
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        let rows = self.tx.candidates(range, limit)?;
+        (self.watch)(Look::Candidates(&rows));
         Ok(rows)
     }
 
@@ -116,6 +128,18 @@ impl Tx for WatchedTx<'_> {
         self.tx.version(revision)
     }
 
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.tx.version_heads(after, until)
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        self.tx.count_events(after, until)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        self.tx.revision_back(until, count)
+    }
+
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
         self.tx.revision_before(moment)
     }
@@ -141,9 +165,9 @@ impl ValuesRead {
         let counted = count.clone();
         let board = watched(board, clock, move |look| {
             let values = match look {
-                Look::Row(Key::Entry(..)) => 1,
-                Look::Row(_) => 0,
-                Look::Rows(rows) | Look::Hint(rows) => {
+                Look::Row(Key::Entry(..)) | Look::Peek(Key::Entry(..)) => 1,
+                Look::Row(_) | Look::Peek(_) => 0,
+                Look::Rows(rows) | Look::Candidates(rows) => {
                     rows.iter().filter(|row| matches!(row, Row::Entry(_))).count()
                 }
             };

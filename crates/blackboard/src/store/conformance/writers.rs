@@ -15,7 +15,8 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
             scope.spawn(move || {
                 start.wait();
                 for round in 0..5 {
-                    let commit = Commit { name: "test", wanted: &[], patience: Patience::Wait, callers: &[] };
+                    let commit =
+                        Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
                     let add = &mut |tx: &dyn Tx| {
                         let mut changes = Changes::new();
                         if tx.range(&Range::work_items())?.len() < 5 {
@@ -32,5 +33,5 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
         }
     });
     assert_eq!(fixture.board.export().unwrap().work_items.len(), 5);
-    assert_eq!(fixture.revision(), Revision::new(5));
+    assert_eq!(fixture.revision(), fixture.id(5));
 }

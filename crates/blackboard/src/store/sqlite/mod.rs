@@ -54,7 +54,7 @@ pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};
 use self::txn::Transaction;
 use self::wake::Wake;
-use super::{Changes, Commit, Committed, Patience, Sidecars, Store, Tx, Wanted};
+use super::{Changes, Commit, Committed, Patience, Prefetch, Sidecars, Store, Tx};
 use crate::clock::Clock;
 use crate::error::{Code, Error, Result};
 use crate::revision::{Pending, Revision};
@@ -337,9 +337,9 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn read(&self, wanted: &[Wanted], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         let connection = self.take()?;
-        if let [Wanted::Row(_)] = wanted {
+        if let [Prefetch::Row(_)] = prefetch {
             let transaction = Transaction::read_one(&connection, &self.path, self.clock.now());
             let outcome = f(&transaction);
             if !transaction.wanted_more() {

@@ -385,7 +385,7 @@ fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
 fn who_has_no_patience_does_not_pass_those_in_line() {
     let scratch = Scratch::new();
     let (store, _) = scratch.board();
-    let commit = Commit { name: "test", wanted: &[], patience: Patience::Never, callers: &[] };
+    let commit = Commit { name: "test", prefetch: &[], patience: Patience::Never, callers: &[] };
     let try_now = || store.commit(&commit, &mut |_| Ok(Changes::default()));
     assert!(try_now().is_ok(), "nobody is there");
     let head = head_of_the_queue(&scratch);

@@ -19,7 +19,8 @@ use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell as Column, Table, checked_revision};
 use crate::store::{
-    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, check_versions, event_time, last_older,
+    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, VersionHead, check_versions, count_older,
+    event_time,
 };
 
 /// Reads blockers in the order of their index, and looks up each with the item that waits for it.
@@ -27,6 +28,8 @@ pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_
     WHERE NOT EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.blocked_by) \
     AND EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.item_id AND status = 'blocked') \
     ORDER BY blocked_by LIMIT ?1";
+
+const REMOVE_VERSION: &str = "DELETE FROM entry_versions WHERE revision = ?1";
 
 /// A transaction that has begun. Dropping it rolls back.
 pub(super) struct Transaction<'a> {
@@ -38,6 +41,7 @@ pub(super) struct Transaction<'a> {
     read: RefCell<HashMap<Key, Option<Row>>>,
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
+    floor: OnceCell<Revision>,
     open: bool,
     /// Of a reader who said that it wants one row: how many it got. One statement is one state of the board without a
     /// transaction, and two more statements for its beginning and end would cost as much again.
@@ -100,6 +104,7 @@ impl<'a> Transaction<'a> {
             read: RefCell::default(),
             writes,
             last_event: OnceCell::new(),
+            floor: OnceCell::new(),
             open: true,
             single: None,
         }
@@ -126,8 +131,10 @@ impl<'a> Transaction<'a> {
         }
         self.erase(&changes.erase)?;
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
+        for revision in &changes.remove_versions {
+            self.execute(REMOVE_VERSION, params![revision.get()])?;
+        }
         if let Some(until) = changes.trim_events {
-            self.trim_versions(until)?;
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
         }
         self.execute("COMMIT", [])?;
@@ -223,7 +230,7 @@ impl<'a> Transaction<'a> {
     fn erase(&self, erasures: &[Erasure]) -> Result<()> {
         const EVENT: &str = "UPDATE events SET summary = ?2, metadata = ?3 WHERE id = ?1";
         for Erasure { event, summary, metadata } in erasures {
-            self.execute("DELETE FROM entry_versions WHERE revision = ?1", params![event.get()])?;
+            self.execute(REMOVE_VERSION, params![event.get()])?;
             self.execute(EVENT, params![event.get(), summary, metadata.as_ref().map(Metadata::as_str)])?;
         }
         Ok(())
@@ -231,21 +238,6 @@ impl<'a> Transaction<'a> {
 
     fn append_version(&self, version: &EntryVersion) -> Result<()> {
         self.execute(cells::INSERT_VERSION, params_from_iter(version.cells())).map(drop)
-    }
-
-    /// Forgets the versions that were superseded, and the removals, in the part of the log that goes.
-    fn trim_versions(&self, until: Revision) -> Result<()> {
-        const TOMBSTONES: &str = "DELETE FROM entry_tombstones WHERE revision <= ?2 AND (scope, key) IN \
-            (SELECT scope, key FROM entry_versions WHERE revision > ?1 AND revision <= ?2 AND value IS NULL)";
-        const SUPERSEDED: &str = "DELETE FROM entry_versions WHERE revision IN \
-            (SELECT previous FROM entry_versions WHERE revision > ?1 AND revision <= ?2)";
-        const REMOVALS: &str =
-            "DELETE FROM entry_versions WHERE revision > ?1 AND revision <= ?2 AND value IS NULL";
-        let floor = self.floor()?;
-        for sql in [TOMBSTONES, SUPERSEDED, REMOVALS] {
-            self.execute(sql, params![floor.get(), until.get()])?;
-        }
-        Ok(())
     }
 
     /// The id of the last event, and its time.
@@ -267,6 +259,16 @@ impl<'a> Transaction<'a> {
             None => (Revision::ZERO, None),
         };
         Ok(*self.last_event.get_or_init(|| last))
+    }
+
+    fn select(&self, key: &Key) -> Result<Option<Row>> {
+        let table = key.table();
+        let mut statement = self.prepare(table.sql.select)?;
+        let mut rows = statement.query(params_from_iter(key.cells())).map_err(|error| self.fault(error))?;
+        match rows.next().map_err(|error| self.fault(error))? {
+            Some(row) => cells::row_from(table, row).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn rows_of(&self, range: &Range, limit: i64) -> Result<Vec<Row>> {
@@ -328,6 +330,17 @@ impl Drop for Transaction<'_> {
     }
 }
 
+/// How many events this engine has between two revisions that are not outside of its log. It assigns ids without gaps and
+/// removes events only from the beginning, so that here a difference is a number of events. See docs/decisions/0017.
+fn count_between(after: Revision, until: Revision) -> u64 {
+    u64::try_from(until.get() - after.get()).unwrap_or(0)
+}
+
+/// The revision so many events after another one, for the same reason.
+fn revision_after(revision: Revision, events: u64) -> Revision {
+    Revision::new(revision.get().saturating_add(i64::try_from(events).unwrap_or(i64::MAX)))
+}
+
 impl Tx for Transaction<'_> {
     fn now(&self) -> Timestamp {
         self.now
@@ -341,17 +354,18 @@ impl Tx for Transaction<'_> {
         if let Some(row) = self.read.borrow().get(key) {
             return Ok(row.clone());
         }
-        let table = key.table();
-        let mut statement = self.prepare(table.sql.select)?;
-        let mut rows = statement.query(params_from_iter(key.cells())).map_err(|error| self.fault(error))?;
-        let row = match rows.next().map_err(|error| self.fault(error))? {
-            Some(row) => Some(cells::row_from(table, row)?),
-            None => None,
-        };
+        let row = self.select(key)?;
         if self.writes {
             self.read.borrow_mut().insert(key.clone(), row.clone());
         }
         Ok(row)
+    }
+
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        match self.read.borrow().get(key) {
+            Some(row) => Ok(row.clone()),
+            None => self.select(key),
+        }
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
@@ -363,7 +377,7 @@ impl Tx for Transaction<'_> {
         Ok(rows)
     }
 
-    fn hint(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         self.rows_of(range, i64::try_from(limit).unwrap_or(-1))
     }
 
@@ -433,20 +447,57 @@ impl Tx for Transaction<'_> {
         }
     }
 
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        const HEADS: &str = "SELECT revision, previous, CASE WHEN value IS NULL THEN scope END, \
+            CASE WHEN value IS NULL THEN key END FROM entry_versions \
+            WHERE revision > ?1 AND revision <= ?2 ORDER BY revision";
+        let mut statement = self.prepare(HEADS)?;
+        let bounds = params![after.get(), until.get()];
+        let mut rows = statement.query(bounds).map_err(|error| self.fault(error))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
+            let previous: Option<i64> = row.get(1).ok().flatten();
+            // A name that cannot be read has no tombstone that could be.
+            let removed = row.get(2).ok().flatten().zip(row.get(3).ok().flatten());
+            found.push(VersionHead {
+                revision: Revision::new(row.get(0).map_err(|error| self.fault(error))?),
+                previous: previous.and_then(checked_revision),
+                removed,
+            });
+        }
+        Ok(found)
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        let (after, until) = (after.max(self.floor()?), until.min(self.revision()?));
+        Ok(count_between(after, until))
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        let until = until.min(self.revision()?);
+        let floor = self.floor()?;
+        Ok(revision_after(floor, count_between(floor, until).saturating_sub(count)))
+    }
+
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
         const IS_OLDER: &str = "SELECT timestamp < ?2 FROM events WHERE id = ?1";
-        let moment = moment.to_string();
-        last_older(self.floor()?.next(), self.revision()?, |id| {
+        let (floor, moment) = (self.floor()?, moment.to_string());
+        let older = count_older(count_between(floor, self.revision()?), |position| {
+            let id = revision_after(floor, position + 1);
             let older = self.query_one(IS_OLDER, params![id.get(), moment], |row| row.get(0))?;
             Ok(older.unwrap_or(false))
-        })
+        })?;
+        Ok(revision_after(floor, older))
     }
 
     fn floor(&self) -> Result<Revision> {
+        if let Some(&known) = self.floor.get() {
+            return Ok(known);
+        }
         let lowest: Option<Option<i64>> =
             self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
         let lowest = lowest.flatten().and_then(checked_revision);
-        Ok(lowest.map_or(Revision::ZERO, Revision::previous))
+        Ok(*self.floor.get_or_init(|| lowest.map_or(Revision::ZERO, Revision::previous)))
     }
 
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {

@@ -1,0 +1,294 @@
+//! A store that knows what was announced: it refuses a commit that reads anything else, and counts the round trips that a
+//! remote engine would need.
+//!
+//! One round trip is one for the reads that a call announces, one for each later [`Tx::prefetch`] that announces something
+//! new, one for each question that cannot be announced, and one for a commit that changes something.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::entry::{EntryHead, EntryVersion};
+use crate::error::{Code, Fault, Result};
+use crate::event::{Event, EventType};
+use crate::revision::Revision;
+use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead};
+
+/// Commits that may read what they have not announced; each such read counts as a round trip. Tests read as they like,
+/// retention reads what depends on what it has found, and a transaction repeats the queries of its caller.
+const MAY_READ_MORE: [&str; 3] = ["test", "prune", "transaction"];
+
+/// How many round trips calls took.
+#[derive(Debug, Default)]
+pub(super) struct RoundTrips {
+    reads: AtomicUsize,
+    commits: AtomicUsize,
+}
+
+impl RoundTrips {
+    /// The reads and the commits since the last call of this function.
+    pub(super) fn take(&self) -> (usize, usize) {
+        (self.reads.swap(0, Ordering::Relaxed), self.commits.swap(0, Ordering::Relaxed))
+    }
+
+    fn add_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) struct Announced {
+    store: Arc<dyn Store>,
+    round_trips: Arc<RoundTrips>,
+}
+
+impl Announced {
+    pub(super) fn new(store: Arc<dyn Store>) -> Announced {
+        Announced { store, round_trips: Arc::default() }
+    }
+
+    pub(super) fn round_trips(&self) -> Arc<RoundTrips> {
+        Arc::clone(&self.round_trips)
+    }
+
+    fn tx<'a>(&'a self, tx: &'a dyn Tx, prefetch: &[Prefetch<'_>], is_strict: bool) -> AnnouncedTx<'a> {
+        self.round_trips.add_read();
+        let mut known = Known::default();
+        for one in prefetch {
+            known.add(one);
+        }
+        AnnouncedTx { tx, known: RefCell::new(known), round_trips: &self.round_trips, is_strict }
+    }
+}
+
+impl Store for Announced {
+    fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
+        self.store.read(prefetch, &mut |tx| f(&self.tx(tx, prefetch, false)))
+    }
+
+    fn commit(
+        &self,
+        commit: &Commit<'_>,
+        f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
+    ) -> Result<Committed> {
+        let is_strict = !MAY_READ_MORE.contains(&commit.name);
+        self.store.commit(commit, &mut |tx| {
+            let changes = f(&self.tx(tx, commit.prefetch, is_strict))?;
+            if !changes.is_empty() {
+                self.round_trips.commits.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(changes)
+        })
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.store.wait(after, timeout)
+    }
+
+    fn check_still_there(&self) -> Result<()> {
+        self.store.check_still_there()
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.store.size()
+    }
+
+    fn scrub(&self) -> Result<bool> {
+        self.store.scrub()
+    }
+}
+
+/// What a run may read without another round trip.
+#[derive(Default)]
+struct Known {
+    rows: HashSet<Key>,
+    ranges: Vec<Range>,
+    candidates: Vec<(Range, usize)>,
+    heads: Vec<(Range, usize)>,
+    keys: Vec<(Range, usize)>,
+    any: Vec<Range>,
+    counts: Vec<Range>,
+    pages: Vec<(Revision, Revision, Vec<EventType>, usize)>,
+    versions: HashSet<Revision>,
+    revision: bool,
+}
+
+fn page_of(page: &Page<'_>) -> (Revision, Revision, Vec<EventType>, usize) {
+    (page.after, page.until, page.types.to_vec(), page.limit)
+}
+
+/// Adds something that is announced, and returns whether it is new.
+fn insert<T: PartialEq>(known: &mut Vec<T>, new: T) -> bool {
+    let is_new = !known.contains(&new);
+    if is_new {
+        known.push(new);
+    }
+    is_new
+}
+
+/// Whether at least so many rows of the range were announced.
+fn covers(known: &[(Range, usize)], range: &Range, limit: usize) -> bool {
+    known.iter().any(|(announced, most)| announced == range && *most >= limit)
+}
+
+impl Known {
+    /// Adds what is announced, and returns whether that is new.
+    fn add(&mut self, prefetch: &Prefetch<'_>) -> bool {
+        match prefetch {
+            Prefetch::Row(key) => self.rows.insert(key.clone()),
+            Prefetch::Entry(scope, key) => {
+                let (scope, key) = ((*scope).to_owned(), (*key).to_owned());
+                let is_new_entry = self.rows.insert(Key::Entry(scope.clone(), key.clone()));
+                self.rows.insert(Key::Tombstone(scope, key)) | is_new_entry
+            }
+            Prefetch::Range(range) => insert(&mut self.ranges, range.clone()),
+            Prefetch::Candidates(range, limit) => insert(&mut self.candidates, (range.clone(), *limit)),
+            Prefetch::Heads(range, limit) => insert(&mut self.heads, (range.clone(), *limit)),
+            Prefetch::Keys(range, limit) => insert(&mut self.keys, (range.clone(), *limit)),
+            Prefetch::Any(range) => insert(&mut self.any, range.clone()),
+            Prefetch::Count(range) => insert(&mut self.counts, range.clone()),
+            Prefetch::Events(page) => insert(&mut self.pages, page_of(page)),
+            Prefetch::Version(revision) => self.versions.insert(*revision),
+            Prefetch::Revision => !std::mem::replace(&mut self.revision, true),
+        }
+    }
+
+    fn has_candidates(&self, range: &Range, limit: usize) -> bool {
+        self.ranges.contains(range) || covers(&self.candidates, range, limit)
+    }
+
+    fn has_any(&self, range: &Range) -> bool {
+        self.any.contains(range) || self.counts.contains(range) || self.has_candidates(range, 1)
+    }
+}
+
+struct AnnouncedTx<'a> {
+    tx: &'a dyn Tx,
+    known: RefCell<Known>,
+    round_trips: &'a RoundTrips,
+    is_strict: bool,
+}
+
+impl AnnouncedTx<'_> {
+    /// Refuses, or counts, a read that was not announced.
+    fn check(&self, is_known: impl FnOnce(&Known) -> bool, what: &dyn std::fmt::Debug) -> Result<()> {
+        if is_known(&self.known.borrow()) {
+            return Ok(());
+        }
+        if self.is_strict {
+            return Err(
+                Fault::new(Code::Internal, format!("{what:?} was read without being announced")).into()
+            );
+        }
+        self.round_trips.add_read();
+        Ok(())
+    }
+
+    /// Rows that came with a range need no announcement of their own.
+    fn note(&self, rows: Vec<Row>) -> Vec<Row> {
+        self.known.borrow_mut().rows.extend(rows.iter().map(Row::key));
+        rows
+    }
+}
+
+impl Tx for AnnouncedTx<'_> {
+    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
+        let mut known = self.known.borrow_mut();
+        let new = next.iter().filter(|one| known.add(one)).count();
+        if new > 0 {
+            self.round_trips.add_read();
+        }
+        self.tx.prefetch(next)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.tx.now()
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        self.check(|known| known.revision, &"the revision")?;
+        self.tx.revision()
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        self.check(|known| known.rows.contains(key), key)?;
+        self.tx.get(key)
+    }
+
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        self.check(|known| known.rows.contains(key), key)?;
+        self.tx.peek(key)
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        self.check(|known| known.ranges.contains(range), range)?;
+        Ok(self.note(self.tx.range(range)?))
+    }
+
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        self.check(|known| known.has_candidates(range, limit), range)?;
+        Ok(self.note(self.tx.candidates(range, limit)?))
+    }
+
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        self.check(|known| known.ranges.contains(range) || covers(&known.heads, range, limit), range)?;
+        self.tx.heads(range, limit)
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        self.check(|known| known.has_any(range), range)?;
+        self.tx.any(range)
+    }
+
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        self.check(|known| covers(&known.keys, range, limit), range)?;
+        self.tx.keys(range, limit)
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        self.check(|known| known.ranges.contains(range) || known.counts.contains(range), range)?;
+        self.tx.count(range)
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        self.check(|known| known.pages.contains(&page_of(page)), page)?;
+        self.tx.events(page)
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        self.check(|known| known.versions.contains(&revision), &revision)?;
+        self.tx.version(revision)
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.round_trips.add_read();
+        self.tx.version_heads(after, until)
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        self.round_trips.add_read();
+        self.tx.count_events(after, until)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        self.round_trips.add_read();
+        self.tx.revision_back(until, count)
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        self.round_trips.add_read();
+        self.tx.revision_before(moment)
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        self.check(|known| known.revision, &"the floor")?;
+        self.tx.floor()
+    }
+
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        self.round_trips.add_read();
+        self.tx.missing_blockers(limit)
+    }
+}
