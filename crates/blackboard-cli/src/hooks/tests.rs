@@ -60,6 +60,7 @@ fn a_session_that_was_compacted_or_cleared_has_forgotten_what_it_was_told() {
 
 #[test]
 fn a_hook_that_panics_ends_with_success_and_prints_nothing_about_it() {
+    testkit::limit_test();
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "hooks::tests::hook_that_panics", "--ignored", "--nocapture"]);
     let output = child.output().unwrap();
