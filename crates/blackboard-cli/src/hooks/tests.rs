@@ -17,6 +17,7 @@ use crate::platforms::PLATFORMS;
 
 #[test]
 fn a_hook_that_panics_ends_with_success_and_prints_nothing_about_it() {
+    testkit::limit_test();
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "hooks::tests::hook_that_panics", "--ignored", "--nocapture"]);
     let output = child.output().unwrap();
