@@ -45,9 +45,11 @@ fn every_test_that_the_guarantees_name_exists() {
 }
 
 /// Calls that start the limit of a test: directly, or in the constructor of a fixture.
-const LIMITED: [&str; 10] = [
+const LIMITED: [&str; 11] = [
     "limit_test()",
     "testkit::tempdir()",
+    // The same, in the fixtures of testkit itself.
+    "crate::tempdir()",
     "Scratch::",
     "TestBoard::",
     "Site::",
