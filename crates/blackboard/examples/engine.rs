@@ -133,7 +133,8 @@ impl Store for JsonFile {
         if !changes.is_empty() {
             let line = view.line(changes, first);
             let text = serde_json::to_string(&line).map_err(damaged)?;
-            writeln!(file, "{text}").map_err(failed)?;
+            // One write: a process that is killed in between leaves the whole line or nothing.
+            file.write_all(format!("{text}\n").as_bytes()).map_err(failed)?;
             // Only a reader that still looks at the old state makes this copy it.
             drop(view);
             Arc::make_mut(&mut self.state()).apply(&line)?;

@@ -392,6 +392,19 @@ impl Board {
         // Each holder is a reason to try again once, so that one that never lets go cannot keep the call here.
         let mut gone_holders = BTreeSet::new();
         let mut probes = self.take_sweep_probes();
+        if self.store.has_writer_lock()
+            && let Some(probes) = probes.take()
+        {
+            // A check under the lock would need the lock twice whenever something is due.
+            let mut due = Due::default();
+            let check = self.store.read(&probes.with(&[]), &mut |tx| {
+                due = probes.due(tx);
+                Ok(())
+            });
+            if check.is_ok() && due.is_any() {
+                self.sweep_due(&probes, due);
+            }
+        }
         let committed = loop {
             let mut due = Due::default();
             let with_probes = probes.as_ref().map(|probes| probes.with(commit.prefetch));

@@ -312,10 +312,13 @@ impl Follower {
     ///
     /// After the events were delivered, [`acknowledge`](Follower::acknowledge) the batch, so that a named cursor moves.
     pub fn next_batch(&mut self, limit: usize, timeout: Duration) -> Result<Option<Batch>> {
+        let mut timeout = timeout;
         if self.progress == Progress::Failed {
             self.progress = Progress::Behind;
             // A reader that ignores errors would otherwise retry without a pause.
-            thread::sleep(timeout.min(SLICE));
+            let pause = timeout.min(SLICE);
+            thread::sleep(pause);
+            timeout -= pause;
         }
         // Also if there is always something to read, so that it never sleeps.
         if !timeout.is_zero() && !self.without_sweep {
@@ -337,6 +340,8 @@ impl Follower {
         let wait = Wait { timeout, tick: SLICE, sweep, stop: Some(&stop) };
         let found = board.check_until(&wait, |wake| {
             if wake == Wake::Unchanged || (wake == Wake::First && was_at_end) {
+                // A cursor that could not be stored at once is stored while nothing happens.
+                self.keep_up()?;
                 return Ok(Check::After(self.position));
             }
             let before = self.position;

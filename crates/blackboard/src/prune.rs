@@ -53,6 +53,13 @@ const REMEMBER_OPERATIONS: Duration = Duration::from_hours(24);
 
 const KEY: Key = Key::Mark(Cow::Borrowed("prune"));
 
+/// Heartbeats that retention removes.
+struct HeartbeatBatch {
+    due: Vec<Key>,
+    /// Whether more of them may follow.
+    is_full: bool,
+}
+
 #[derive(Serialize, Deserialize)]
 struct PruneMark {
     due_at: Timestamp,
@@ -101,7 +108,7 @@ impl Board {
         })?;
         let Some((ended, heartbeats, abandoned)) = found else { return Ok(Pruned::default()) };
         let rows = ended.iter().map(|session| Key::Agent(session.clone()));
-        let rows = rows.chain(heartbeats.iter().cloned()).chain(abandoned.iter().cloned());
+        let rows = rows.chain(heartbeats.due.iter().cloned()).chain(abandoned.iter().cloned());
         let mut prefetch = vec![Prefetch::Row(KEY), Prefetch::Revision];
         prefetch.extend(rows.map(Prefetch::Row));
         self.try_commit("prune", &prefetch, |tx| {
@@ -115,8 +122,8 @@ impl Board {
                 self.prune_events(tx, &mut changes, &mut pruned)?;
             }
             if !pruned.more {
-                remove_heartbeats(tx, &heartbeats, &mut changes)?;
-                pruned.more = heartbeats.len() == BATCH;
+                remove_heartbeats(tx, &heartbeats.due, &mut changes)?;
+                pruned.more = heartbeats.is_full;
             }
             self.prune_cursors(tx, &abandoned, &mut changes, &mut pruned)?;
             prune_operations(tx, &mut changes, &mut pruned)?;
@@ -168,7 +175,7 @@ impl Board {
     }
 
     /// Heartbeats that are too old or too many for their session, as many as go at once.
-    fn heartbeats_to_prune(&self, tx: &dyn Tx) -> Result<Vec<Key>> {
+    fn heartbeats_to_prune(&self, tx: &dyn Tx) -> Result<HeartbeatBatch> {
         let (old, live) = (self.old_heartbeats(tx.now()), Range::live_agents());
         tx.prefetch(&[Prefetch::Keys(old.clone(), BATCH), Prefetch::Keys(live.clone(), usize::MAX)])?;
         let mut due = readable(tx.keys(&old, BATCH)?)?;
@@ -188,9 +195,11 @@ impl Board {
                 due.extend(readable(tx.keys(&own, too_many)?)?);
             }
         }
+        // Old heartbeats are also the first of those that are too many: some keys are here twice.
+        let is_full = due.len() >= BATCH;
         due.sort_unstable();
         due.dedup();
-        Ok(due)
+        Ok(HeartbeatBatch { due, is_full })
     }
 
     fn prune_events(&self, tx: &dyn Tx, changes: &mut Changes, pruned: &mut Pruned) -> Result<()> {
@@ -378,10 +387,11 @@ fn forget(tx: &dyn Tx, session: &str, room: &mut usize, changes: &mut Changes) -
 /// Removes heartbeats, unless they are gone already. Returns whether all could be read: one that cannot stays.
 fn remove_heartbeats(tx: &dyn Tx, due: &[Key], changes: &mut Changes) -> Result<bool> {
     let mut all = true;
+    let removed_before = changes.remove.len();
     for key in due {
         match tx.get(key) {
             // It may be removed with its session by this very commit.
-            Ok(Some(_)) if !changes.remove.contains(key) => changes.remove(key.clone()),
+            Ok(Some(_)) if !changes.remove[..removed_before].contains(key) => changes.remove(key.clone()),
             Ok(_) => {}
             Err(error) if error.is_unreadable_row() => all = false,
             Err(error) => return Err(error),

@@ -11,11 +11,12 @@ use crate::scratch::Scratch;
 
 /// A server in the foreground, ended with the value.
 pub struct Served {
+    /// Ended before its directory is removed: fields are dropped in this order.
+    server: Server,
     pub scratch: Scratch,
     pub port: u16,
     /// What requests carry; empty if they need nothing.
     pub token: String,
-    server: Server,
 }
 
 impl Served {

@@ -76,6 +76,12 @@ pub trait Store: Send + Sync {
     /// rather than the board's clock. Returns the revision that the board has then.
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
 
+    /// Whether a commit runs while no other can. A call then checks whether a sweep is due before its commit; otherwise the
+    /// check is part of the commit, which saves a round trip.
+    fn has_writer_lock(&self) -> bool {
+        false
+    }
+
     /// Refuses if what is at the board's place is not the board that was opened: it was deleted or replaced.
     fn check_still_there(&self) -> Result<()> {
         Ok(())

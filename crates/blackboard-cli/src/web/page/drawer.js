@@ -13,14 +13,19 @@ const drawerResource = new Resource({
   },
   show(answer) {
     drawer.answer = answer;
-    rebuildDrawer();
+    if (answer && drawerPage()) fillDrawer(drawerPage(), drawerPage().build(answer));
   },
 });
 Object.defineProperty(drawerResource, "needed", { get: () => drawer.stack.length > 0 });
 
-// Builds the open page again from its last answer. Its links have titles from the lists, which may be read later than it.
+// Builds the open page again from its last answer: its links have titles from the lists, which may be read later. If nothing
+// differs the page stays, with what the reader has selected in it.
 function rebuildDrawer() {
-  if (drawer.answer && drawerPage()) fillDrawer(drawerPage(), drawerPage().build(drawer.answer));
+  if (!drawer.answer || !drawerPage()) return;
+  const content = drawerPage().build(drawer.answer).filter(Boolean);
+  const present = [...byId("drawer-body").childNodes];
+  const isSame = (node, index) => node.isEqualNode(present[index]);
+  if (content.length !== present.length || !content.every(isSame)) fillDrawer(drawerPage(), content);
 }
 
 function createDrawer() {

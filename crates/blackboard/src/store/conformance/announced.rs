@@ -87,6 +87,10 @@ impl Store for Announced {
         self.store.wait(after, timeout)
     }
 
+    fn has_writer_lock(&self) -> bool {
+        self.store.has_writer_lock()
+    }
+
     fn check_still_there(&self) -> Result<()> {
         self.store.check_still_there()
     }

@@ -411,6 +411,10 @@ impl Store for Sqlite {
         Ok(found)
     }
 
+    fn has_writer_lock(&self) -> bool {
+        true
+    }
+
     fn check_still_there(&self) -> Result<()> {
         self.opened.get().map_or(Ok(()), |opened| trust::check_still_there(&self.path, opened))
     }
