@@ -15,6 +15,7 @@ on_every_engine![
     a_log_that_takes_too_much_room_is_cut,
     heartbeats_and_operations_go_after_their_time,
     a_session_keeps_its_newest_thousand_heartbeats,
+    heartbeats_that_are_old_and_too_many_do_not_end_the_batches_early,
     a_heartbeat_dated_in_the_future_does_not_keep_older_ones,
     a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something,
     when_nothing_is_due_nobody_looks_for_an_hour,
@@ -180,6 +181,21 @@ fn a_session_keeps_its_newest_thousand_heartbeats(fixture: &Fixture) {
     let oldest = fixture.board.read(&[], |tx| tx.keys(&Range::heartbeats_of(&busy), 1)).unwrap().remove(0);
     assert_eq!(oldest.unwrap(), Row::from(heartbeat(&busy, 1000)).key());
     assert_eq!(fixture.heartbeats(&other), 1);
+}
+
+fn heartbeats_that_are_old_and_too_many_do_not_end_the_batches_early(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    let eight_days = 8 * 24 * 60 * 60;
+    let ages = (1..=1700).chain(eight_days..eight_days + 60);
+    let rows = ages.map(|seconds| HeartbeatRow {
+        session_id: session.clone(),
+        timestamp: fixture.now().minus(Duration::from_secs(seconds)),
+        progress: None,
+        work_item_id: None,
+    });
+    fixture.put(&rows.map(Row::from).collect::<Vec<_>>());
+    assert_eq!(prune_all(&fixture.board).0, 0, "no event is due");
+    assert_eq!(fixture.heartbeats(&session), 1000);
 }
 
 fn a_heartbeat_dated_in_the_future_does_not_keep_older_ones(fixture: &Fixture) {
