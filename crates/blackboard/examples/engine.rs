@@ -48,7 +48,7 @@ fn main() -> Result<()> {
 /// A board in a file.
 struct JsonFile {
     clock: Arc<dyn Clock>,
-    /// Whoever holds it may commit.
+    /// Held during a commit.
     file: Mutex<File>,
     state: Mutex<Arc<State>>,
     grown: Condvar,

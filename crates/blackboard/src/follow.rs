@@ -560,7 +560,7 @@ pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
         Code::CursorAhead,
         format!("the cursor is at revision {cursor}, but the board is only at {board}"),
     )
-    .hint("this is another board than the one it was read from; start anew with --since")
+    .hint("this is another board than the one it was read from; start again with --since")
     .detail("revision", board.get())
     .into()
 }

@@ -254,7 +254,7 @@ impl Condition {
             (_, Some(found)) => format!("is at revision {}", found.revision),
         };
         Refusal::new(Code::Conflict, format!("a comparison failed: {} {what}; nothing was changed", self.key))
-            .hint("read it again, and decide anew; \"else\" says what to do instead")
+            .hint("read it again, then retry; \"else\" says what to do instead")
             .detail("scope", self.scope.clone())
             .detail("key", self.key.clone())
             .detail("revision", found.map_or(0, |found| found.revision.get()))

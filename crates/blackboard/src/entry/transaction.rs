@@ -377,7 +377,7 @@ fn changed_query(
         heads.iter().find(|(known, _)| known == key).map_or(0, |(_, revision)| revision.get())
     };
     Refusal::new(Code::Conflict, format!("{key} was added, changed or removed among what a query had found"))
-        .hint("read it again, and decide anew")
+        .hint("read it again, then retry")
         .detail("scope", scope)
         .detail("key", key)
         .detail("expected", revision(before))

@@ -138,10 +138,10 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
 pub(super) fn stale_fence(fence: &Fence, current: Option<Revision>) -> Error {
     let now = match current {
         Some(current) => format!("it is held at {current} now"),
-        None => "nobody holds it now".to_owned(),
+        None => "no session holds it now".to_owned(),
     };
     Refusal::new(Code::StaleFence, format!("the fence {fence} is stale: {now}; nothing was changed"))
-        .hint("somebody else may have gone on with it: look before you take it again")
+        .hint("another session may have continued it: check before you acquire it again")
         .detail("fence", current.map(Revision::get))
         .into()
 }
@@ -193,7 +193,7 @@ pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option
         None => Refusal::new(Code::Conflict, format!("there is no {key}; revision {expected} was expected")),
     };
     refusal
-        .hint("read it again, and decide anew")
+        .hint("read it again, then retry")
         .detail("scope", scope)
         .detail("key", key)
         .detail("expected", expected.get())

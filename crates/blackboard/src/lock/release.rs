@@ -104,7 +104,7 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
         .detail("fence", lock.fence.get())
         .into());
     }
-    let hint = "the lock was lost and taken anew in between: look around before going on";
+    let hint = "the lock was lost and acquired again meanwhile: check before you continue";
     check_own_fence("lock", name, Some(lock.fence), fence, hint)?;
     Ok(true)
 }

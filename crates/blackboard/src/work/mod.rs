@@ -220,7 +220,8 @@ impl WorkItem {
             };
             return Err(refusal.into());
         }
-        let hint = "the claim was lost and taken anew in between: look at the item before going on";
+        let hint =
+            "the claim was lost and the item claimed again meanwhile: check the item before you continue";
         check_own_fence("work item", id, self.fence, fence, hint)
     }
 

@@ -122,7 +122,7 @@ fn give_back(board: &Board, lock: &Lock) {
     };
     match board.locks().release(&release) {
         Ok(released) if released.released => {}
-        Ok(_) => lost("nobody holds it now"),
+        Ok(_) => lost("no session holds it now"),
         Err(error) if is_loss(&error) => lost(&error.to_string()),
         Err(error) => warn(&format!("lock {name} could not be given back: {error}")),
     }

@@ -18,7 +18,7 @@ use crate::output::work::ClaimedItem;
 /// Whoever is too late is told who has it and since when (exit 4). With --title the item is created if it does not
 /// exist; one that exists is claimed as it is. --next takes the first available item: P1 before P2 before P3, oldest
 /// first. The answer has the fence of the claim, which `complete` and `release` take to make sure that the item was
-/// not lost and taken anew in between.
+/// not lost and claimed again meanwhile.
 ///
 /// Examples:
 ///   blackboard work claim design-schema

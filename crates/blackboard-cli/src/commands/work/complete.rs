@@ -13,7 +13,7 @@ use crate::output::work::CompletedItem;
 /// Mark a work item as done
 ///
 /// Only the session that holds it can do that. What waited for it last becomes available in the same step. With
-/// --fence it is refused (exit 4) if the claim was lost and taken anew in between.
+/// --fence it is refused (exit 4) if the claim was lost and claimed again meanwhile.
 ///
 /// Examples:
 ///   blackboard work complete design-schema

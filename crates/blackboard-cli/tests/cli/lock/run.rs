@@ -89,7 +89,7 @@ fn a_lock_that_was_lost_meanwhile_is_told_of() {
     let ran = scratch.run(["lock", "run", "deploy", "--", "sh", "-c", &format!("{release}; exit 3")]);
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
     assert!(
-        ran.stderr.contains("lock deploy was lost while the command ran: nobody holds it now"),
+        ran.stderr.contains("lock deploy was lost while the command ran: no session holds it now"),
         "{ran:?}"
     );
     // Its time is over, and somebody else has it.
