@@ -31,6 +31,12 @@ impl TextChanges {
         self.shortened.is_empty() && self.filtered.is_empty()
     }
 
+    /// Adds the changes of further text of the same call.
+    pub(crate) fn extend(&mut self, further: &TextChanges) {
+        self.shortened.extend_from_slice(&further.shortened);
+        self.filtered.extend_from_slice(&further.filtered);
+    }
+
     /// One sentence that reports the changes, if there are any.
     ///
     /// ```
