@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::release::{self, Options};
-use crate::{Result, run};
+use crate::{Result, release, run};
 
 /// The limit of everything. `.ci/run` ends the task a few minutes later, and cannot say which step took too long.
 pub const LIMIT: Duration = Duration::from_mins(17);
@@ -19,18 +18,21 @@ const TO_SHOW: Duration = Duration::from_mins(2);
 /// itself takes 2000, which leaves time to watch the dashboard.
 const PACE: &str = "250";
 
+#[derive(clap::Args)]
+pub struct Options {
+    /// The program goes into the directory bin of this one [default: where cargo installs programs]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
 /// Installs.
-pub fn run(arguments: &[String]) -> Result {
-    let root = match arguments {
-        [] => cargo_home()?,
-        [option, root] if option == "--root" => PathBuf::from(root),
-        _ => return Err("usage: cargo xtask install [--root DIR]".into()),
-    };
+pub fn run(options: Options) -> Result {
+    let root = options.root.map_or_else(cargo_home, Ok)?;
     run::limit_task(LIMIT);
     let directory = root.join("bin");
     let installed = directory.join(release::program("blackboard"));
     step(1, "build the release binary; that takes some minutes, most of them for the last crate");
-    let built = release::build(Options::default())?.join(release::program("blackboard"));
+    let built = release::build(release::Options::default())?.join(release::program("blackboard"));
     if release::STATIC {
         release::check_static(&built)?;
     }

@@ -12,8 +12,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::release::{self, Options};
-use crate::{Result, run};
+use crate::{Result, release, run};
 
 /// How much a ratio may grow before it is a regression.
 const TOLERANCE: f64 = 0.10;
@@ -28,12 +27,12 @@ const AGENTS: usize = 50;
 const TRIES: usize = 3;
 
 /// A command of the product, and what the floor does instead.
-struct Pair {
+pub struct Pair {
     name: &'static str,
-    command: &'static [&'static str],
+    pub command: &'static [&'static str],
     floor: &'static [&'static str],
-    /// What the command reads. One that reads is a hook, which has nothing to write a moment after another one.
-    input: Option<&'static str>,
+    /// The command's standard input. A command that has one is a hook, which has nothing to write shortly after another one.
+    pub input: Option<&'static str>,
 }
 
 /// What the hint of a session is, for whom it registered as Claude Code does.
@@ -42,7 +41,7 @@ const HINT: &str = "claude:counted";
 const TOOL_USED: &str = r#"{"session_id":"counted","hook_event_name":"PostToolUse","tool_name":"Bash",
     "tool_input":{"command":"cargo test"},"tool_response":{"stdout":"ok"}}"#;
 
-const PAIRS: &[Pair] = &[
+pub const PAIRS: &[Pair] = &[
     Pair { name: "--version", command: &["--version"], floor: &["nothing"], input: None },
     Pair { name: "agent list", command: &["agent", "list", "--json"], floor: &["list", "DB"], input: None },
     Pair {
@@ -65,18 +64,31 @@ const PAIRS: &[Pair] = &[
     },
 ];
 
-/// Counts, and compares if it was asked to.
-pub fn run(arguments: &[String]) -> Result {
-    let (mut check, mut write, mut profile) = (false, false, false);
-    for argument in arguments {
-        match argument.as_str() {
-            "--check" => check = true,
-            "--write" => write = true,
-            "--profile" => profile = true,
-            _ => return Err("usage: cargo xtask bench instructions [--check] [--write] [--profile]".into()),
-        }
+#[derive(clap::Args, Default)]
+pub struct Options {
+    /// Fail if a ratio is larger than the accepted one
+    #[arg(long)]
+    check: bool,
+
+    /// Accept the present ratios
+    #[arg(long)]
+    write: bool,
+
+    /// Show which functions the instructions are in
+    #[arg(long)]
+    profile: bool,
+}
+
+impl Options {
+    pub fn checking() -> Options {
+        Options { check: true, ..Options::default() }
     }
-    let programs = release::build(Options { bench: true, symbols: profile })?;
+}
+
+/// Counts, and compares if it was asked to.
+pub fn run(options: &Options) -> Result {
+    let programs =
+        release::build(release::Options { bench: true, symbols: options.profile, ..Default::default() })?;
     let board = Board::new(&programs)?;
     let accepted = accepted()?;
     let mut counted = BTreeMap::new();
@@ -99,15 +111,15 @@ pub fn run(arguments: &[String]) -> Result {
             pair.name,
             json!({"instructions": product, "floor": floor, "ratio": (ratio * 100.0).round() / 100.0}),
         );
-        if profile {
+        if options.profile {
             annotate(pair.name, &product_profile)?;
             annotate(&format!("{} (floor)", pair.name), &floor_profile)?;
         }
     }
-    if write {
+    if options.write {
         fs::write(table(), format!("{}\n", serde_json::to_string_pretty(&counted)?))?;
     }
-    if check && !grown.is_empty() {
+    if options.check && !grown.is_empty() {
         let advice = "if that is worth it: cargo xtask bench instructions --write";
         return Err(format!("{}; {advice}", grown.join("; ")).into());
     }
@@ -125,17 +137,20 @@ fn accepted() -> Result<Value> {
     }
 }
 
-/// A board that every count starts from anew.
-struct Board {
+/// A board from which every count starts.
+pub struct Board {
     programs: PathBuf,
     template: TempDir,
     session: String,
+    /// Whether profiles name functions as the linker does.
+    pub mangled: bool,
 }
 
 impl Board {
-    fn new(programs: &Path) -> Result<Board> {
+    pub fn new(programs: &Path) -> Result<Board> {
         let template = tempfile::tempdir()?;
-        let mut board = Board { programs: programs.to_owned(), template, session: String::new() };
+        let mut board =
+            Board { programs: programs.to_owned(), template, session: String::new(), mangled: false };
         let pid = std::process::id().to_string();
         for number in 0..AGENTS {
             let name = format!("Agent {number}");
@@ -180,7 +195,7 @@ impl Board {
         self.line("floor", pair.floor)
     }
 
-    fn line(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+    pub fn line(&self, program: &str, arguments: &[&str]) -> Vec<String> {
         let mut words = vec![self.programs.join(release::program(program)).display().to_string()];
         words.extend(arguments.iter().map(|&argument| match argument {
             "DB" => "local.db".to_owned(),
@@ -190,8 +205,8 @@ impl Board {
         words
     }
 
-    /// Counts the instructions of one call on a copy of the board, and returns where the profile is.
-    fn count(&self, line: &[String], input: Option<&str>) -> Result<(u32, TempDir)> {
+    /// Counts the instructions of one call on a copy of the board, and returns the directory of the profile.
+    pub fn count(&self, line: &[String], input: Option<&str>) -> Result<(u32, TempDir)> {
         let place = tempfile::tempdir()?;
         fs::copy(self.template.path().join("local.db"), place.path().join("local.db"))?;
         let Some(input) = input else {
@@ -215,6 +230,7 @@ impl Board {
     fn collect(&self, line: &[String], place: &Path, stdin: Stdio) -> Result<u32> {
         let out = format!("--callgrind-out-file={}", place.join("profile").display());
         let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), out];
+        words.extend(self.mangled.then(|| "--demangle=no".to_owned()));
         words.extend_from_slice(line);
         let output = run::output(self.command(&words, place).stdin(stdin), run::SHORT)?;
         let report = String::from_utf8_lossy(&output.stderr);
@@ -231,7 +247,7 @@ impl Board {
         command.args(&words[1..]).current_dir(place).stdin(Stdio::null()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", place).env("BLACKBOARD_HOME", place);
-        // Whoever counts takes his time.
+        // Under valgrind a hook takes longer than its limit.
         command.env("BLACKBOARD_HOOK_DEADLINE", "60000");
         if !self.session.is_empty() {
             command.env("BLACKBOARD_SESSION_ID", &self.session);

@@ -19,18 +19,32 @@ const FILE: usize = 64 * CHUNK;
 const SYNCED: usize = 16 * CHUNK;
 const CHUNK: usize = 1 << 20;
 
+#[derive(clap::Args)]
+pub struct Options {
+    /// How many processes compute [default: four per core]
+    #[arg(long, value_name = "COUNT")]
+    busy: Option<usize>,
+
+    /// What a load starts
+    #[arg(hide = true)]
+    worker: Option<Worker>,
+}
+
+/// A process of a load.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Worker {
+    Busy,
+    Disk,
+}
+
 /// The task itself: starts a load, names its processes, and keeps it until the input ends.
-pub fn run(arguments: &[String]) -> Result {
-    const USAGE: &str = "usage: cargo xtask load [--busy COUNT]";
-    let busy = match arguments {
-        [] => busy_processes(),
-        [option, count] if option == "--busy" => count.parse().map_err(|_| USAGE)?,
-        // What a load starts.
-        [worker] if worker == "busy" => compute(),
-        [worker] if worker == "disk" => write_to_the_disk()?,
-        _ => return Err(USAGE.into()),
-    };
-    let mut load = Load::start(busy)?;
+pub fn run(options: &Options) -> Result {
+    match options.worker {
+        Some(Worker::Busy) => compute(),
+        Some(Worker::Disk) => return write_to_the_disk(),
+        None => {}
+    }
+    let mut load = Load::start(options.busy.unwrap_or_else(busy_processes))?;
     let pids: Vec<_> = load.0.iter().map(|(_, child)| child.id().to_string()).collect();
     println!("{}", pids.join(" "));
     wait_for_the_end_of_the_input();
@@ -102,7 +116,7 @@ fn compute() -> ! {
     }
 }
 
-fn write_to_the_disk() -> Result<usize> {
+fn write_to_the_disk() -> Result {
     end_with_the_input();
     let program = std::env::current_exe()?;
     // The directory of the program is on the disk on which the tests are built, whatever it is called.

@@ -10,63 +10,74 @@ mod cli_docs;
 mod e2e_agents;
 #[cfg(test)]
 mod guarantees;
+mod hot_functions;
 mod install;
 mod instructions;
 mod load;
 mod packages;
 mod pictures;
-mod processes;
 mod release;
 mod run;
+mod skips;
 mod test;
 mod torture;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
 /// What a task returns; an error is a sentence for the caller.
 pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
-const USAGE: &str = "\
-usage: cargo xtask <task>
+/// Development tasks
+#[derive(clap::Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+enum Task {
+    /// Build the static release binary, install it, and show it at work
+    Install(install::Options),
+    /// Everything that has to hold before a change lands
+    Test(test::Options),
+    /// Check the licenses, sources and known vulnerabilities of all dependencies
+    Dependencies,
+    /// Keep the machine busy, as test --under-load does, until the input ends
+    Load(load::Options),
+    /// The tests with real processes at their full size
+    Torture(torture::Options),
+    /// Measure the board against what is possible
+    #[command(subcommand)]
+    Bench(bench::Kind),
+    /// Write hot-functions.ld: the functions that hot commands call, which the linker places together
+    HotFunctions,
+    /// Run real agents with stand-in models
+    E2eAgents(e2e_agents::Options),
+    /// Take the pictures of the README from a demonstration, with chromium
+    Pictures,
+    /// Write docs/cli.md from the help texts
+    CliDocs,
+}
 
-  install [--root DIR]   build the static release binary, install it, and show it at work
-  test [--all] [--under-load]
-                         everything that has to hold before a change lands; with the tests on a busy machine
-  dependencies           check the licenses, sources and known vulnerabilities of all dependencies
-  load [--busy COUNT]    keep the machine busy, as test --under-load does, until the input ends
-  torture [NAME]         the tests with real processes at their full size
-  bench ledger           measure the board against what is possible: --quick, --only NAME, --json FILE
-  bench entries          the same for entries and their followers; also needs redis-server, to compare
-  bench hooks            the same for what agents call: hooks and the MCP server
-  bench web              the same for the dashboard's server
-  bench instructions     count the instructions of the hot commands: --check, --write, --profile
-  e2e-agents             real agents with stand-in models: --only NAME,…, --keep, --write
-  pictures               take the pictures of the README from a demonstration, with chromium
-  cli-docs               write docs/cli.md from the help texts";
+impl Task {
+    fn run(self) -> Result {
+        match self {
+            Task::Install(options) => install::run(options),
+            Task::Test(options) => test::run(&options),
+            Task::Dependencies => test::check_dependencies(),
+            Task::Load(options) => load::run(&options),
+            Task::Torture(options) => torture::run(&options),
+            Task::Bench(kind) => bench::run(&kind),
+            Task::HotFunctions => hot_functions::run(),
+            Task::E2eAgents(options) => e2e_agents::run(&options),
+            Task::Pictures => pictures::run(),
+            Task::CliDocs => cli_docs::run(),
+        }
+    }
+}
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let task = arguments.next().unwrap_or_default();
-    let arguments: Vec<String> = arguments.collect();
-    let outcome = match task.as_str() {
-        "cli-docs" => cli_docs::run(),
-        "install" => install::run(&arguments),
-        "pictures" => pictures::run(&arguments),
-        "dependencies" => test::check_dependencies(&arguments),
-        "load" => load::run(&arguments),
-        "test" => test::run(&arguments),
-        "torture" => torture::run(&arguments),
-        "bench" => bench::run(&arguments),
-        "e2e-agents" => e2e_agents::run(&arguments),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match outcome {
+    match Task::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask {task}: {error}");
+            eprintln!("xtask: {error}");
             ExitCode::FAILURE
         }
     }

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Result, run};
+use crate::{Result, release, run};
 
 /// The limit of one installation.
 pub const TO_INSTALL: Duration = Duration::from_mins(10);
@@ -34,8 +34,15 @@ fn package_of(program: &str) -> &str {
     }
 }
 
+/// Whether packages can be installed here: by root, on Debian.
+pub fn can_install() -> bool {
+    is_there("apt-get")
+        && run::output(Command::new("id").arg("-u"), run::SHORT).is_ok_and(|output| output.stdout == b"0\n")
+}
+
 /// Whether a program is on the path.
 pub fn is_there(program: &str) -> bool {
+    let program = release::program(program);
     std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()))
+        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(&program).is_file()))
 }

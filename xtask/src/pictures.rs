@@ -28,10 +28,7 @@ const IN_THE_MIDDLE: &str = "blackboard sweep";
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// Takes all of them.
-pub fn run(arguments: &[String]) -> Result {
-    if !arguments.is_empty() {
-        return Err("usage: cargo xtask pictures".into());
-    }
+pub fn run() -> Result {
     packages::install_missing(&["chromium"])?;
     let program = release::build(Options::default())?.join(release::program("blackboard"));
     fs::create_dir_all(DIRECTORY)?;

@@ -12,7 +12,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Result, processes};
+use testkit::processes;
+
+use crate::Result;
 
 /// The limit of a program that answers at once.
 pub const SHORT: Duration = Duration::from_mins(5);

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::load::{self, Load};
+use crate::skips::Skips;
 use crate::{Result, instructions, packages, run};
 
 /// The limit of everything, and on a busy machine. `.ci/run` ends the task a few minutes after the first, and cannot say
@@ -23,37 +24,33 @@ const TO_TEST_UNDER_LOAD: Duration = Duration::from_mins(150);
 /// The limit of the tests of the stores alone, which compile the library again.
 const TO_TEST_STORES: Duration = Duration::from_mins(15);
 
-/// What was asked for.
-#[derive(Clone, Copy)]
-struct Options {
-    /// Also what takes long or has to be installed first.
-    thorough: bool,
-    /// Run the tests beside processes that keep the machine busy.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Also what takes long or has to be installed first, as in CI
+    #[arg(long)]
+    all: bool,
+
+    /// Run the tests beside processes that keep the machine busy
+    #[arg(long)]
     under_load: bool,
 }
 
 /// Runs every step, and stops at the first that fails.
-pub fn run(arguments: &[String]) -> Result {
-    let mut options = Options { thorough: in_ci(), under_load: false };
-    for argument in arguments {
-        match argument.as_str() {
-            "--all" => options.thorough = true,
-            "--under-load" => options.under_load = true,
-            _ => return Err("usage: cargo xtask test [--all] [--under-load]".into()),
-        }
-    }
+pub fn run(options: &Options) -> Result {
     run::limit_task(if options.under_load { LIMIT_UNDER_LOAD } else { LIMIT });
-    let mut report = Report::default();
-    let outcome = steps(options, &mut report);
+    let (mut report, skips) = (Report::default(), Skips::new()?);
+    let outcome = steps(options, &skips, &mut report);
+    let skipped = skips.list()?;
+    println!("\n{} tests skipped", skipped.len());
+    for test in skipped {
+        println!("  {test}");
+    }
     println!("\n{report}");
     outcome
 }
 
 /// `cargo xtask dependencies`: the step that checks the dependencies, alone.
-pub fn check_dependencies(arguments: &[String]) -> Result {
-    if !arguments.is_empty() {
-        return Err("usage: cargo xtask dependencies".into());
-    }
+pub fn check_dependencies() -> Result {
     let mut report = Report::default();
     let outcome = dependencies(in_ci(), &mut report);
     println!("\n{report}");
@@ -65,8 +62,8 @@ fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-fn steps(options: Options, report: &mut Report) -> Result {
-    let thorough = options.thorough;
+fn steps(options: &Options, skips: &Skips, report: &mut Report) -> Result {
+    let thorough = options.all || in_ci();
     report.step("format", cargo(&["fmt", "--all", "--check"]), run::SHORT)?;
     let lint = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     report.step("lint", cargo(&lint), TO_COMPILE)?;
@@ -78,34 +75,35 @@ fn steps(options: Options, report: &mut Report) -> Result {
     provide_inspector(thorough, report);
     provide_chromium(report)?;
     provide_axe(thorough, report);
-    tests(options.under_load, report)?;
+    tests(options.under_load, skips, report)?;
     if thorough {
-        report.step("plain SQLite", with_plain_sqlite(), TO_TEST_STORES)?;
+        report.step("plain SQLite", with_plain_sqlite(skips), TO_TEST_STORES)?;
     } else {
         report.skip("plain SQLite", "only in CI or with --all");
     }
     dependencies(thorough, report)?;
     if !thorough {
         report.skip("instructions", "only in CI or with --all");
-    } else if !exists("valgrind") {
+    } else if !packages::is_there("valgrind") {
         report.skip("instructions", "valgrind is not installed");
     } else {
-        report.timed("instructions", || instructions::run(&["--check".to_owned()]))?;
+        report.timed("instructions", || instructions::run(&instructions::Options::checking()))?;
     }
     Ok(())
 }
 
 /// Runs all tests. What is compiled for them is compiled before the machine is made busy.
-fn tests(under_load: bool, report: &mut Report) -> Result {
+fn tests(under_load: bool, skips: &Skips, report: &mut Report) -> Result {
     let all = ["test", "--workspace", "--all-features", "--no-fail-fast"];
+    let mut tests = cargo(&all);
+    skips.collect_from(&mut tests);
     if !under_load {
-        return report.step("tests", cargo(&all), TO_TEST);
+        return report.step("tests", tests, TO_TEST);
     }
     report.step("tests, compiled", cargo(&[&all[..], &["--no-run"]].concat()), TO_COMPILE)?;
     let busy = load::busy_processes();
     println!("the tests run beside {busy} processes that compute and one that writes to the disk");
     let mut load = Load::start(busy)?;
-    let mut tests = cargo(&all);
     // What takes long on such a machine does not hang.
     tests.env("BLACKBOARD_TEST_PATIENCE", "180").env("BLACKBOARD_TEST_TIMEOUT", "1800");
     let outcome = report.step("tests under load", tests, TO_TEST_UNDER_LOAD);
@@ -114,30 +112,38 @@ fn tests(under_load: bool, report: &mut Report) -> Result {
 }
 
 /// The tests of the stores with SQLite as programs build it that depend on the library: without our flags.
-fn with_plain_sqlite() -> Command {
+fn with_plain_sqlite(skips: &Skips) -> Command {
     let mut command = cargo(&["test", "--package", "blackboard", "--lib", "store::"]);
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/plain-sqlite");
     // A variable that is set, even to nothing, is stronger than the one in `.cargo/config.toml`.
     command.env("LIBSQLITE3_FLAGS", "").env("CARGO_TARGET_DIR", target);
+    skips.collect_from(&mut command);
     command
 }
 
-/// Some tests make system calls fail. Without the tool for that they say that they are skipped.
+/// Some tests make system calls fail. Without the tool for that they are skipped.
 fn provide_strace(report: &mut Report) -> Result {
-    if !cfg!(target_os = "linux") || exists("strace") {
-        return Ok(());
-    }
-    if !(exists("apt-get") && is_root()) {
-        report.skip("strace", "not installed: the tests that need it are skipped");
-        return Ok(());
-    }
-    println!("strace is missing: installing it with apt-get");
-    let mut install = Command::new("sh");
-    install.args(["-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends strace"]);
-    report.step("strace", install, packages::TO_INSTALL)
+    provide_packages("strace", &["strace"], report)
 }
 
-/// One test lets the MCP Inspector talk to the server. Without it that test says that it is skipped.
+/// The browser in which the page of the dashboard is tested. Without it those tests are skipped.
+fn provide_chromium(report: &mut Report) -> Result {
+    provide_packages("chromium", &["chromium", "chromedriver"], report)
+}
+
+/// Installs the packages of programs that tests on Linux need, where that is possible.
+fn provide_packages(step: &str, programs: &[&str], report: &mut Report) -> Result {
+    if !cfg!(target_os = "linux") || programs.iter().all(|program| packages::is_there(program)) {
+        return Ok(());
+    }
+    if !packages::can_install() {
+        report.skip(step, "not installed: the tests that need it are skipped");
+        return Ok(());
+    }
+    report.timed(step, || packages::install_missing(programs))
+}
+
+/// One test lets the MCP Inspector talk to the server. Without it that test is skipped.
 fn provide_inspector(thorough: bool, report: &mut Report) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/inspector");
     if directory.join("node_modules/@modelcontextprotocol/inspector/package.json").exists() {
@@ -160,23 +166,7 @@ fn provide_inspector(thorough: bool, report: &mut Report) {
     }
 }
 
-/// The browser in which the page of the dashboard is tested. Without it those tests fail.
-fn provide_chromium(report: &mut Report) -> Result {
-    let programs = ["chromium", "chromedriver"];
-    if !cfg!(target_os = "linux") || programs.iter().all(|program| packages::is_there(program)) {
-        return Ok(());
-    }
-    if !(exists("apt-get") && is_root()) {
-        report.skip(
-            "chromium",
-            "not installed: install chromium and chromedriver, or the tests of the page fail",
-        );
-        return Ok(());
-    }
-    report.timed("chromium", || packages::install_missing(&programs))
-}
-
-/// What judges whether everybody can use the page. Without it that test says that it is skipped.
+/// What judges whether the page is accessible. Without it that test is skipped.
 fn provide_axe(thorough: bool, report: &mut Report) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/axe");
     if directory.join("node_modules/axe-core/axe.min.js").exists() {
@@ -217,7 +207,7 @@ fn node_version() -> Option<(u32, u32)> {
 }
 
 fn dependencies(thorough: bool, report: &mut Report) -> Result {
-    if !exists("cargo-deny") {
+    if !packages::is_there("cargo-deny") {
         if !thorough {
             report.skip("dependencies", "cargo-deny is not installed: cargo install --locked cargo-deny");
             return Ok(());
@@ -248,15 +238,6 @@ fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments);
     command
-}
-
-/// Whether this program can be started. What it answers does not matter.
-fn exists(program: &str) -> bool {
-    run::output(Command::new(program).arg("--version"), run::SHORT).is_ok()
-}
-
-fn is_root() -> bool {
-    run::output(Command::new("id").arg("-u"), run::SHORT).is_ok_and(|output| output.stdout == b"0\n")
 }
 
 /// What ran, and how long it took.

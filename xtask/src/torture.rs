@@ -7,6 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::builder::PossibleValuesParser;
+
+use crate::skips::Skips;
 use crate::{Result, release, run};
 
 /// What there is to endure: its name here, the module of its tests, and what it is. Those of `web::` are tests of the
@@ -41,17 +44,24 @@ const LIMIT: Duration = Duration::from_hours(2);
 /// Larger than what brings any test to its full size.
 const SCALE: &str = "1000";
 
+#[derive(clap::Args)]
+pub struct Options {
+    /// One of them
+    #[arg(default_value = ALL, value_parser = names())]
+    name: String,
+}
+
+/// Every torment.
+const ALL: &str = "all";
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(TORMENTS.iter().map(|(name, ..)| *name).chain([ALL]))
+}
+
 /// Runs one torment, or all of them.
-pub fn run(arguments: &[String]) -> Result {
-    let wanted = match arguments {
-        [] => "all",
-        [name] => name.as_str(),
-        _ => return Err(usage().into()),
-    };
-    let torments: Vec<_> = TORMENTS.iter().filter(|(name, ..)| wanted == "all" || wanted == *name).collect();
-    if torments.is_empty() {
-        return Err(usage().into());
-    }
+pub fn run(options: &Options) -> Result {
+    let torments: Vec<_> =
+        TORMENTS.iter().filter(|(name, ..)| options.name == ALL || options.name == *name).collect();
     for target in [PROCESSES, WEB] {
         run::success(tests(target).arg("--no-run"), release::TO_BUILD)?;
     }
@@ -89,6 +99,8 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
     tests.args(["--", "--nocapture", module]).env("BLACKBOARD_TEST_SCALE", SCALE);
     // What is large takes long and does not hang.
     tests.env("BLACKBOARD_TEST_TIMEOUT", LIMIT.as_secs().to_string()).env("BLACKBOARD_TEST_PATIENCE", "300");
+    let skips = Skips::new()?;
+    skips.collect_from(&mut tests);
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().ok_or("the tests have no output")?;
     let endured = run::within(LIMIT + run::SHORT, child.id(), name, move || {
@@ -98,14 +110,13 @@ fn endure(name: &'static str, module: &str) -> Result<Outcome> {
             println!("{line}");
             if let Some(figure) = line.strip_prefix(name).and_then(|line| line.strip_prefix(": ")) {
                 figures.push(figure.to_owned());
-            } else if line.starts_with("skipped: ") {
-                figures.push(line);
             }
         }
         Ok((child.wait()?.success(), figures))
     });
     // The other torments are endured even if this one hangs.
-    let (passed, figures) = endured.unwrap_or_else(|error| (false, vec![error.to_string()]));
+    let (passed, mut figures) = endured.unwrap_or_else(|error| (false, vec![error.to_string()]));
+    figures.extend(skips.list()?.into_iter().map(|skipped| format!("skipped: {skipped}")));
     Ok(Outcome { name, passed, time: start.elapsed(), figures })
 }
 
@@ -113,9 +124,4 @@ fn tests(target: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--quiet", "--release", "--package", "blackboard-cli", "--test", target]);
     cargo
-}
-
-fn usage() -> String {
-    let names: Vec<_> = TORMENTS.iter().map(|(name, ..)| *name).collect();
-    format!("usage: cargo xtask torture [{}|all]", names.join("|"))
 }

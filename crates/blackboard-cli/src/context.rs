@@ -1,7 +1,10 @@
 //! What every command is given: the global options, the environment, and the board once it is open (`open.rs`).
 
 use std::cell::{OnceCell, RefCell};
+use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blackboard::clock::Timestamp;
 use blackboard::entry::DEFAULT_SCOPE;
@@ -13,22 +16,25 @@ use crate::commands::arguments::InScope;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
 use crate::identity;
-use crate::location;
+use crate::location::{self, Location};
 use crate::open::ResolvedBoard;
+use crate::output::sweep::{marked_stale, skipped};
 use crate::output::{Screen, Tone, escape};
+use crate::session::{Search, Unusable};
+use crate::unreadable::UnreadableRows;
 
 /// What a command knows beside its own arguments.
 pub struct Context {
-    /// The options that every command takes.
-    pub globals: Globals,
+    globals: Globals,
     environment: Environment,
     /// The board of this call, once it was found.
-    pub resolved: OnceCell<ResolvedBoard>,
+    resolved: OnceCell<ResolvedBoard>,
     /// The board that this call has opened, and whether it writes. It is kept to the end of the process: closing a board
     /// costs as much as reading it.
-    pub opened: RefCell<Option<(Board, bool)>>,
-    /// What is special about this call.
-    pub circumstances: RefCell<Circumstances>,
+    opened: RefCell<Option<(Board, bool)>>,
+    circumstances: RefCell<Circumstances>,
+    /// The rows that lists of this call left out.
+    unreadable: UnreadableRows,
 }
 
 impl Context {
@@ -40,7 +46,18 @@ impl Context {
             resolved: OnceCell::new(),
             opened: RefCell::new(None),
             circumstances: RefCell::default(),
+            unreadable: UnreadableRows::default(),
         }
+    }
+
+    /// Whether the caller wants JSON output.
+    pub fn json(&self) -> bool {
+        self.globals.json
+    }
+
+    /// The board that the command line names.
+    pub fn db(&self) -> Option<&OsStr> {
+        self.globals.db.as_deref()
     }
 
     /// What this process was started with.
@@ -77,16 +94,116 @@ impl Context {
 
     /// What the search for the board goes by.
     pub fn request(&self) -> location::Request {
-        location::Request {
-            db: self.globals.db.clone(),
-            environment: self.environment.clone(),
-            current_dir: std::env::current_dir().unwrap_or_default(),
-        }
+        self.request_in(None)
+    }
+
+    /// What the search goes by for a caller in this directory; in the current one if none is given.
+    pub fn request_in(&self, directory: Option<&Path>) -> location::Request {
+        let current_dir = match directory {
+            Some(directory) => directory.to_owned(),
+            None => std::env::current_dir().unwrap_or_default(),
+        };
+        location::Request { db: self.globals.db.clone(), environment: self.environment.clone(), current_dir }
     }
 
     /// The tree of files that the call is made in.
     pub fn tree(&self) -> Result<location::Tree> {
         location::tree(&self.request())
+    }
+
+    /// Finds the board of this call. The first time, it prints what is odd about it.
+    pub fn resolve(&self) -> Result<&ResolvedBoard> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
+        }
+        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
+        Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// The board at another location, as this call would use it.
+    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
+        ResolvedBoard::at(location, &self.environment, self.globals.allow_secret_looking, warn)
+    }
+
+    /// Keeps the board of this call open to its end, reports what is special about it, and reports its automatic sweeps.
+    pub fn keep_open(&self, board: Board, state: Option<BoardState>, writes: bool) -> Board {
+        if let Some(state) = state {
+            self.circumstances.borrow_mut().board = Some(state);
+            let name = || self.resolved.get().map(|resolved| resolved.engine.name()).unwrap_or_default();
+            match state {
+                // In the wrong directory, the caller should see it now and not when no other agent answers.
+                BoardState::Created => self.note(&format!("created a new board at {}", name())),
+                BoardState::ReadOnly => {
+                    let name = name();
+                    self.note(&format!(
+                        "{name} cannot be written: the board is opened read-only, without locks"
+                    ));
+                }
+                // The answer says so, or `exit.rs` after it.
+                BoardState::Missing => {}
+            }
+        }
+        let board = self.unreadable.observe(self.reporting_sweeps(board));
+        self.opened.replace(Some((board.clone(), writes)));
+        board
+    }
+
+    /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of
+    /// the command, while it waits, and after a refusal. JSON output has no such line.
+    fn reporting_sweeps(&self, board: Board) -> Board {
+        if self.globals.json {
+            return board;
+        }
+        let has_reported_skipped = AtomicBool::new(false);
+        board.with_sweep_observer(move |swept| {
+            if !swept.stale_agents.is_empty() {
+                note(&marked_stale(&swept.stale_agents));
+            }
+            // A command that waits sweeps again and again, and skips the same ones each time.
+            if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
+                note(&skipped(swept.skipped_agents.len()));
+            }
+        })
+    }
+
+    /// The session of this call. One of the environment that cannot be used is handled as the search says.
+    pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
+        match (search.find(board, &self.environment), search.unusable) {
+            (Err(_), Unusable::Ignored) => Ok(None),
+            (Err(error), Unusable::Noted(reasons))
+                if search.named.is_none() && reasons.contains(&error.code()) =>
+            {
+                let mut circumstances = self.circumstances.borrow_mut();
+                // A board that does not exist has no sessions, and is reported by itself.
+                if circumstances.board != Some(BoardState::Missing) {
+                    let hint = error.hint().unwrap_or_default();
+                    warn(&format!("{error}; continuing without a session ({hint})"));
+                    circumstances.ignored_session = self.environment.named_session();
+                }
+                Ok(None)
+            }
+            (found, _) => found,
+        }
+    }
+
+    /// Sweeps now if the command ended before its first read: the sweep is part of that read otherwise.
+    pub fn sweep_if_deferred(&self) {
+        if let Some((board, _)) = &*self.opened.borrow() {
+            board.sweep_if_deferred();
+        }
+    }
+
+    /// What can wait until the answer is out: pruning, which no reader does, and a checkpoint of the WAL, which also grows by
+    /// the cursors of readers.
+    pub fn finish(&self) {
+        // An answer that read nothing has begun no sweep either.
+        self.sweep_if_deferred();
+        if let Some((board, writes)) = &*self.opened.borrow() {
+            if *writes {
+                board.prune_in_passing();
+            }
+            board.settle();
+        }
     }
 
     /// Where the board would be, if a command looked for it and there is none.
@@ -97,7 +214,12 @@ impl Context {
 
     /// What is special about this call.
     pub fn circumstances(&self) -> Circumstances {
-        self.circumstances.borrow().clone()
+        Circumstances { unreadable: self.unreadable.list(), ..self.circumstances.borrow().clone() }
+    }
+
+    /// The rows that lists of this call left out so far.
+    pub fn unreadable(&self) -> &UnreadableRows {
+        &self.unreadable
     }
 
     /// Prints a note in human output.

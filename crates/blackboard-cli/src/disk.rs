@@ -1,8 +1,8 @@
-//! Files that this program writes: private from their first byte where they have to be, and replaced as a whole.
+//! Files that this program reads and writes: private from their first byte where they have to be, and replaced as a whole.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use blackboard::clock::{Clock, SystemClock};
@@ -27,6 +27,17 @@ pub fn private_file() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// The content of a plain file that is not too long; a pipe would never end.
+pub fn plain_text(file: &Path, longest: u64) -> Option<String> {
+    let metadata = fs::metadata(file).ok()?;
+    if !metadata.is_file() || metadata.len() > longest {
+        return None;
+    }
+    let mut text = String::new();
+    fs::File::open(file).ok()?.take(longest).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Puts a file in its place: all of it or nothing, and never through a link to somewhere else.

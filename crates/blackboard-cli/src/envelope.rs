@@ -9,7 +9,7 @@ use std::error::Error as _;
 use std::io::{self, Write};
 
 use blackboard::clock::Timestamp;
-use blackboard::{Code, Error};
+use blackboard::{Code, Error, UnreadableRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -32,6 +32,9 @@ pub struct Circumstances {
     /// The session of the environment that the call could not use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_session: Option<String>,
+    /// The rows that a list left out, because they cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableRow>,
 }
 
 /// What is special about the board of a call.

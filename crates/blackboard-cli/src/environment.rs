@@ -34,8 +34,6 @@ pub(crate) struct Environment {
     pub(crate) pid: Option<OsString>,
     /// `PATH`: where programs are.
     pub(crate) path: Option<OsString>,
-    /// `PAI_DIR`: where PAI is installed, with its `settings.json`.
-    pub(crate) pai_dir: Option<OsString>,
     /// The variables that platforms declare, as far as they are set.
     pub(crate) platform_variables: Vec<(&'static str, OsString)>,
 }
@@ -80,7 +78,6 @@ impl Environment {
             agent_name: set("BLACKBOARD_AGENT_NAME"),
             pid: set("BLACKBOARD_PID"),
             path: set("PATH"),
-            pai_dir: set("PAI_DIR"),
             platform_variables: declared_variables().filter_map(|name| Some((name, set(name)?))).collect(),
         }
     }
@@ -112,7 +109,6 @@ mod tests {
                 agent_name: Some("BLACKBOARD_AGENT_NAME".into()),
                 pid: Some("BLACKBOARD_PID".into()),
                 path: Some("PATH".into()),
-                pai_dir: Some("PAI_DIR".into()),
                 platform_variables: declared_variables().map(|name| (name, name.into())).collect(),
             }
         );

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
-use blackboard::{Code, Error, Fault, Result};
+use blackboard::{Code, Error, Fault, Result, UnreadableRow};
 use clap::error::ErrorKind;
 
 use crate::args;
@@ -18,10 +18,15 @@ use crate::envelope::{self, Answer};
 use crate::outcome::Outcome;
 use crate::output::agent::FAILS_IN_A_SHELL;
 use crate::output::{self, Screen, Tone, escape};
+use crate::unreadable::sentences;
 
 /// Shows what a command returned.
 pub fn finish(outcome: Result<Outcome>, context: &Context) -> ExitCode {
-    let json = context.globals.json;
+    let json = context.json();
+    if outcome.is_err() {
+        // A refused command sweeps as others do, and before it reports its error.
+        context.sweep_if_deferred();
+    }
     let mut stdout = Stdout { inner: io::stdout().lock(), used: false };
     let delivered =
         outcome.map_err(output::Failure::Board).and_then(|outcome| deliver(outcome, context, &mut stdout));
@@ -82,8 +87,12 @@ const BUFFER: usize = 32 * 1024;
 fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> output::Result<u8> {
     let mut out = BufWriter::with_capacity(BUFFER, stdout);
     let now = SystemClock.now();
-    let (written, is_told) = if context.globals.json {
-        let mut answer = Answer::new(&mut out, now).under(context.circumstances());
+    // The rows that the answer itself reports as left out.
+    let mut in_answer = Vec::new();
+    let (written, is_told) = if context.json() {
+        let circumstances = context.circumstances();
+        in_answer.clone_from(&circumstances.unreadable);
+        let mut answer = Answer::new(&mut out, now).under(circumstances);
         (outcome.answer.json(&mut answer), answer.has_envelope())
     } else {
         let mut screen = Screen::of_stdout(&mut out, now);
@@ -96,7 +105,9 @@ fn deliver(outcome: Outcome, context: &Context, stdout: &mut dyn Write) -> outpu
     };
     if !is_told {
         note_missing_board(context);
+        in_answer.clear();
     }
+    note_unreadable(context, &in_answer);
     let flushed = written.and_then(|()| Ok(out.flush()?));
     // Takes the buffer away from its writer, which would try to write the rest of a broken answer once more.
     drop(out.into_parts());
@@ -112,6 +123,15 @@ const CREATE_ONE: &str = "Create one with `blackboard init`, or check --db";
 fn note_missing_board(context: &Context) {
     if let Some(name) = context.missing_board() {
         note(&format!("no board at {name} yet. {CREATE_ONE}"));
+    }
+}
+
+/// Reports the rows that were left out, where the answer itself does not.
+fn note_unreadable(context: &Context, in_answer: &[UnreadableRow]) {
+    let mut rows = context.unreadable().list();
+    rows.retain(|row| !in_answer.contains(row));
+    for sentence in sentences(&rows) {
+        note(&sentence);
     }
 }
 

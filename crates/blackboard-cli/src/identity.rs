@@ -1,9 +1,9 @@
-//! As whom a session registers that nobody told: what it is called, and where it works.
+//! As what a session registers that is given no name and no project: what it is called, and where it works.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blackboard::text::visible;
 use blackboard::{Board, Result};
@@ -11,59 +11,28 @@ use blackboard::{Board, Result};
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::location::{self, Request};
-use crate::platforms::claude;
+use crate::platforms;
 
 /// Git's configuration is short; anything longer is not read to its end.
 const LONGEST_CONFIGURATION: u64 = 64 * 1024;
 
-/// Settings longer than this are not read.
-const LONGEST_SETTINGS: u64 = 1024 * 1024;
-
 /// The longest name of an agent.
 const LONGEST_NAME: usize = 100;
 
-/// What a session is called here, by the environment, the configuration or the settings of PAI.
+/// What a session is called here, by the environment, the configuration or the settings of a platform.
 pub fn name(environment: &Environment, config: &Config) -> Option<String> {
-    let given = environment.agent_name.as_deref().and_then(OsStr::to_str).and_then(usable);
-    given.or_else(|| config.agent_name.as_deref().and_then(usable)).or_else(|| pai_name(environment))
+    let given = environment.agent_name.as_deref().and_then(OsStr::to_str).and_then(usable_name);
+    given
+        .or_else(|| config.agent_name.as_deref().and_then(usable_name))
+        .or_else(|| platforms::agent_name(environment))
 }
 
 /// The name without characters that are not displayed, such as the variation selector of an emoji: the board refuses them, and
-/// who calls did not type them. One that is empty or too long then is no name.
-fn usable(name: &str) -> Option<String> {
+/// the caller did not type them. One that is empty or too long then is no name.
+pub fn usable_name(name: &str) -> Option<String> {
     let name = visible(name);
     let name = name.trim();
     (!name.is_empty() && name.chars().count() <= LONGEST_NAME).then(|| name.to_owned())
-}
-
-/// The name that the user of PAI (Personal AI Infrastructure) gave to the assistant. PAI keeps it in the `settings.json` of
-/// its own directory, which is that of Claude Code unless it was moved.
-fn pai_name(environment: &Environment) -> Option<String> {
-    let own = environment.pai_dir.as_ref().map(PathBuf::from);
-    let directories = own.into_iter().chain(claude::settings_directories(environment));
-    directories.filter(|directory| directory.is_absolute()).find_map(|directory| {
-        let file = directory.join("settings.json");
-        name_in_settings(&plain_text(&file, LONGEST_SETTINGS)?)
-    })
-}
-
-/// `daidentity.name`, or the variable `DA` of older versions.
-fn name_in_settings(text: &str) -> Option<String> {
-    let settings: serde_json::Value = serde_json::from_str(text).ok()?;
-    let names = [&settings["daidentity"]["name"], &settings["env"]["DA"]];
-    let mut names = names.into_iter().filter_map(|name| name.as_str());
-    names.find_map(|name| if name.contains(char::is_control) { None } else { usable(name) })
-}
-
-/// The content of a plain file that is not too long; a pipe would never end.
-fn plain_text(file: &Path, longest: u64) -> Option<String> {
-    let metadata = fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() > longest {
-        return None;
-    }
-    let mut text = String::new();
-    fs::File::open(file).ok()?.take(longest).read_to_string(&mut text).ok()?;
-    Some(text)
 }
 
 /// Where a session works: the registered project whose path holds the directory, else the name of the git remote, else
@@ -163,7 +132,7 @@ mod tests {
         settings("pai", r#"{"daidentity": {"name": "Elm"}}"#);
         environment.platform_variables = vec![("CLAUDE_CONFIG_DIR", home.join("claude").into())];
         assert_eq!(name(&environment, &config).as_deref(), Some("Oak"));
-        environment.pai_dir = Some(home.join("pai").into());
+        environment.platform_variables.push(("PAI_DIR", home.join("pai").into()));
         assert_eq!(name(&environment, &config).as_deref(), Some("Elm"));
         config.agent_name = Some("Ash".to_owned());
         assert_eq!(name(&environment, &config).as_deref(), Some("Ash"));

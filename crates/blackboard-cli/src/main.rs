@@ -37,6 +37,7 @@ mod platforms;
 mod session;
 mod setup;
 mod tree;
+mod unreadable;
 mod web;
 
 use std::ffi::OsString;
@@ -52,8 +53,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let invocation = args::find(&arguments);
     if invocation.path() == "hook" {
-        hooks::start_deadline();
-        return hooks::always_exit_zero(|| call(invocation, &arguments));
+        return hooks::deadline::always_exit_zero(|| call(invocation, &arguments));
     }
     call(invocation, &arguments)
 }

@@ -2,13 +2,13 @@
 //!
 //! A [`ResolvedBoard`] is a board that was found: its [`Engine`], and what applies to it. [`ResolvedBoard::open`] opens it. A
 //! command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board (`location/`,
-//! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock.
+//! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock. A server that outlives
+//! boards has a [`KeptBoard`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use blackboard::clock::SystemClock;
@@ -17,11 +17,10 @@ use blackboard::store::{Memory, Sidecars, Store};
 use blackboard::{Board, Code, Error, Refusal, Result, Settings};
 
 use crate::config::{self, Config, Database, Durability};
-use crate::context::{Context, note, warn};
+use crate::context::Context;
 use crate::envelope::BoardState;
 use crate::environment::Environment;
-use crate::location::{self, Location, Target};
-use crate::output::sweep::{marked_stale, skipped};
+use crate::location::{Location, Source, Target};
 use crate::session::{Ended, Search, Unusable, no_session};
 
 /// A board that was found, and need not exist. It may go to another thread, which opens it when it needs it.
@@ -111,7 +110,9 @@ impl ResolvedBoard {
     pub fn unconfigured(file: &Path) -> ResolvedBoard {
         let config = Config::default();
         let settings = config.settings(false);
-        ResolvedBoard { engine: sqlite_file(file, false), config, settings }
+        let sidecars = SqliteSidecars::new(file);
+        let engine = Arc::new(SqliteFile { sidecars, in_project: false, create_directories: true });
+        ResolvedBoard { engine, config, settings }
     }
 
     /// Opens the board.
@@ -132,6 +133,42 @@ impl ResolvedBoard {
 
     fn board(&self, store: Arc<dyn Store>) -> Board {
         Board::on(store, Arc::new(SystemClock)).with_settings(self.settings.clone())
+    }
+}
+
+/// A board that a server keeps open, while other processes may create, delete or replace it.
+pub struct KeptBoard {
+    resolved: ResolvedBoard,
+    board: Mutex<Option<Board>>,
+}
+
+impl KeptBoard {
+    /// The board, which is not open yet.
+    pub fn new(resolved: ResolvedBoard) -> KeptBoard {
+        KeptBoard { resolved, board: Mutex::default() }
+    }
+
+    /// The board that is there now, open. If the one that was open is gone, `on_gone` is called with the reason before any
+    /// caller gets another one.
+    pub fn open(&self, mode: Mode, on_gone: impl FnOnce(&Error)) -> Result<OpenBoard> {
+        let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gone) = kept.as_ref().and_then(|board| board.check_still_there().err()) {
+            *kept = None;
+            on_gone(&gone);
+        }
+        if let Some(board) = &*kept {
+            return Ok(OpenBoard { board: board.clone(), state: None });
+        }
+        let opened = self.resolved.open(Opening::staying(mode))?;
+        if opened.state != Some(BoardState::Missing) {
+            *kept = Some(opened.board.clone());
+        }
+        Ok(opened)
+    }
+
+    /// What its rules depend on.
+    pub fn settings(&self) -> &Settings {
+        &self.resolved.settings
     }
 }
 
@@ -164,20 +201,22 @@ pub struct OpenStore {
 /// The engine of the board at this location: the only place that tells engines apart.
 pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
     match &location.target {
-        Target::File(file) => Ok(sqlite_file(file, location.project_config.is_some())),
+        Target::File(file) => Ok(Arc::new(SqliteFile {
+            sidecars: SqliteSidecars::new(file),
+            in_project: location.project_config.is_some(),
+            // What is typed may be mistyped; every other location was chosen once and for all.
+            create_directories: location.source != Source::Option,
+        })),
         Target::Redis(_) => Err(no_redis()),
     }
-}
-
-/// The engine of a board in this file. `in_project`: its directory is the one that a project keeps for its board.
-pub fn sqlite_file(file: &Path, in_project: bool) -> Arc<dyn Engine> {
-    Arc::new(SqliteFile { sidecars: SqliteSidecars::new(file), in_project })
 }
 
 struct SqliteFile {
     /// They know the file, too.
     sidecars: SqliteSidecars,
+    /// Whether its directory is the one that a project keeps for its board.
     in_project: bool,
+    create_directories: bool,
 }
 
 impl SqliteFile {
@@ -195,6 +234,7 @@ impl SqliteFile {
             busy_timeout: opening.write_limit.unwrap_or(defaults.busy_timeout),
             waiting: opening.write_limit.map_or(defaults.waiting, |_| Waiting::QueueNoLonger),
             stays_open: opening.stays_open,
+            create_directories: self.create_directories,
             in_project: self.in_project,
             check_git: opening.check_git,
             allow_network_filesystem: database.allow_network_filesystem,
@@ -256,9 +296,11 @@ fn no_redis() -> Error {
 /// | [`follow_as`](Access::follow_as) | is created | as `read_as` | yes |
 /// | [`follow`](Access::follow) | is created | if there is one that can be used, without a note | yes |
 /// | [`write`](Access::write) | is created | if there is one that can be used | yes |
-/// | [`act`](Access::act) | is created | is required, and has not ended | yes |
-/// | [`end`](Access::end) | is created | is required | yes |
+/// | [`change`](Access::change) | is empty | if there is one that can be used | yes |
+/// | [`act`](Access::act) | is empty | is required, and has not ended | yes |
+/// | [`end`](Access::end) | is empty | is required | yes |
 /// | [`unswept`](Access::unswept) | is created | is not looked for | no |
+/// | [`change_unswept`](Access::change_unswept) | is empty | is not looked for | no |
 /// | [`read_unswept`](Access::read_unswept) | is empty | is not looked for | no |
 pub struct Access<'a, O> {
     purpose: Purpose,
@@ -277,6 +319,8 @@ enum Purpose {
     Follow,
     /// It writes. A board that does not exist is created.
     Write,
+    /// It changes what is there, and can do nothing on a board that does not exist. None is created to refuse the call.
+    Change,
 }
 
 /// What a command gets: the board, and the session if it uses one.
@@ -343,10 +387,14 @@ impl Access<'static, Board> {
         Access::new(Purpose::Read, None)
     }
 
-    /// For a command that starts a session or maintains the board: it sweeps by itself, or later. Refuses a database that git
-    /// tracks.
+    /// For a command that starts a session: it sweeps later. Refuses a database that git tracks.
     pub fn unswept() -> Access<'static, Board> {
         Access { sweeps: false, check_git: true, ..Access::new(Purpose::Write, None) }
+    }
+
+    /// For a command that maintains the board, and sweeps by itself. Refuses a database that git tracks.
+    pub fn change_unswept() -> Access<'static, Board> {
+        Access { sweeps: false, check_git: true, ..Access::new(Purpose::Change, None) }
     }
 
     /// For a command that shows what a sweep would do.
@@ -386,6 +434,11 @@ impl<'a> Access<'a, WithSession> {
         let unusable = Unusable::Noted(&[Code::AgentNotFound, Code::SessionEnded, Code::NoSession]);
         Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, unusable)))
     }
+
+    /// As [`Access::write`], for a command that changes or removes what is there.
+    pub fn change(named: Option<&'a str>) -> Access<'a, WithSession> {
+        Access { purpose: Purpose::Change, ..Access::write(named) }
+    }
 }
 
 impl<'a> Access<'a, AsSession> {
@@ -396,120 +449,52 @@ impl<'a> Access<'a, AsSession> {
 
     /// For a command that needs a session to act. Refuses one that has ended.
     pub fn act(named: Option<&'a str>) -> Access<'a, AsSession> {
-        Access::new(Purpose::Write, Some(Search::new(named, Ended::Refused, Unusable::Refused)))
+        Access::new(Purpose::Change, Some(Search::new(named, Ended::Refused, Unusable::Refused)))
     }
 
     /// For the command that ends a session: ending it twice is no error.
     pub fn end(named: Option<&'a str>) -> Access<'a, AsSession> {
-        Access::new(Purpose::Write, Some(Search::new(named, Ended::Allowed, Unusable::Refused)))
+        Access::new(Purpose::Change, Some(Search::new(named, Ended::Allowed, Unusable::Refused)))
     }
 }
 
 impl Context {
     /// Opens the board of this call.
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
-        let board = self.open_board(access.purpose, access.check_git)?;
-        let session = match access.session {
+        let Access { purpose, session, check_git, sweeps, .. } = access;
+        let resolved = self.resolve()?;
+        let is_missing = purpose != Purpose::Read && !resolved.engine.exists();
+        let (mode, is_new) = match (purpose, is_missing) {
+            (Purpose::Write, _) => (Mode::Create, is_missing),
+            (Purpose::Follow, true) => (Mode::Create, true),
+            // It is there, and is opened as every other board that is written.
+            (Purpose::Change, false) => (Mode::Create, false),
+            (Purpose::Read, _) | (Purpose::Follow, false) | (Purpose::Change, true) => {
+                (Mode::Existing, false)
+            }
+        };
+        let OpenBoard { board, state } = resolved.open(Opening { check_git, ..Opening::new(mode) })?;
+        let state = if is_new { Some(BoardState::Created) } else { state };
+        // A follower removes nothing at its end, even on a board that it created.
+        let board = self.keep_open(board, state, matches!(purpose, Purpose::Write | Purpose::Change));
+        let session = match session {
             Some(search) => self.find_session(&board, &search)?,
             None => None,
         };
         let opened = O::new(board, session)?;
-        if access.sweeps {
+        if sweeps {
             let (board, session) = opened.parts();
             board.sweep_with_next_call(session);
         }
         Ok(opened)
     }
-
-    /// Finds the board of this call. The first time, it prints what is odd about it.
-    pub fn resolve(&self) -> Result<&ResolvedBoard> {
-        if let Some(resolved) = self.resolved.get() {
-            return Ok(resolved);
-        }
-        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
-        Ok(self.resolved.get_or_init(|| resolved))
-    }
-
-    /// The board at another location, as this call would use it.
-    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
-        ResolvedBoard::at(location, self.environment(), self.globals.allow_secret_looking, warn)
-    }
-
-    fn open_board(&self, purpose: Purpose, check_git: bool) -> Result<Board> {
-        let resolved = self.resolve()?;
-        let is_new = purpose != Purpose::Read && !resolved.engine.exists();
-        let mode = if purpose == Purpose::Write || is_new { Mode::Create } else { Mode::Existing };
-        let OpenBoard { board, state } = resolved.open(Opening { check_git, ..Opening::new(mode) })?;
-        let state = if is_new { Some(BoardState::Created) } else { state };
-        if let Some(state) = state {
-            self.circumstances.borrow_mut().board = Some(state);
-            let name = resolved.engine.name();
-            match state {
-                // In the wrong directory, the caller should see it now and not when no other agent answers.
-                BoardState::Created => self.note(&format!("created a new board at {name}")),
-                BoardState::ReadOnly => self
-                    .note(&format!("{name} cannot be written: the board is opened read-only, without locks")),
-                // The answer says so, or `exit.rs` after it.
-                BoardState::Missing => {}
-            }
-        }
-        let board = self.reporting_sweeps(board);
-        // A follower removes nothing at its end, even on a board that it created.
-        self.opened.replace(Some((board.clone(), purpose == Purpose::Write)));
-        Ok(board)
-    }
-
-    fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
-        match (search.find(board, self.environment()), search.unusable) {
-            (Err(_), Unusable::Ignored) => Ok(None),
-            (Err(error), Unusable::Noted(reasons))
-                if search.named.is_none() && reasons.contains(&error.code()) =>
-            {
-                let mut circumstances = self.circumstances.borrow_mut();
-                // A board that does not exist has no sessions, and is reported by itself.
-                if circumstances.board != Some(BoardState::Missing) {
-                    let hint = error.hint().unwrap_or_default();
-                    warn(&format!("{error}; continuing without a session ({hint})"));
-                    circumstances.ignored_session = self.environment().named_session();
-                }
-                Ok(None)
-            }
-            (found, _) => found,
-        }
-    }
-
-    /// The board with an observer that prints a line for each automatic sweep that marked an agent stale: at the start of
-    /// the command, while it waits, and after a refusal. JSON output has no such line.
-    fn reporting_sweeps(&self, board: Board) -> Board {
-        if self.globals.json {
-            return board;
-        }
-        let has_reported_skipped = AtomicBool::new(false);
-        board.with_sweep_observer(move |swept| {
-            if !swept.stale_agents.is_empty() {
-                note(&marked_stale(&swept.stale_agents));
-            }
-            // A command that waits sweeps again and again, and skips the same ones each time.
-            if !swept.skipped_agents.is_empty() && !has_reported_skipped.swap(true, Ordering::Relaxed) {
-                note(&skipped(swept.skipped_agents.len()));
-            }
-        })
-    }
-
-    /// What can wait until the answer is out: pruning, which no reader does, and a checkpoint of the WAL, which also grows by
-    /// the cursors of readers.
-    pub fn finish(&self) {
-        if let Some((board, wrote)) = &*self.opened.borrow() {
-            if *wrote {
-                board.prune_in_passing();
-            }
-            board.settle();
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use blackboard::Revision;
+    use blackboard::entry::{Value, Write};
+
     use super::*;
 
     #[test]
@@ -534,5 +519,26 @@ mod tests {
         for mode in [Mode::Create, Mode::Existing, Mode::ReadOnly] {
             assert_eq!(resolved.open(Opening::new(mode)).unwrap().state, None);
         }
+    }
+
+    #[test]
+    fn a_kept_board_is_opened_again_when_it_is_replaced() {
+        let scratch = testkit::tempdir().unwrap();
+        let (file, aside) = (scratch.path().join("local.db"), scratch.path().join("aside.db"));
+        let kept = KeptBoard::new(ResolvedBoard::unconfigured(&file));
+        let mut lost = 0;
+        let mut open = |mode| {
+            let opened = kept.open(mode, |_| lost += 1).unwrap();
+            (opened.existing(), lost)
+        };
+        assert!(matches!(open(Mode::Existing), (None, 0)), "it is not created, and not kept as an empty one");
+        let (Some(first), 0) = open(Mode::Create) else { panic!("it was not created") };
+        first.scope("default").write(&Write::new("a", Value::of(&1).unwrap())).unwrap();
+        let (Some(same), 0) = open(Mode::Existing) else { panic!("it is not kept") };
+        assert_eq!(same.revision().unwrap(), first.revision().unwrap());
+        std::fs::rename(&file, &aside).unwrap();
+        assert!(matches!(open(Mode::Existing), (None, 1)), "it is gone, which is reported once");
+        let (Some(other), 1) = open(Mode::Create) else { panic!("it was not created again") };
+        assert_eq!(other.revision().unwrap(), Revision::ZERO);
     }
 }

@@ -152,13 +152,29 @@ impl Client {
         Ok(Client { pid, process, ancestors, named })
     }
 
-    /// The session that a call names: among its arguments, or by a hint. Otherwise the one that the environment names.
-    pub fn find_named(
+    /// The session of a call, and whether a later call of the same caller finds the same one. `own` is the session that the
+    /// server registered for the client, if it did.
+    pub fn find(
         &self,
         board: &Board,
         argument: Option<&str>,
         hints: &[String],
-    ) -> Result<Option<Agent>> {
+        own: Option<&str>,
+    ) -> Result<Option<(Agent, bool)>> {
+        if let Some(agent) = self.find_named(board, argument, hints)? {
+            return Ok(Some((agent, true)));
+        }
+        if let Some(own) = own
+            && let Some(agent) = usable(board, own)?
+        {
+            // A hook may still register the session of the client.
+            return Ok(Some((agent, false)));
+        }
+        self.find_by_process(board)
+    }
+
+    /// The session that a call names: among its arguments, or by a hint. Otherwise the one that the environment names.
+    fn find_named(&self, board: &Board, argument: Option<&str>, hints: &[String]) -> Result<Option<Agent>> {
         // A model can write any text into the arguments: only sessions of its own process count there.
         let is_here = |agent: &Agent| agent.pid.is_some() && agent.pid == self.pid;
         let in_arguments = argument.map(|text| resolve_usable(board, text)).transpose()?.flatten();
@@ -174,7 +190,7 @@ impl Client {
     }
 
     /// The session of the client's process, and whether a later call finds the same one.
-    pub fn find_by_process(&self, board: &Board) -> Result<Option<(Agent, bool)>> {
+    fn find_by_process(&self, board: &Board) -> Result<Option<(Agent, bool)>> {
         let Some(pid) = self.pid else { return Ok(None) };
         let (sharing, owning): (Vec<_>, Vec<_>) =
             board.agents().of_process(pid)?.into_iter().partition(|agent| agent.shares_process);
@@ -276,8 +292,16 @@ fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>
 }
 
 fn several_sessions(sessions: &[&Agent]) -> Error {
-    let named: Vec<_> =
-        sessions.iter().map(|agent| format!("{} ({})", agent.session_id, agent.agent_name)).collect();
+    /// How many sessions the message names. The details have all of them.
+    const NAMED: usize = 3;
+    let mut named: Vec<_> = sessions
+        .iter()
+        .take(NAMED)
+        .map(|agent| format!("{} ({})", agent.session_id, agent.agent_name))
+        .collect();
+    if sessions.len() > NAMED {
+        named.push(format!("and {} more", sessions.len() - NAMED));
+    }
     let message = format!("this process has {} live sessions: {}", sessions.len(), named.join(", "));
     let ids: Vec<_> = sessions.iter().map(|agent| agent.session_id.clone()).collect();
     Refusal::new(Code::NoSession, message).hint("name one with --session ID").detail("sessions", ids).into()

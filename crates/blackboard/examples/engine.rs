@@ -25,7 +25,7 @@ use blackboard::revision::Pending;
 use blackboard::store::record::{Index, IndexValue};
 use blackboard::store::{
     Changes, Commit, Committed, Key, Page, Patience, Prefetch, Range, Row, Store, Tx, VersionHead,
-    check_versions, event_time,
+    check_changes, event_time,
 };
 use blackboard::work::Status;
 use blackboard::{Board, Code, Fault, Refusal, Result, Revision};
@@ -128,7 +128,7 @@ impl Store for JsonFile {
         let mut changes = f(&view)?;
         let first = view.state.revision().next();
         changes.resolve(first);
-        check_versions(&changes, first)?;
+        check_changes(&changes, first)?;
         view.check_reads(&changes)?;
         if !changes.is_empty() {
             let line = view.line(changes, first);
@@ -235,8 +235,8 @@ impl View {
     /// Refuses what the contract forbids: to write a row that was not read.
     fn check_reads(&self, changes: &Changes) -> Result<()> {
         let read = self.read.borrow();
-        let put = changes.put.iter().filter(|row| !row.table().appended).map(Row::key);
-        match put.chain(changes.remove.iter().cloned()).find(|key| !read.contains(key)) {
+        let mut written = changes.put.iter().map(Row::key).chain(changes.remove.iter().cloned());
+        match written.find(|key| !key.table().appended && !read.contains(key)) {
             Some(key) => {
                 Err(Fault::new(Code::Internal, format!("{key:?} is written without being read")).into())
             }

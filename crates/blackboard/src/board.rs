@@ -23,10 +23,9 @@ use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
-use crate::store::{
-    Changes, Commit, Key, Memory, Operation, Patience, Prefetch, Range, Row, Sidecars, Store, Tx,
-};
+use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Prefetch, Range, Row, Store, Tx};
 use crate::sweep::{DeferredSweep, Due, Swept};
+use crate::unreadable::{UnreadableObserver, UnreadableRow, naming_row};
 use crate::work::Work;
 
 /// What separates a verb from what was asked of it, where answers are remembered.
@@ -60,6 +59,7 @@ pub struct Board {
     schedule: Arc<SweepSchedule>,
     deferred_sweep: Arc<DeferredSweep>,
     sweep_observer: Option<SweepObserver>,
+    unreadable_observer: Option<UnreadableObserver>,
 }
 
 impl Board {
@@ -90,6 +90,7 @@ impl Board {
             schedule: Arc::default(),
             deferred_sweep: Arc::default(),
             sweep_observer: None,
+            unreadable_observer: None,
         }
     }
 
@@ -106,6 +107,29 @@ impl Board {
     #[must_use]
     pub fn with_sweep_observer(mut self, observer: impl Fn(&Swept) + Send + Sync + 'static) -> Board {
         self.sweep_observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// The same board with an observer for rows that cannot be read, because another program wrote them. Lists leave such
+    /// rows out and call the observer with each of them; without an observer they fail. It may be called more than once with
+    /// one row.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use blackboard::{Board, work::WorkFilter};
+    /// let left_out = Arc::new(Mutex::new(Vec::new()));
+    /// let rows = Arc::clone(&left_out);
+    /// let board = Board::memory().with_unreadable_observer(move |row| rows.lock().unwrap().push(row.clone()));
+    /// board.work().list(&WorkFilter::default())?;
+    /// assert!(left_out.lock().unwrap().is_empty());
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_unreadable_observer(
+        mut self,
+        observer: impl Fn(&UnreadableRow) + Send + Sync + 'static,
+    ) -> Board {
+        self.unreadable_observer = Some(Arc::new(observer));
         self
     }
 
@@ -212,24 +236,6 @@ impl Board {
         self.store.check_still_there()
     }
 
-    /// Where programs keep their small files for this board, for example its server registration; `None` if the engine
-    /// has no place for them.
-    ///
-    /// ```
-    /// use blackboard::{Board, store::Sidecar};
-    ///
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("local.db");
-    /// let board = Board::open(&path)?;
-    /// let log = board.sidecars().map(|sidecars| sidecars.path(Sidecar::HookLog));
-    /// assert_eq!(log, Some(path.with_file_name("hook.log")));
-    /// assert!(Board::memory().sidecars().is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn sidecars(&self) -> Option<&dyn Sidecars> {
-        self.store.sidecars()
-    }
-
     /// The board's revision: that of its last event.
     ///
     /// ```
@@ -261,12 +267,22 @@ impl Board {
         &self.deferred_sweep
     }
 
+    /// The same board, which takes no part in the deferred sweeps of its clones.
+    pub(crate) fn with_own_deferred_sweep(mut self) -> Board {
+        self.deferred_sweep = Arc::default();
+        self
+    }
+
     /// Tells the observer of an automatic sweep, if it marked or skipped an agent.
     pub(crate) fn report_sweep(&self, swept: &Swept) {
         let nothing = swept.stale_agents.is_empty() && swept.skipped_agents.is_empty();
         if let Some(observer) = self.sweep_observer.as_ref().filter(|_| !nothing) {
             observer(swept);
         }
+    }
+
+    pub(crate) fn unreadable_observer(&self) -> Option<&UnreadableObserver> {
+        self.unreadable_observer.as_ref()
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -467,7 +483,7 @@ impl Operation {
 impl dyn Tx + '_ {
     /// The row with this key, as its type.
     pub(crate) fn row<T: TryFrom<Row>>(&self, key: &Key) -> Result<Option<T>> {
-        self.get(key)?.map(typed).transpose()
+        self.get(key).map_err(|error| naming_row(key, error))?.map(typed).transpose()
     }
 
     /// The row with this key, as its type, for what only informs: see [`Tx::peek`].

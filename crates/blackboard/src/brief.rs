@@ -8,7 +8,7 @@ use crate::agent::{Agent, READER, existing};
 use crate::board::Board;
 use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
-use crate::file::{Reservation, Standing};
+use crate::file::{Reservation, Standing, every_reservation};
 use crate::lock::Lock;
 use crate::news::News;
 use crate::revision::Revision;
@@ -61,11 +61,23 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn brief(&self, session: &str) -> Result<Brief> {
-        let prefetch = [Prefetch::Row(Key::Agent(session.to_owned())), Prefetch::Range(Range::live_agents())];
-        self.read(&prefetch, |tx| {
+        let queues = [Status::Available, Status::Claimed].map(Range::work_queue);
+        let candidates = queues.into_iter().chain([Range::entries(LOCKS, "")]);
+        let mut prefetch = vec![
+            Prefetch::Row(Key::Agent(session.to_owned())),
+            Prefetch::Range(Range::live_agents()),
+            Prefetch::Range(every_reservation()),
+            Prefetch::Revision,
+        ];
+        prefetch.extend(candidates.map(|range| Prefetch::Candidates(range, LOOKED_AT)));
+        self.read_list(&prefetch, |tx| {
             let agent = existing(tx, session)?;
             let parent = match &agent.parent_id {
-                Some(parent) => tx.peek_row::<Agent>(&Key::Agent(parent.clone()))?,
+                Some(parent) => {
+                    let parent = Key::Agent(parent.clone());
+                    tx.prefetch(&[Prefetch::Row(parent.clone())])?;
+                    tx.peek_row::<Agent>(&parent)?
+                }
                 None => None,
             };
             let mut agents = tx.rows::<Agent>(&Range::live_agents())?;

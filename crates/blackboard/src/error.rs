@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
+use crate::store::record::DamagedValue;
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -238,6 +239,14 @@ impl Error {
     /// go on.
     pub(crate) fn is_unreadable_row(&self) -> bool {
         matches!(self.code(), Code::Corrupt | Code::Internal)
+    }
+
+    /// The stored value that could not be read, if that is the reason.
+    pub(crate) fn damaged_value(&self) -> Option<&DamagedValue> {
+        match self {
+            Error::Refusal(_) => None,
+            Error::Fault(fault) => fault.source.as_ref()?.downcast_ref(),
+        }
     }
 
     /// What to do about it.

@@ -39,10 +39,12 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn export(&self) -> Result<Exported> {
-        let prefetch = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()]
-            .map(Prefetch::Range);
-        self.read(&prefetch, |tx| {
+        let ranges = [Range::agents(), Range::projects(), Range::work_items(), Range::all_entries()];
+        let prefetch: Vec<_> = ranges.map(Prefetch::Range).into_iter().chain([Prefetch::Revision]).collect();
+        self.read_list(&prefetch, |tx| {
             let work_items = tx.rows::<WorkItem>(&Range::work_items())?;
+            let blockers = work_items.iter().map(|item| Prefetch::Range(Range::blockers_of(&item.item_id)));
+            tx.prefetch(&blockers.collect::<Vec<_>>())?;
             let mut work_dependencies = Vec::new();
             for item in &work_items {
                 work_dependencies.extend(tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?);

@@ -376,7 +376,7 @@ impl Follower {
     /// Reads on: the next batch, if an event is wanted.
     fn read(&mut self, limit: usize) -> Result<Option<Batch>> {
         let Follower { board, filters, position, without_values, cursor, .. } = self;
-        let (scanned, current, floor, passed) = board.read(&[], |tx| {
+        let (scanned, current, floor, passed) = board.read_list(&[], |tx| {
             let (current, floor) = (tx.revision()?, tx.floor()?);
             let scanned = scan(tx, *position, current, filters, limit, !*without_values)?;
             let end = scanned.end(*position, current);

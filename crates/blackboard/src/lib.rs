@@ -72,6 +72,7 @@ pub mod status;
 pub mod store;
 pub mod sweep;
 pub mod text;
+mod unreadable;
 mod wildcard;
 pub mod work;
 
@@ -80,3 +81,4 @@ pub use error::{Code, Error, Fault, Refusal, Result};
 pub use metadata::Metadata;
 pub use revision::Revision;
 pub use settings::Settings;
+pub use unreadable::UnreadableRow;

@@ -24,9 +24,10 @@ const TOLD: usize = 10;
 /// How many events are looked at. Whoever was away for longer starts with these.
 const LOOKED_AT: u64 = 1000;
 
-/// The kinds of events that may be worth telling.
+/// The kinds of events that [`subject`] gives a subject.
 const TYPES: &[EventType] = &[
     EventType::WorkCreated,
+    EventType::WorkClaimed,
     EventType::WorkReleased,
     EventType::WorkCompleted,
     EventType::WorkBlocked,
@@ -70,7 +71,7 @@ impl News {
         tx.prefetch(&[Prefetch::Events(page)])?;
         let mut listener = Listener::new(agent);
         let mut events = tx.events(&page)?;
-        events.retain(|event| event.actor_id.as_ref() != Some(&agent.session_id) && listener.may_care(event));
+        events.retain(|event| !event.is_by(&agent.session_id) && listener.may_care(event));
         if events.is_empty() {
             return Ok(news);
         }
@@ -119,8 +120,12 @@ impl<'a> Listener<'a> {
         Listener { agent, files: None, reserved: None, agents: HashMap::new(), projects: HashMap::new() }
     }
 
-    /// Whether the line of the log alone does not speak against it: most entries are addressed to nobody.
+    /// Whether the line of the log alone does not speak against it: most entries are addressed to no session, and most
+    /// sessions claim for themselves.
     fn may_care(&self, event: &Event) -> bool {
+        if event.event_type == EventType::WorkClaimed {
+            return event.is_assignment_to(&self.agent.session_id);
+        }
         match (&event.target_type, scope_of(event).as_deref()) {
             (Some(TargetType::Entry), Some(LOCKS | FILES)) => true,
             (Some(TargetType::Entry), _) => {
@@ -228,43 +233,77 @@ impl About {
     }
 }
 
-/// The rule: work that was created, released, completed, blocked or unblocked in the listener's project or without one;
+/// The rule: work that another session assigned to the listener; work that was created, released, completed, blocked or
+/// unblocked in the listener's project or without one;
 /// agents that join, leave or go stale there; locks and files that it holds, was kept from or has edited; `signal:` and
 /// `task:` entries that are addressed to it. Never what it did itself.
 fn is_relevant(event: &Event, about: &About, listener: &Listener<'_>) -> bool {
     let me = &listener.agent.session_id;
-    if event.actor_id.as_ref() == Some(me) {
+    if event.is_by(me) {
         return false;
     }
     let concerns_me = event.target_id.as_ref() == Some(me);
     let is_here =
         || about.projects.iter().any(|project| project.is_none() || *project == listener.agent.project);
     let was_mine = || about.change.as_ref().is_some_and(|change| change.session_id.as_ref() == Some(me));
-    match event.event_type {
+    match subject(&event.event_type) {
+        Some(Subject::Assignment) => event.is_assignment_to(me),
+        // An item that was handed over to the listener is told of as an assignment.
+        Some(Subject::Work) => is_here() && event.named_session("to").as_ref() != Some(me),
+        Some(Subject::Loss) => concerns_me || is_here(),
+        Some(Subject::Presence) => is_here() && !about.family,
+        Some(Subject::Entry) => match about.scope.as_deref() {
+            Some(LOCKS) => was_mine(),
+            Some(FILES) => {
+                let files = about.files.as_ref();
+                was_mine()
+                    || files.is_some_and(|(worktree, pattern)| listener.has_to_do_with(worktree, pattern))
+            }
+            Some(_) => event.event_type == EventType::EntryWritten && is_addressed_to(event, listener.agent),
+            None => false,
+        },
+        None => false,
+    }
+}
+
+/// What an update is about.
+enum Subject {
+    /// A work item that a session got.
+    Assignment,
+    /// A work item of a project.
+    Work,
+    /// A session that was marked stale, or what it held.
+    Loss,
+    /// A session that began or ended.
+    Presence,
+    /// An entry, a lock or reserved files.
+    Entry,
+}
+
+/// What events of this kind are about; `None` if sessions get no updates about them.
+fn subject(event_type: &EventType) -> Option<Subject> {
+    match event_type {
+        EventType::WorkClaimed => Some(Subject::Assignment),
         EventType::WorkCreated
         | EventType::WorkReleased
         | EventType::WorkCompleted
         | EventType::WorkBlocked
-        | EventType::WorkUnblocked => is_here(),
-        EventType::StaleLocksReleased | EventType::AgentStale => concerns_me || is_here(),
+        | EventType::WorkUnblocked => Some(Subject::Work),
+        EventType::StaleLocksReleased | EventType::AgentStale => Some(Subject::Loss),
         EventType::AgentRegistered | EventType::AgentRecovered | EventType::AgentDeregistered => {
-            is_here() && !about.family
+            Some(Subject::Presence)
         }
-        EventType::EntryWritten | EventType::EntryDeleted | EventType::EntryExpired => {
-            match about.scope.as_deref() {
-                Some(LOCKS) => was_mine(),
-                Some(FILES) => {
-                    let files = about.files.as_ref();
-                    was_mine()
-                        || files.is_some_and(|(worktree, pattern)| listener.has_to_do_with(worktree, pattern))
-                }
-                Some(_) => {
-                    event.event_type == EventType::EntryWritten && is_addressed_to(event, listener.agent)
-                }
-                None => false,
-            }
-        }
-        _ => false,
+        EventType::EntryWritten | EventType::EntryDeleted | EventType::EntryExpired => Some(Subject::Entry),
+        EventType::AgentUpdated
+        | EventType::WorkReset
+        | EventType::WorkDeleted
+        | EventType::ProjectRegistered
+        | EventType::ProjectUpdated
+        | EventType::ProjectRemoved
+        | EventType::HeartbeatReceived
+        | EventType::EntryPurged
+        | EventType::EntriesCleared
+        | EventType::Other(_) => None,
     }
 }
 
@@ -335,6 +374,13 @@ mod tests {
     }
 
     #[test]
+    fn updates_are_searched_among_the_kinds_that_have_a_subject() {
+        for event_type in EventType::ALL {
+            assert_eq!(TYPES.contains(event_type), subject(event_type).is_some(), "{event_type}");
+        }
+    }
+
+    #[test]
     fn the_beginning_of_a_session_is_enough_to_write_to_it() {
         let agent = an_agent("3a815381-96cc-48d9-8f28-05b81429eb63");
         for (key, expected) in [
@@ -394,6 +440,30 @@ mod tests {
             }
             let own = Event { actor_id: Some("me".to_owned()), ..event };
             assert!(!is_relevant(&own, &in_projects(&[None]), &listener), "its own {}", own.event_type);
+        }
+    }
+
+    #[test]
+    fn a_session_is_told_what_others_assign_to_it_and_not_what_it_takes() {
+        let agent = me();
+        let listener = Listener::new(&agent);
+        for (event_type, actor, field, session, expected) in [
+            (EventType::WorkClaimed, "me", "assigned_by", "oak", true),
+            (EventType::WorkClaimed, "me", "assigned_by", "me", false),
+            (EventType::WorkClaimed, "me", "other", "oak", false),
+            (EventType::WorkClaimed, "elm", "assigned_by", "oak", false),
+            (EventType::WorkReleased, "oak", "to", "me", false),
+            (EventType::WorkReleased, "oak", "to", "elm", true),
+            (EventType::WorkReleased, "me", "to", "elm", false),
+        ] {
+            let fields = serde_json::json!({ field: session }).to_string();
+            let event = Event {
+                actor_id: Some(actor.to_owned()),
+                metadata: Some(Metadata::parse(&fields).unwrap()),
+                ..event(event_type, TargetType::WorkItem, "x")
+            };
+            let relevant = is_relevant(&event, &in_projects(&[None]), &listener);
+            assert_eq!(relevant, expected, "{} by {actor}: {fields}", event.event_type);
         }
     }
 

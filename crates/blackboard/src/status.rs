@@ -167,7 +167,7 @@ impl Board {
     pub fn counts(&self) -> Result<Counts> {
         let mut prefetch = prefetch_counts();
         prefetch.extend(Status::ALL.iter().map(|&status| Prefetch::Count(Range::work_queue(status))));
-        self.read(&prefetch, |tx| {
+        self.read_list(&prefetch, |tx| {
             let agents = tx.rows::<Agent>(&Range::agents())?;
             let agents = counted(AgentStatus::ALL.iter().map(|&status| {
                 let count = agents.iter().filter(|agent| agent.status == status).count();
@@ -232,7 +232,7 @@ impl Board {
         prefetch.extend([LOCKS, FILES].map(|scope| Prefetch::Count(Range::entries(scope, ""))));
         prefetch.push(Prefetch::Count(Range::all_entries()));
         prefetch.extend(WorkCounts::prefetch(self.clock().now()));
-        self.read(&prefetch, |tx| {
+        self.read_list(&prefetch, |tx| {
             let today = tx.now().midnight();
             let mut agents = AgentCounts::default();
             let mut active_agents = Vec::new();

@@ -65,13 +65,13 @@ pub struct Swept {
     pub heartbeats_pruned: u64,
     /// How many expired entries were removed.
     pub entries_expired: u64,
-    /// Agents that should be marked stale, but whose rows cannot be read.
+    /// Agents that should be marked stale or pruned, but whose rows cannot be read.
     pub skipped_agents: Vec<SkippedAgent>,
     /// Expired entries that cannot be read.
     pub skipped_entries: Vec<SkippedEntry>,
 }
 
-/// An agent that a sweep left as it is, because one of its rows or of the rows it holds cannot be read.
+/// An agent that a sweep or retention left as it is, because one of its rows or of the rows it holds cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkippedAgent {
@@ -100,6 +100,17 @@ pub struct StaleAgent {
     pub pid: Option<u32>,
 }
 
+impl Swept {
+    /// Adds agents that were skipped, each once.
+    fn skip(&mut self, skipped: Vec<SkippedAgent>) {
+        for agent in skipped {
+            if !self.skipped_agents.iter().any(|known| known.session_id == agent.session_id) {
+                self.skipped_agents.push(agent);
+            }
+        }
+    }
+}
+
 impl Pending for StaleAgent {
     fn resolve(&mut self, _first: Revision) {}
 }
@@ -116,13 +127,16 @@ impl Board {
     /// ```
     pub fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         let mut swept = self.sweep_agents(sweep, Patience::Wait)?;
+        let heartbeats =
+            if sweep.dry_run { self.count_old_heartbeats()? } else { self.prune_old_heartbeats()? };
+        swept.heartbeats_pruned = heartbeats.count;
+        swept.skip(heartbeats.skipped);
+        swept.skip(self.agents_that_cannot_be_pruned()?);
         if sweep.dry_run {
-            swept.heartbeats_pruned = self.count_old_heartbeats()?;
             let expired = self.count_expired_entries()?;
             (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
             return Ok(swept);
         }
-        swept.heartbeats_pruned = self.prune_heartbeats()?;
         loop {
             let expired = self.expire_entries(Patience::Wait)?;
             swept.entries_expired += expired.count;
@@ -140,9 +154,7 @@ impl Board {
     pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
         // One read tells whether there is anything to do; that is almost never the case.
-        let probes = self.sweep_probes(caller.map(str::to_owned));
-        let due = self.read(&probes.with(&[]), |tx| Ok(probes.due(tx)));
-        self.sweep_due(&probes, due.unwrap_or_default())
+        self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)))
     }
 
     fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
@@ -221,53 +233,23 @@ impl Board {
         Ok(())
     }
 
-    /// Active and idle agents without a heartbeat for the threshold or longer.
-    fn candidate_range(&self, now: Timestamp, sweep: &Sweep) -> Range {
-        let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
-        Range::live_agents_seen_until(now.minus(threshold))
+    /// How long an agent is without a heartbeat before it is a candidate.
+    fn threshold_of(&self, sweep: &Sweep) -> Duration {
+        sweep.threshold.unwrap_or(self.settings().stale_threshold)
     }
 
     /// The first candidates, each with its row if that can be read.
     fn candidates(&self, sweep: &Sweep, limit: usize) -> Result<(Vec<Candidate>, Timestamp)> {
         self.read(&[], |tx| {
-            let range = self.candidate_range(tx.now(), sweep);
-            // One statement, unless a row cannot be read: then each is read on its own.
-            match tx.candidate_rows::<Agent>(&range, limit) {
-                Ok(agents) => {
-                    let candidates = agents.into_iter().map(Candidate::of).collect();
-                    return Ok((candidates, tx.now()));
-                }
-                Err(error) if error.is_unreadable_row() => {}
-                Err(error) => return Err(error),
-            }
-            let mut candidates = Vec::new();
-            for key in tx.keys(&range, limit)? {
-                candidates.push(match key {
-                    Ok(Key::Agent(session_id)) => {
-                        let row = match tx.row::<Agent>(&Key::Agent(session_id.clone())) {
-                            Ok(Some(agent)) => Ok(agent),
-                            // An index that names a row that is not there.
-                            Ok(None) => continue,
-                            Err(error) if error.is_unreadable_row() => Err(error),
-                            Err(error) => return Err(error),
-                        };
-                        Candidate { session_id, row }
-                    }
-                    Ok(_) => continue,
-                    Err(error) if error.is_unreadable_row() => {
-                        Candidate { session_id: String::new(), row: Err(error) }
-                    }
-                    Err(error) => return Err(error),
-                });
-            }
-            Ok((candidates, tx.now()))
+            let range = Range::live_agents().aged(tx.now(), self.threshold_of(sweep));
+            Ok((Candidate::all(tx, &range, limit)?, tx.now()))
         })
     }
 
     /// How long this agent may go without a heartbeat. A process that hosts many sessions proves nothing about one of them
     /// while it is alive: then the time alone decides, and takes longer.
     fn patience_with(&self, agent: &Agent, liveness: Liveness, sweep: &Sweep) -> Duration {
-        let threshold = sweep.threshold.unwrap_or(self.settings().stale_threshold);
+        let threshold = self.threshold_of(sweep);
         match (liveness, agent.shares_process, sweep.threshold) {
             (Liveness::Dead, _, _) | (_, false, _) | (_, _, Some(_)) => threshold,
             _ => self.settings().delegate_stale_threshold,
@@ -331,11 +313,10 @@ impl Board {
     /// heard in the time that seems to have passed: everybody has one threshold from now.
     fn clock_can_be_trusted(&self, sweep: &Sweep, patience: Patience) -> Result<bool> {
         let seen = ClockMark::reading(self);
-        let known = self.read(&[Prefetch::Row(ClockMark::KEY)], |tx| ClockMark::stored(tx))?;
+        let (known, now) =
+            self.read(&[Prefetch::Row(ClockMark::KEY)], |tx| Ok((ClockMark::stored(tx)?, tx.now())))?;
         match known {
-            Some(known) if known.agrees_with(&seen) => {
-                Ok(known.grace_until.is_none_or(|until| self.clock().now() >= until))
-            }
+            Some(known) if known.agrees_with(&seen) => Ok(known.grace_until.is_none_or(|until| now >= until)),
             // Another boot: processes of the one before are dead, whatever the clock says.
             Some(known) if known.boot != seen.boot => Ok(true),
             None => Ok(true),
@@ -352,20 +333,55 @@ impl Board {
     }
 }
 
-/// An agent that may have to be marked stale.
-struct Candidate {
+/// An agent of a range that a sweep or retention looks at.
+pub(crate) struct Candidate {
     /// Empty if that cannot be read either.
-    session_id: String,
+    pub(crate) session_id: String,
     /// Its row, or why that cannot be read.
-    row: Result<Agent>,
+    pub(crate) row: Result<Agent>,
 }
 
 impl Candidate {
+    /// The first agents of a range, each with its row if that can be read.
+    pub(crate) fn all(tx: &dyn Tx, range: &Range, limit: usize) -> Result<Vec<Candidate>> {
+        tx.prefetch(&[Prefetch::Candidates(range.clone(), limit)])?;
+        // One statement, unless a row cannot be read: then each is read on its own.
+        match tx.candidate_rows::<Agent>(range, limit) {
+            Ok(agents) => return Ok(agents.into_iter().map(Candidate::of).collect()),
+            Err(error) if error.is_unreadable_row() => {}
+            Err(error) => return Err(error),
+        }
+        tx.prefetch(&[Prefetch::Keys(range.clone(), limit)])?;
+        let keys = tx.keys(range, limit)?;
+        tx.prefetch(&keys.iter().flatten().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+        let mut candidates = Vec::new();
+        for key in keys {
+            candidates.push(match key {
+                Ok(Key::Agent(session_id)) => {
+                    let row = match tx.row::<Agent>(&Key::Agent(session_id.clone())) {
+                        Ok(Some(agent)) => Ok(agent),
+                        // An index that names a row that is not there.
+                        Ok(None) => continue,
+                        Err(error) if error.is_unreadable_row() => Err(error),
+                        Err(error) => return Err(error),
+                    };
+                    Candidate { session_id, row }
+                }
+                Ok(_) => continue,
+                Err(error) if error.is_unreadable_row() => {
+                    Candidate { session_id: String::new(), row: Err(error) }
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(candidates)
+    }
+
     fn of(agent: Agent) -> Candidate {
         Candidate { session_id: agent.session_id.clone(), row: Ok(agent) }
     }
 
-    fn skipped(&self, error: &Error) -> SkippedAgent {
+    pub(crate) fn skipped(&self, error: &Error) -> SkippedAgent {
         let agent_name = self.row.as_ref().ok().map(|agent| agent.agent_name.clone());
         SkippedAgent { session_id: self.session_id.clone(), agent_name, error: error.to_string() }
     }

@@ -15,7 +15,7 @@ use blackboard::lock::{Acquire, Release as Unlock};
 use blackboard::store::Memory;
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::sweep::Sweep;
-use blackboard::work::{Claim, ClaimNext, Create, Status, WorkFilter};
+use blackboard::work::{Claim, ClaimNext, Create, Reassign, Status, WorkFilter};
 use blackboard::{Board, Code, Revision};
 use tempfile::TempDir;
 
@@ -119,6 +119,7 @@ macro_rules! on_every_engine {
 
 on_every_engine![
     of_64_that_claim_one_item_one_gets_it,
+    of_16_to_which_one_item_is_handed_over_one_gets_it,
     of_32_that_take_one_lock_one_gets_it,
     a_lock_that_many_wait_for_is_never_held_twice,
     of_32_that_reserve_overlapping_files_one_gets_them,
@@ -144,6 +145,27 @@ fn of_64_that_claim_one_item_one_gets_it(shared: &Shared) {
         assert_eq!(refused.details().unwrap()["held_by"], winner.as_str(), "losers are told who has it");
     }
     assert_eq!(count(&log(&board), &EventType::WorkClaimed), 1);
+}
+
+fn of_16_to_which_one_item_is_handed_over_one_gets_it(shared: &Shared) {
+    let board = shared.board();
+    create(&board, 1);
+    let holder = register(&board, "holder");
+    board.work().claim(&Claim::of("item-0", &holder)).unwrap();
+    let sessions: Vec<_> = (0..16).map(|number| register(&board, &format!("agent {number}"))).collect();
+    let outcomes = shared.at_once(16, |number, board| {
+        board.work().reassign(&Reassign::of("item-0", &holder, &sessions[number]))
+    });
+    let winners: Vec<_> = outcomes.iter().flatten().collect();
+    assert_eq!(winners.len(), 1);
+    let winner = winners[0].item.claimed_by.clone().unwrap();
+    for refused in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert_eq!(refused.code(), Code::AlreadyClaimed);
+        assert_eq!(refused.details().unwrap()["held_by"], winner.as_str(), "losers are told who has it");
+    }
+    assert_eq!(board.work().status("item-0").unwrap().item, winners[0].item);
+    let log = log(&board);
+    assert_eq!((count(&log, &EventType::WorkReleased), count(&log, &EventType::WorkClaimed)), (1, 2));
 }
 
 fn of_32_that_take_one_lock_one_gets_it(shared: &Shared) {

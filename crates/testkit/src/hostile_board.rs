@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::process::Stdio;
 use std::time::Duration;
 
+use blackboard::event::{Batch, EventType};
 use blackboard::follow::{Follow, Start};
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
@@ -184,7 +185,9 @@ fn is_readable(template: &[u8], column: &Column, way: Way) -> bool {
     let board = Board::open(&scratch.database()).unwrap();
     let everything = Follow { start: Start::Revision(Revision::ZERO), ..Follow::default() };
     let log = board.follow(&everything).and_then(|mut log| log.next_batch(usize::MAX, Duration::ZERO));
-    board.export().is_ok() && log.is_ok()
+    let is_read =
+        |batch: Batch| batch.events.iter().all(|event| event.event_type.as_str() != EventType::UNREADABLE);
+    board.export().is_ok() && log.is_ok_and(|batch| batch.is_none_or(is_read))
 }
 
 fn all_of(scratch: &Scratch, column: &Column) -> Vec<Option<String>> {

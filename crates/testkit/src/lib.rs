@@ -1,4 +1,4 @@
-//! What the tests of all crates share. Not published, and not a dependency of anything but tests.
+//! What the tests of all crates share. Not published, and not a dependency of anything but tests and `xtask`.
 //!
 //! Without the feature `program` it does not depend on `blackboard`. The feature adds what the tests of the program need.
 //!
@@ -7,10 +7,13 @@
 //! | `limit` | the time limit of a test |
 //! | `wait` | waiting until a state is reached |
 //! | `process` | processes that a test starts |
+//! | `processes` | processes as the system shows them, and their descendants |
 //! | `machine` | what a test needs of the machine |
+//! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
 //! | `scratch` | a board for the real program: the fixture of its tests |
 //! | `server` | the server of a board |
+//! | `shapes` | the fields of JSON answers |
 //! | `hostile_board` | boards with hostile text in every column |
 //!
 //! A test that starts a thread or a process, waits, or uses files begins with [`limit_test`] or [`tempdir`], directly
@@ -19,24 +22,27 @@
 #![expect(clippy::missing_panics_doc, reason = "a fixture that cannot continue fails its test")]
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a fixture that cannot continue fails its test")]
 
-#[cfg(target_os = "linux")]
-mod descendants;
 #[cfg(all(unix, feature = "program"))]
 pub mod hostile_board;
 mod limit;
 pub mod machine;
 #[cfg(unix)]
 pub mod process;
+pub mod processes;
 pub mod scale;
 #[cfg(all(unix, feature = "program"))]
 pub mod scratch;
 #[cfg(all(unix, feature = "program"))]
 pub mod server;
+#[cfg(all(unix, feature = "program"))]
+pub mod shapes;
 #[cfg(unix)]
 mod signals;
+mod skip;
 mod wait;
 
 pub use limit::{limit_test, without_limit};
+pub use skip::{VARIABLE as SKIPS_VARIABLE, skip};
 pub use wait::{patience, wait_until};
 
 /// A directory that is removed when the value is dropped. It starts the time limit of the test.

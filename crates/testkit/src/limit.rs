@@ -85,7 +85,7 @@ impl Drop for Limit {
     fn drop(&mut self) {
         self.pause();
         #[cfg(target_os = "linux")]
-        crate::descendants::kill_children_of_this_thread();
+        crate::processes::kill_children_of_this_thread();
     }
 }
 
@@ -128,8 +128,8 @@ fn end_run(name: &str) -> ! {
         "\ntest {name} did not end within {seconds} s ({VARIABLE} changes the limit): the run ends here"
     );
     #[cfg(target_os = "linux")]
-    for (pid, command) in crate::descendants::kill_all() {
-        let _ = writeln!(text, "killed process {pid}: {command}");
+    for process in crate::processes::kill_all_below_this_one() {
+        let _ = writeln!(text, "killed process {}: {}", process.pid, process.arguments.join(" "));
     }
     // Not by a macro, whose output the harness captures.
     let _ = std::io::stderr().write_all(&text);

@@ -6,9 +6,9 @@ use std::sync::mpsc;
 use std::thread;
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, kill_process};
 
 use crate::patience;
+pub use crate::processes::{kill, runs, signal};
 
 /// How a process ended that may have been killed.
 #[derive(Debug)]
@@ -40,25 +40,6 @@ pub fn end_of(mut child: Child) -> Ended {
         kill(pid);
         panic!("process {pid} does not end: {}", command.replace('\0', " "))
     })
-}
-
-/// Ends a process that cannot refuse it.
-pub fn kill(pid: u32) {
-    signal(pid, Signal::KILL);
-}
-
-/// Sends a signal to a process of this test, which may have ended.
-pub fn signal(pid: u32, signal: Signal) {
-    let pid = Pid::from_raw(pid.cast_signed()).expect("the number of a process");
-    let _ = kill_process(pid, signal);
-}
-
-/// Whether a process runs. One that has ended and was not waited for does not.
-#[cfg(target_os = "linux")]
-pub fn runs(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|name| stat[name + 1..].split_whitespace().next());
-    state.is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
 fn read(pipe: Option<&mut impl Read>) -> String {

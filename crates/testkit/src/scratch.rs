@@ -9,14 +9,12 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program: cargo builds it for the tests of its package, and puts it above their own executables.
+/// The program. Cargo builds it for the tests of its package, and tells them where it is.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let program = test.ancestors().nth(2).unwrap().join("blackboard");
-        assert!(program.is_file(), "{} is there", program.display());
-        program
+        let program = std::env::var_os("CARGO_BIN_EXE_blackboard");
+        program.expect("`cargo test` or `cargo nextest` runs the tests of the program").into()
     })
 }
 

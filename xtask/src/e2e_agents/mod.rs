@@ -30,22 +30,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::builder::PossibleValuesParser;
+
 use self::check::Checks;
 use self::clients::{CLIENTS, Client, Package, inspector};
 use self::story::Stage;
 use crate::{Result, release, run};
 
-const USAGE: &str = "usage: cargo xtask e2e-agents [--only NAME,…] [--keep] [--write]";
-
-/// What was asked for.
-#[derive(Default)]
-struct Options {
-    /// The clients, or all of them.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only these clients
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client_ids())]
     only: Vec<String>,
-    /// Whether homes, requests and output are left for a look.
+
+    /// Leave homes, requests and output for a look
+    #[arg(long)]
     keep: bool,
-    /// Whether the results go into the documentation.
+
+    /// Write the results of all clients into the documentation
+    #[arg(long, conflicts_with = "only")]
     write: bool,
+}
+
+fn client_ids() -> PossibleValuesParser {
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.id).chain([inspector::ID]))
 }
 
 /// A client that was tried.
@@ -56,8 +64,7 @@ pub struct Tried {
 }
 
 /// Tries the clients, and shows what held.
-pub fn run(arguments: &[String]) -> Result {
-    let options = options(arguments)?;
+pub fn run(options: &Options) -> Result {
     let program = build()?;
     let wanted = |id: &str| options.only.is_empty() || options.only.iter().any(|only| only == id);
     let clients = CLIENTS.iter().filter(|client| wanted(client.id));
@@ -76,30 +83,6 @@ pub fn run(arguments: &[String]) -> Result {
         0 => Ok(()),
         failed => Err(format!("{failed} checks failed").into()),
     }
-}
-
-fn options(arguments: &[String]) -> Result<Options> {
-    let mut options = Options::default();
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--keep" => options.keep = true,
-            "--write" => options.write = true,
-            "--only" => {
-                let names = arguments.next().ok_or(USAGE)?;
-                options.only = names.split(',').map(str::to_owned).collect();
-            }
-            _ => return Err(USAGE.into()),
-        }
-    }
-    let known: Vec<_> = CLIENTS.iter().map(|client| client.id).chain([inspector::ID]).collect();
-    if let Some(unknown) = options.only.iter().find(|id| !known.contains(&id.as_str())) {
-        return Err(format!("there is no client {unknown:?}, only {}", known.join(", ")).into());
-    }
-    if options.write && !options.only.is_empty() {
-        return Err("the documentation is about all clients: --write goes without --only".into());
-    }
-    Ok(options)
 }
 
 /// Tries one client. Whatever goes wrong is a result.

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
-pub use crate::processes::Process;
-use crate::processes::{below, kill_with_descendants, runs};
+pub use testkit::processes::Process;
+use testkit::processes::{below, kill_with_descendants, runs};
 
 /// How long a client may take to end.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -61,7 +61,7 @@ impl Running {
             self.child.kill()?;
             self.child.wait()?;
         } else {
-            crate::processes::kill(pid);
+            testkit::processes::kill(pid);
         }
         // A large one takes a while to die, and whoever looks at it meanwhile finds it alive.
         let until = Instant::now() + PATIENCE;

@@ -131,6 +131,18 @@ impl Scene<'_> {
         Ok(new)
     }
 
+    /// Whether this scene continues a session of an earlier one, in a process of its own.
+    pub fn continues(&self, session: &Value) -> Result<String> {
+        let agent = soon(|| ended(self.stage, session, "active"))?;
+        if !self.sessions()?.is_empty() {
+            return Err("there is a second session".into());
+        }
+        if agent["pid"] != self.running.agent(self.stage.client.is_agent)? {
+            return Err(format!("it has the process {}", agent["pid"]).into());
+        }
+        Ok("active again, with its new process".to_owned())
+    }
+
     /// The one session that it has registered.
     pub fn session(&self) -> Result<Value> {
         soon(|| {

@@ -87,16 +87,7 @@ fn goes_on(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     // The same scene: some clients keep the first prompt in the conversation, and some do not.
     let mut again = stage.start_as(SCENE, |command| (usual.again)(command, &stage.model, &prompt(SCENE)))?;
     let turn = again.turn()?;
-    checks.see(RESUMED, || {
-        let agent = soon(|| ended(stage, &session, "active"))?;
-        if !again.sessions()?.is_empty() {
-            return Err("there is a second session".into());
-        }
-        if agent["pid"] != again.running.agent(stage.client.is_agent)? {
-            return Err(format!("it has the process {}", agent["pid"]).into());
-        }
-        Ok("active again, with its new process".to_owned())
-    });
+    checks.see(RESUMED, || again.continues(&session));
     turn.done();
     again.end()
 }

@@ -12,11 +12,18 @@ mod elsewhere;
 use std::io;
 use std::process::ExitStatus;
 
+use blackboard::{Code, Fault, Result};
+
 #[cfg(not(unix))]
 pub use self::elsewhere::Signals;
 pub use self::session::{Ended, end, name_of, run};
 #[cfg(unix)]
 pub use self::unix::Signals;
+
+/// Catches the signals that end a program. From here on nothing ends this process before it has given back what it holds.
+pub fn catch_signals() -> Result<Signals> {
+    Ok(Signals::catch().map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?)
+}
 
 /// The exit code of a program that could not be started, as shells give it.
 fn exit_code_of_failure(error: &io::Error) -> u8 {

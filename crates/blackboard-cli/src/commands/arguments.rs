@@ -148,6 +148,14 @@ pub fn fence(text: &str) -> Result<OwnFence, String> {
     })
 }
 
+/// Parses a revision.
+pub fn revision(text: &str) -> Result<Revision, String> {
+    match text.trim().parse() {
+        Ok(id) if id >= 0 => Ok(Revision::new(id)),
+        _ => Err("a revision is a whole number from 0 on, as `read` and `write` show it".to_owned()),
+    }
+}
+
 /// Parses one value of a list: people write a space after the comma.
 pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()

@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use blackboard::{Code, Fault, Refusal, Result};
+use blackboard::{Code, Refusal, Result};
 use serde::Serialize;
 
 use super::Run;
-use crate::child::Signals;
+use crate::child::{self, Signals};
 use crate::context::Context;
 use crate::demo::{self, Ended, Stage};
 use crate::envelope::Answer;
@@ -64,12 +64,11 @@ impl Run for Demo {
             demo::work(&context.open(Access::unswept())?, name, pace, &repository)?;
             return Ok(Outcome::new(Nothing));
         }
-        if context.globals.db.is_some() {
+        if context.db().is_some() {
             let refusal = Refusal::new(Code::Usage, "a demonstration makes a board of its own");
             return Err(refusal.hint("leave out --db; to watch your own board: blackboard serve").into());
         }
-        let signals = Signals::catch()
-            .map_err(|error| Fault::new(Code::Io, "signals cannot be caught").because(error))?;
+        let signals = child::catch_signals()?;
         let stage = Stage::build(pace)?;
         let limit = Duration::from_millis(self.limit);
         Ok(Outcome::new(Demonstration {

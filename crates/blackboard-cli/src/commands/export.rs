@@ -18,6 +18,7 @@ use crate::envelope::Answer;
 use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
+use crate::unreadable::UnreadableRows;
 
 /// Write the whole state of the board as JSON
 ///
@@ -42,19 +43,21 @@ impl Run for Export {
     fn run(self, context: &Context) -> Result<Outcome> {
         let board = context.open(Access::read())?;
         let state = WholeState { state: board.export()?, board, failed: RefCell::default() };
+        let unreadable = context.unreadable().clone();
         let Some(file) = self.output.filter(|file| file.as_os_str() != "-") else {
-            return Ok(Outcome::new(Printed { state, pretty: self.pretty }));
+            return Ok(Outcome::new(Printed { state, unreadable, pretty: self.pretty }));
         };
         refuse_what_is_no_plain_file(&file)?;
-        replace(&file, disk::Access::Private, |out| state.write(out, self.pretty)).map_err(|failure| {
-            match failure {
+        replace(&file, disk::Access::Private, |out| state.write(out, &unreadable, self.pretty)).map_err(
+            |failure| match failure {
                 output::Failure::Board(error) => error,
                 output::Failure::Output(error) => {
                     Fault::new(Code::Io, format!("{} can't be written", file.display())).because(error).into()
                 }
-            }
-        })?;
-        Ok(Outcome::new(Saved { revision: state.state.revision, output: file.display().to_string() }))
+            },
+        )?;
+        let (revision, left_out) = (state.state.revision, unreadable.list().len());
+        Ok(Outcome::new(Saved { revision, output: file.display().to_string(), left_out }))
     }
 }
 
@@ -81,11 +84,12 @@ struct WholeState {
 
 impl WholeState {
     /// Writes it without the envelope of an answer.
-    fn write(&self, out: &mut dyn Write, pretty: bool) -> output::Result {
+    fn write(&self, out: &mut dyn Write, unreadable: &UnreadableRows, pretty: bool) -> output::Result {
+        let document = Document { state: self, unreadable };
         let written = if pretty {
-            serde_json::to_writer_pretty(&mut *out, self)
+            serde_json::to_writer_pretty(&mut *out, &document)
         } else {
-            serde_json::to_writer(&mut *out, self)
+            serde_json::to_writer(&mut *out, &document)
         };
         self.noted_failure()?;
         written.map_err(io::Error::from)?;
@@ -96,6 +100,16 @@ impl WholeState {
     fn noted_failure(&self) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
+}
+
+/// What is written without the envelope of an answer, which reports the rows that were left out.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    state: &'a WholeState,
+    /// Behind the state: its log may have more of them.
+    #[serde(skip_serializing_if = "UnreadableRows::is_empty")]
+    unreadable: &'a UnreadableRows,
 }
 
 impl Serialize for WholeState {
@@ -140,6 +154,7 @@ impl Serialize for Log<'_> {
 
 struct Printed {
     state: WholeState,
+    unreadable: UnreadableRows,
     pretty: bool,
 }
 
@@ -151,7 +166,7 @@ impl Render for Printed {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        self.state.write(screen.writer(), self.pretty)
+        self.state.write(screen.writer(), &self.unreadable, self.pretty)
     }
 }
 
@@ -159,6 +174,8 @@ impl Render for Printed {
 struct Saved {
     output: String,
     revision: Revision,
+    #[serde(skip)]
+    left_out: usize,
 }
 
 impl Render for Saved {
@@ -167,6 +184,11 @@ impl Render for Saved {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> output::Result {
-        screen.line(format_args!("Exported revision {} to {}", self.revision, escape(&self.output)))
+        let left_out = match self.left_out {
+            0 => String::new(),
+            1 => " without 1 row that cannot be read".to_owned(),
+            count => format!(" without {count} rows that cannot be read"),
+        };
+        screen.line(format_args!("Exported revision {} to {}{left_out}", self.revision, escape(&self.output)))
     }
 }

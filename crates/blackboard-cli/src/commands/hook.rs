@@ -9,29 +9,39 @@ use serde_json::Value;
 use crate::commands::Run;
 use crate::context::Context;
 use crate::envelope::Answer;
+use crate::hooks::deadline;
 use crate::hooks::handle::{HookOutcome, handle};
 use crate::hooks::log::LogFile;
-use crate::hooks::request::{HookEvent, HookRequest, Payload, session_of};
-use crate::hooks::{self, deadline, place};
+use crate::hooks::request::{HookEvent, HookRequest, Payload};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
-use crate::platforms::{PLATFORMS, Platform};
+use crate::platforms::{PLATFORMS, Platform, listed};
 
-/// Answer a hook of an agent platform (agents call this, not people)
-///
-/// Claude Code, Codex, Gemini CLI, Copilot CLI, Cursor and OpenCode run this when a session starts, a prompt is submitted, a
-/// tool is used, and a session ends, with JSON on standard input. It registers the session, is its heartbeat, tells it once
-/// what concerns it, and warns it before it edits a file that another agent has. Whatever goes wrong, it says nothing and
-/// exits with 0; the file hook.log beside the board has a line about it. docs/hooks.md says what is called when.
-///
-/// Examples:
-///   echo '{"session_id":"1","hook_event_name":"SessionStart","cwd":"/tmp"}' | blackboard hook claude
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(about = SUMMARY, long_about = long_help())]
 pub struct Hook {
-    /// Who calls: claude, codex, gemini, copilot, cursor or opencode
-    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform)]
+    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = platform_help())]
     pub platform: String,
+}
+
+const SUMMARY: &str = "Answer a hook of an agent platform (agents call this, not people)";
+
+/// The help text, with the platforms that there are.
+fn long_help() -> String {
+    let platforms = listed(PLATFORMS.iter().map(|platform| platform.name), "and");
+    format!(
+        "{SUMMARY}\n\n\
+         {platforms} run this when a session starts, a prompt is submitted, a tool is used, and a session ends, with JSON on \
+         standard input. It registers the session, is its heartbeat, tells it once what concerns it, and warns it before it \
+         edits a file that another agent has. Whatever goes wrong, it says nothing and exits with 0; the file hook.log beside \
+         the board has a line about it. docs/hooks.md says what is called when.\n\n\
+         Examples:\n  \
+         echo '{{\"session_id\":\"1\",\"hook_event_name\":\"SessionStart\",\"cwd\":\"/tmp\"}}' | blackboard hook claude"
+    )
+}
+
+fn platform_help() -> String {
+    format!("Who calls: {}", listed(PLATFORMS.iter().map(|platform| platform.id), "or"))
 }
 
 impl Run for Hook {
@@ -50,17 +60,17 @@ impl Hook {
         let Some(deadline) = deadline::start() else {
             // Without a limit nothing is begun.
             let log = LogFile::default();
-            log.called_by(&self.platform, context.globals.db.clone());
+            log.called_by(&self.platform, context.db());
             log.write_from_anywhere("no thread could be started to keep the time");
             return None;
         };
         let log = &deadline.log;
-        log.called_by(&self.platform, context.globals.db.clone());
-        hooks::log_panics(log);
+        log.called_by(&self.platform, context.db());
+        log.write_panics();
         let (platform, request) = match self.read(context) {
             Ok(read) => read,
             Err(reason) => {
-                log.locate(&place::log_files(&context.request()));
+                log.locate(&context.request());
                 log.write(&reason);
                 return None;
             }
@@ -86,7 +96,7 @@ impl Hook {
         let platform = Platform::find(&self.platform).ok_or("unknown platform")?;
         let input = deadline::input()?;
         let request = Payload::parse(&input).and_then(|payload| {
-            let platform = platform.resolve(&session_of(&payload)?, context.environment());
+            let platform = platform.resolve(&payload, context.environment());
             Some((platform, platform.payload.read(&payload)?))
         });
         request.ok_or_else(|| "the input names no event and no session".to_owned())

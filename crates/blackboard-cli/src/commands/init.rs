@@ -30,7 +30,7 @@ pub struct Init {}
 
 impl Run for Init {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, directory) = match &context.globals.db {
+        let (board, directory) = match context.db() {
             None => {
                 let request = context.request();
                 let directory = location::new_project_directory(&request)?;

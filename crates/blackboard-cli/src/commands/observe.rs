@@ -13,8 +13,7 @@ use blackboard::{Board, Code, Error, Result, Revision};
 use serde::Serialize;
 
 use super::Run;
-use super::arguments::{InScope, Session, at_least_one};
-use super::entry::revision;
+use super::arguments::{InScope, Session, at_least_one, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::open::Access;

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use blackboard::agent::{Beat, Register};
-use blackboard::work::{Claim, Create};
-use blackboard::{Board, Code, Fault, Result};
+use blackboard::work::{Claim, Create, WorkItem};
+use blackboard::{Board, Code, Result};
 use clap::builder::NonEmptyStringValueParser;
 
 use super::Run as RunCommand;
@@ -64,21 +64,27 @@ pub struct Run {
 
 impl RunCommand for Run {
     fn run(self, context: &Context) -> Result<Outcome> {
-        // From here on nothing ends this process before it has given back what it holds.
-        let signals = Signals::catch()
-            .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
+        let signals = child::catch_signals()?;
         let board = context.open(Access::unswept())?;
-        let session = self.register(context, &board)?;
-        board.sweep_in_passing(Some(&session));
-        let outcome = self.run_as(context, &board, &session, &signals);
+        let Started { session, fence } = self.start(context, &board)?;
+        let outcome = self.run_as(&board, &session, fence, &signals);
         child::end(&board, &session);
         outcome
     }
 }
 
+/// A session that has started, with its item if it was to claim one.
+struct Started {
+    session: String,
+    /// The fence token of the item, as `--fence` takes it.
+    fence: Option<String>,
+}
+
 impl Run {
-    /// Registers a session of this process alone, as a delegate if there is one around it.
-    fn register(&self, context: &Context, board: &Board) -> Result<String> {
+    /// Starts a session of this process alone, as a delegate if there is one around it.
+    fn start(&self, context: &Context, board: &Board) -> Result<Started> {
+        let parent = context.parent_session(board)?;
+        board.sweep_in_passing(parent.as_deref());
         let request = Register {
             name: self.name.clone().or_else(|| Some(child::name_of(&self.command))),
             project: self.project.clone(),
@@ -86,17 +92,12 @@ impl Run {
             pid: Some(std::process::id()),
             ..Register::default()
         };
-        if let Some(parent) = context.parent_session(board)? {
-            let delegate = Register { parent: Some(parent), ..request.clone() };
-            match board.agents().register(&delegate) {
+        if parent.is_some() {
+            match self.start_with(context, board, Register { parent, ..request.clone() }) {
                 Err(error) if matches!(error.code(), Code::SessionStale | Code::SessionEnded) => {
                     warn(&format!("{error}; continuing without a parent"));
                 }
-                registered => {
-                    let registered = registered?;
-                    context.note_text(&registered.text);
-                    return Ok(registered.agent.session_id);
-                }
+                started => return started,
             }
         }
         let name = self.name.clone().map_or_else(|| context.own_name(), |name| Ok(Some(name)))?;
@@ -104,34 +105,41 @@ impl Run {
             Some(project) => Some(project.clone()),
             None => context.own_project(board)?,
         };
-        let registered =
-            board.agents().register(&Register { name: name.or(request.name), project, ..request })?;
-        context.note_text(&registered.text);
-        Ok(registered.agent.session_id)
+        self.start_with(context, board, Register { name: name.or(request.name), project, ..request })
     }
 
-    fn run_as(&self, context: &Context, board: &Board, session: &str, signals: &Signals) -> Result<Outcome> {
-        let claim = |item: &String| self.claim(context, board, session, item);
-        let fence = self.work_item.as_ref().map(claim).transpose()?;
+    /// Registers the session, in one commit with the claim: a refusal leaves no session behind.
+    fn start_with(&self, context: &Context, board: &Board, register: Register) -> Result<Started> {
+        let Some(item) = &self.work_item else {
+            let registered = board.agents().register(&register)?;
+            context.note_text(&registered.text);
+            return Ok(Started { session: registered.agent.session_id, fence: None });
+        };
+        let create = self
+            .title
+            .as_ref()
+            .map(|title| Create { project: self.project.clone(), ..Create::new(item, title) });
+        let claimed = board.work().claim(&Claim { create, ..Claim::registering(item, register) })?;
+        note_ignored(context, &claimed);
+        context.note_text(&claimed.text);
+        let WorkItem { claimed_by, fence, revision, .. } = claimed.item;
+        let fence = format!("work:{item}={}", fence.unwrap_or(revision));
+        Ok(Started { session: claimed_by.unwrap_or_default(), fence: Some(fence) })
+    }
+
+    fn run_as(
+        &self,
+        board: &Board,
+        session: &str,
+        fence: Option<String>,
+        signals: &Signals,
+    ) -> Result<Outcome> {
+        if self.work.is_some() && fence.is_some() {
+            // A claim sets the current work to the title of the item; what the caller named comes before that.
+            board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;
+        }
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
         let ended = child::run(&self.command, &variables, board, session, signals);
         Ok(ended.outcome(&self.command, "its session has ended"))
-    }
-
-    /// Claims the item, and returns its fence as `--fence` takes it.
-    fn claim(&self, context: &Context, board: &Board, session: &str, item: &str) -> Result<String> {
-        let create = self.title.as_ref().map(|title| Create {
-            project: self.project.clone(),
-            session: Some(session.to_owned()),
-            ..Create::new(item, title)
-        });
-        let claimed = board.work().claim(&Claim { create, ..Claim::of(item, session) })?;
-        note_ignored(context, &claimed);
-        context.note_text(&claimed.text);
-        if self.work.is_some() {
-            // A claim says that its session works on that; whoever said something else knows better.
-            board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;
-        }
-        Ok(format!("work:{item}={}", claimed.item.fence.unwrap_or(claimed.item.revision)))
     }
 }

@@ -61,7 +61,7 @@ impl Run for Serve {
         let resolved = context.resolve()?;
         let sidecars = resolved.engine.sidecars();
         if self.stop {
-            return Ok(Outcome::new(Stopped(web::stop(sidecars, context.globals.db.as_deref())?)));
+            return Ok(Outcome::new(Stopped(web::stop(sidecars, context.db())?)));
         }
         if self.status {
             let running = web::find(sidecars);
@@ -79,7 +79,7 @@ impl Run for Serve {
             let (running, engine) = (started.clone(), Arc::clone(&resolved.engine));
             let outcome = Outcome::new(Background {
                 running: started,
-                names_board: context.globals.db.is_some(),
+                names_board: context.db().is_some(),
                 opens: self.open,
             });
             // The server removes what leads the browser to it.
@@ -91,7 +91,7 @@ impl Run for Serve {
         }
         let host = resolved.config.web_server.host;
         let options = Options { host, port, to_be_found: self.detached, token: !self.no_token };
-        let listening = Listening::bind(context, options)?;
+        let listening = Listening::bind(resolved.clone(), context.db(), options)?;
         Ok(Outcome::new(Serving::new(listening, Arc::clone(&resolved.engine), self.open)))
     }
 }

@@ -35,7 +35,7 @@ pub struct Sweep {
 
 impl Run for Sweep {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let access = if self.dry_run { Access::read_unswept() } else { Access::unswept() };
+        let access = if self.dry_run { Access::read_unswept() } else { Access::change_unswept() };
         let board = context.open(access)?;
         let keep_heartbeats = board.settings().keep_heartbeats;
         let swept = board.sweep(&Sweeping {

@@ -21,6 +21,20 @@ const LARGEST_FILE: u64 = 1024 * 1024;
 const MOST_WARNINGS: usize = 10;
 const LONGEST_NAME_SHOWN: usize = 60;
 
+/// JSON with comments and trailing commas, and nothing else that only some readers would understand.
+pub const JSON_WITH_COMMENTS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 /// Whose file it is, which decides what it may set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Origin {
@@ -143,22 +157,9 @@ fn open(path: &Path, origin: Origin) -> io::Result<File> {
 
 /// Applies every value that can be used.
 fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut Complaints) {
-    // JSON with comments, and nothing else that only some readers would understand.
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut leaves = BTreeMap::new();
-    match parse_to_value(text, &options) {
+    match parse_to_value(text, &JSON_WITH_COMMENTS) {
         Ok(None) => {}
         Ok(Some(JsonValue::Object(object))) => collect(object, "", &mut leaves),
         Ok(Some(_)) => complaints.add(|| "ignored: it must be a JSON object".to_owned()),

@@ -20,6 +20,7 @@ use blackboard::{Result, Settings};
 
 use crate::environment::Environment;
 
+pub use file::JSON_WITH_COMMENTS;
 use file::Origin;
 
 pub(crate) use file::printable;

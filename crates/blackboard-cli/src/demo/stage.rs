@@ -13,8 +13,6 @@ use blackboard::{Board, Code, Fault, Result};
 use tempfile::TempDir;
 
 use super::plan::{PROJECT, TASKS};
-use crate::args::Globals;
-use crate::context::Context;
 use crate::open::{Engine, Mode, Opening, ResolvedBoard};
 use crate::web::{Listening, Options, Running};
 
@@ -57,7 +55,7 @@ impl Stage {
             .map_err(|error| Fault::new(Code::Io, "a scratch directory cannot be created").because(error))?;
         let resolved = ResolvedBoard::unconfigured(&file_in(directory.path()));
         let board = resolved.open(Opening::staying(Mode::Create))?.board;
-        let dashboard = show(&file_in(directory.path()))?;
+        let dashboard = show(resolved.clone())?;
         let stage = Stage { board, engine: resolved.engine, agents: Vec::new(), pace, dashboard, directory };
         stage.fill()?;
         Ok(stage)
@@ -170,11 +168,10 @@ fn was_asked_to_end(_status: ExitStatus) -> bool {
 }
 
 /// Shows the board in a browser for as long as this process lives, and returns where.
-fn show(file: &Path) -> Result<Running> {
-    let globals = Globals { db: Some(file.as_os_str().to_owned()), json: false, allow_secret_looking: false };
+fn show(board: ResolvedBoard) -> Result<Running> {
     let host = Ipv4Addr::LOCALHOST.into();
     let options = Options { host, port: 0, to_be_found: false, token: true };
-    let listening = Listening::bind(&Context::new(globals), options)?;
+    let listening = Listening::bind(board, None, options)?;
     let dashboard = listening.running();
     std::thread::Builder::new()
         .name("dashboard".to_owned())

@@ -5,10 +5,12 @@
 //! system (FUSE, NFS) runs no signal handler before the call returns, while the end of the process interrupts it.
 //!
 //! The end is `_exit(0)`: nothing that the main thread holds is waited for. An answer is one `write` of one line at the
-//! end, so the platform reads all of it or nothing.
+//! end, so the platform reads all of it or nothing. A hook always ends with exit code 0.
 
 use std::ffi::OsStr;
 use std::io::Read;
+use std::panic;
+use std::process::{self, ExitCode};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -46,6 +48,17 @@ pub struct Deadline {
 /// keep it.
 pub fn start() -> Option<&'static Deadline> {
     DEADLINE.get_or_init(Deadline::started).as_ref()
+}
+
+/// Makes a call of a hook and ends with success, also after a panic. Platforms take another exit code for a reason to stop
+/// the tool or the agent.
+pub fn always_exit_zero(call: impl FnOnce() -> ExitCode) -> ExitCode {
+    // If the deadline cannot be kept, the call does nothing and reports that.
+    let _ = start();
+    // Release builds do not unwind (docs/decisions/0013), so a panic is handled where it starts.
+    panic::set_hook(Box::new(|_| process::exit(0)));
+    call();
+    ExitCode::SUCCESS
 }
 
 impl Deadline {

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use blackboard::file::{Check, Edited, Other};
 use blackboard::{Board, Result};
 
-use super::place;
 use super::request::ToolCall;
 use crate::context::Context;
 use crate::location::{self, Tree};
@@ -171,7 +170,7 @@ impl Resolver<'_> {
     fn look_at(&mut self, directory: &Path) -> Option<ExistingDirectory> {
         let real = directory.canonicalize().ok()?;
         self.steps += 2 * real.components().count();
-        let tree = location::tree(&place::request(self.context, Some(&real))).ok()?;
+        let tree = location::tree(&self.context.request_in(Some(&real))).ok()?;
         Some(ExistingDirectory { directory: directory.to_owned(), real, tree })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blackboard::agent::{Agent, AgentStatus, Attendance, Register, Registered};
+use blackboard::brief::Brief;
 use blackboard::file::{Edited, Other};
 use blackboard::id::session_of_hint;
 use blackboard::text::visible;
@@ -15,14 +16,16 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 use super::deadline::Deadline;
 use super::files::Files;
 use super::log::LogFile;
-use super::place::{self, Place};
 use super::request::{HookEvent, HookRequest, ToolCall};
-use super::{Reply, words};
-use crate::config::FileGuard;
+use super::words;
+use crate::config::{Config, FileGuard};
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::identity;
-use crate::platforms::Platform;
+use crate::location;
+use crate::open::{Mode, Opening};
+use crate::platforms::{Platform, Reply};
+use crate::unreadable::{UnreadableRows, sentences};
 
 /// How long after its brief a session gets no second one: a platform may call twice for one start.
 const TOLD_JUST_NOW: Duration = Duration::from_secs(10);
@@ -44,7 +47,8 @@ struct HookHandler<'a> {
     request: &'a HookRequest,
     context: &'a Context,
     directory: Option<PathBuf>,
-    place: Place,
+    board: Board,
+    config: Config,
     log: &'a Arc<LogFile>,
 }
 
@@ -73,12 +77,14 @@ pub fn handle(
 ) -> Result<HookOutcome> {
     let log = &deadline.log;
     let directory = directory(platform, request, context.environment());
+    // Only the start of a session creates a board that does not exist, so that agents see each other without any setup; a
+    // later call has nothing to do there.
     let create = matches!(request.event, HookEvent::Started { .. });
-    let place = place::open(context, directory.as_deref(), create, deadline.lock(), log)?;
-    let handler = HookHandler { platform, request, context, directory, place, log };
+    let (board, config) = open(context, directory.as_deref(), create, deadline)?;
+    let handler = HookHandler { platform, request, context, directory, board, config, log };
     let Handled { reply, mut wrote, to_note } = handler.answer()?;
     let session = handler.session();
-    let board = handler.place.board;
+    let board = handler.board;
     let log = Arc::clone(log);
     let afterwards = move || {
         for attendance in to_note {
@@ -98,6 +104,29 @@ pub fn handle(
     Ok(HookOutcome { reply, afterwards: Box::new(afterwards) })
 }
 
+/// Opens the board of a call that is made in this directory, and finds the hook log. Refuses a missing board.
+fn open(
+    context: &Context,
+    directory: Option<&Path>,
+    create: bool,
+    deadline: &Deadline,
+) -> Result<(Board, Config)> {
+    let request = context.request_in(directory);
+    let location = location::find(&request).inspect_err(|_| deadline.log.locate(&request))?;
+    deadline.log.locate_at(&location);
+    // Commands that people run print what is odd about a configuration.
+    let resolved = context.resolve_at(&location, |_| {})?;
+    let mode = if create { Mode::Create } else { Mode::Existing };
+    let opening = Opening { check_git: create, write_limit: Some(deadline.lock()), ..Opening::new(mode) };
+    let opened = resolved.open(opening)?;
+    let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
+    if create {
+        // Its directory may be new.
+        deadline.log.locate_at(&location);
+    }
+    Ok((board, resolved.config))
+}
+
 /// Where a call is made: where the session was started, if the platform says so, or where it is now. A session that
 /// changes into another repository stays on its board.
 fn directory(platform: &Platform, request: &HookRequest, environment: &Environment) -> Option<PathBuf> {
@@ -112,7 +141,7 @@ fn directory(platform: &Platform, request: &HookRequest, environment: &Environme
 
 impl HookHandler<'_> {
     fn board(&self) -> &Board {
-        &self.place.board
+        &self.board
     }
 
     /// The session of the call: always the same one for the same id of the platform.
@@ -148,7 +177,7 @@ impl HookHandler<'_> {
         let Registered { agent, resumed, .. } = self.register()?;
         self.export(&agent.session_id);
         let pause = if forgot { Duration::ZERO } else { TOLD_JUST_NOW };
-        let brief = self.board().brief(&agent.session_id)?;
+        let brief = self.read_brief(&agent.session_id)?;
         match self.board().note_brief(&brief, pause) {
             Ok(false) => return Ok(Handled::new(Reply::Silence, true)),
             Ok(true) => {}
@@ -165,7 +194,7 @@ impl HookHandler<'_> {
         let (context, request) = (self.context, self.request);
         let agents = self.board().agents();
         let hint = self.platform.session_hint(&request.session, None);
-        let location = place::request(context, self.directory.as_deref());
+        let location = context.request_in(self.directory.as_deref());
         // The parent may have started before there were hooks, or have ended.
         let parent = match &request.parent {
             Some(parent) => agents.get(&self.session_of(parent, None))?,
@@ -177,7 +206,7 @@ impl HookHandler<'_> {
         let known = if starts { None } else { agents.get(&session_of_hint(&hint))? };
         // A delegate is called after its parent.
         let own_name = || {
-            let given = identity::name(context.environment(), &self.place.config);
+            let given = identity::name(context.environment(), &self.config);
             parent.is_none().then(|| given.unwrap_or_else(|| self.platform.name.to_owned()))
         };
         agents.register(&Register {
@@ -251,9 +280,19 @@ impl HookHandler<'_> {
 
     /// What a session should know; from here on it is told what is new.
     fn brief(&self, session: &str) -> Result<Reply> {
-        let brief = self.board().brief(session)?;
+        let brief = self.read_brief(session)?;
         self.board().note_brief(&brief, Duration::ZERO)?;
         Ok(Reply::Context { text: words::brief(&brief), session: Some(session.to_owned()) })
+    }
+
+    /// The brief without rows that cannot be read, which the log of hooks has instead.
+    fn read_brief(&self, session: &str) -> Result<Brief> {
+        let unreadable = UnreadableRows::default();
+        let brief = unreadable.observe(self.board().clone()).brief(session)?;
+        for sentence in sentences(&unreadable.list()) {
+            self.log.write(&sentence);
+        }
+        Ok(brief)
     }
 
     /// Lets the shell commands of a session know it, where the platform runs a script before each of them.
@@ -323,8 +362,8 @@ impl HookHandler<'_> {
 
     fn tool_used(&self, used: &ToolCall) -> Result<Handled> {
         let files = self.files(used);
-        let guards = self.place.config.file_guard == FileGuard::Warn
-            && !self.platform.replies.takes_context_before_tools;
+        let guards =
+            self.config.file_guard == FileGuard::Warn && !self.platform.replies.takes_context_before_tools;
         let others = if guards { files.others(self.board(), &self.session())? } else { Vec::new() };
         let mut edited = files.edited(used.tool.as_deref(), |_| true).into_iter();
         let mut done = self.attend(AgentStatus::Active, edited.next(), true)?;
@@ -344,7 +383,7 @@ impl HookHandler<'_> {
     }
 
     fn about_to_edit(&self, used: &ToolCall) -> Result<Handled> {
-        let guard = self.place.config.file_guard;
+        let guard = self.config.file_guard;
         let can_be_told = guard == FileGuard::Deny || self.platform.replies.takes_context_before_tools;
         if guard == FileGuard::Off || !can_be_told {
             return Ok(Handled::new(Reply::Silence, false));

@@ -4,19 +4,21 @@
 //! platforms and events, and the words of this program; nothing that came on standard input but the name of the event, and
 //! nothing of the environment.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::{panic, process};
 
 use blackboard::clock::{Clock, SystemClock};
+use blackboard::store::{Sidecar, SidecarDirectory, Sidecars};
 use blackboard::text::escape_for_terminal;
 
-use super::place;
 use crate::disk::private_file;
 use crate::environment::Environment;
-use crate::location::Request;
+use crate::location::{self, Location, Request};
+use crate::open::engine_at;
 
 /// How large a file may grow before it becomes the old one.
 const LARGEST: u64 = 256 * 1024;
@@ -48,14 +50,29 @@ impl Default for LogFile {
 
 impl LogFile {
     /// Sets which platform calls, and which board the call names.
-    pub fn called_by(&self, platform: &str, db: Option<OsString>) {
+    pub fn called_by(&self, platform: &str, db: Option<&OsStr>) {
         let mut known = self.known();
         known.platform = Some(platform.to_owned());
-        known.db = db;
+        known.db = db.map(OsStr::to_owned);
+    }
+
+    /// Uses the log of the board that this request leads to, or else the one in the home of boards.
+    pub fn locate(&self, request: &Request) {
+        if let Ok(location) = location::find(request) {
+            return self.locate_at(&location);
+        }
+        self.use_first_of(location::home(request).as_deref().map(log_in).as_slice());
+    }
+
+    /// Uses the log of the board at this location, or else the one in the home of boards.
+    pub fn locate_at(&self, location: &Location) {
+        let own = engine_at(location).ok().map(|engine| engine.sidecars().path(Sidecar::HookLog));
+        let home = location.home.as_deref().map(log_in);
+        self.use_first_of(&own.into_iter().chain(home).collect::<Vec<_>>());
     }
 
     /// Uses the first of these files whose directory exists. None is created for its sake.
-    pub fn locate(&self, files: &[PathBuf]) {
+    fn use_first_of(&self, files: &[PathBuf]) {
         let found = files.iter().find(|file| file.parent().is_some_and(Path::is_dir)).cloned();
         self.known().file = found;
     }
@@ -85,14 +102,29 @@ impl LogFile {
         if file.is_none() {
             let current_dir = std::env::current_dir().unwrap_or_default();
             let request = Request { db, environment: Environment::capture(), current_dir };
-            self.locate(&place::log_files(&request));
+            self.locate(&request);
         }
         self.write(what);
+    }
+
+    /// Lets a panic write its location before the process ends. Its message is left out: it may repeat what was read.
+    pub fn write_panics(self: &Arc<LogFile>) {
+        let log = Arc::clone(self);
+        panic::set_hook(Box::new(move |panic| {
+            let location = panic.location().map(ToString::to_string).unwrap_or_default();
+            log.write(&format!("a fault of this program at {location}"));
+            process::exit(0);
+        }));
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// The log in a directory of boards.
+fn log_in(home: &Path) -> PathBuf {
+    SidecarDirectory::new(home).path(Sidecar::HookLog)
 }
 
 fn append(path: &Path, line: &str) -> std::io::Result<()> {
@@ -131,7 +163,10 @@ mod tests {
         let log = LogFile::default();
         log.called_by("claude", None);
         log.write("nobody knows where");
-        log.locate(&[directory.path().join("none").join("hook.log"), directory.path().join("hook.log")]);
+        log.use_first_of(&[
+            directory.path().join("none").join("hook.log"),
+            directory.path().join("hook.log"),
+        ]);
         log.about("Post\nToolUse");
         for _ in 0..2000 {
             log.write(&"x\n\u{1b}[31m".repeat(100));
@@ -158,7 +193,7 @@ mod tests {
         };
         let directory = testkit::tempdir().unwrap();
         let log = LogFile { append: slow, ..LogFile::default() };
-        log.locate(&[directory.path().join("hook.log")]);
+        log.use_first_of(&[directory.path().join("hook.log")]);
         std::thread::scope(|scope| {
             scope.spawn(|| log.write("something"));
             WRITING.wait();
@@ -177,7 +212,7 @@ mod tests {
         let file = directory.path().join("hook.log");
         std::os::unix::fs::symlink(&target, &file).unwrap();
         let log = LogFile::default();
-        log.locate(&[file]);
+        log.use_first_of(&[file]);
         log.write("something");
         assert_eq!(fs::read_to_string(&target).unwrap(), "");
     }

@@ -1,7 +1,7 @@
 //! What a platform sends to a hook: one JSON object on standard input, of which a few fields matter.
 //!
-//! The same few events happen on all platforms. A [`PayloadFormat`] has the names that one of them uses, and reads a
-//! [`HookRequest`]. Platforms change their formats, so nothing here insists on anything: a field that is missing, unknown or of
+//! The same few events happen on all platforms. A [`PayloadFormat`] has the names that one of them uses
+//! ([`platforms`](crate::platforms)), and reads a [`HookRequest`]. Platforms change their formats, so nothing here insists on anything: a field that is missing, unknown or of
 //! another type is as good as absent. Values that do not matter (prompts, file contents, what tools answered) are skipped
 //! without being copied.
 
@@ -11,23 +11,6 @@ use std::path::PathBuf;
 use serde_json::value::RawValue;
 
 use super::patch;
-
-/// Fields that platforms use for the same thing.
-const EVENT: &[&str] = &["hook_event_name", "hookEventName", "event"];
-const SESSION: &[&str] = &["session_id", "sessionId", "conversation_id"];
-const DIRECTORY: &[&str] = &["cwd", "directory"];
-const ROOTS: &[&str] = &["workspace_roots"];
-const TOOL: &[&str] = &["tool_name", "toolName", "tool"];
-const INPUT: &[&str] = &["tool_input", "toolArgs", "tool_args", "args"];
-const DELEGATE: &[&str] = &["agent_id", "agentId", "subagent_id"];
-const TASK: &[&str] = &["task", "task_description", "description"];
-const KIND: &[&str] = &["agent_type", "agentType", "subagent_type", "agent_name", "agentName"];
-const PARENT: &[&str] = &["parent_id", "parentID", "parent_session_id", "parent_agent_id"];
-const PATH: &[&str] =
-    &["file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path", "filename"];
-const PATHS: &[&str] = &["files", "file_paths", "paths"];
-const SOURCE: &[&str] = &["source"];
-const COMMAND: &[&str] = &["command"];
 
 /// The longest id of a session and the longest path that are taken seriously.
 const LONGEST_ID: usize = 100;
@@ -126,50 +109,96 @@ pub enum EventKind {
 
 /// How a platform names what it sends.
 pub struct PayloadFormat {
+    /// Its fields.
+    pub fields: PayloadFields,
     /// Its events.
     pub events: &'static [(&'static str, EventKind)],
     /// Its tools that edit files.
-    pub edit_tools: &'static [&'static str],
+    pub edit_tools: Names,
+    /// Those of them whose input is a patch.
+    pub patch_tools: Names,
     /// Its tools that start a delegate.
-    pub delegate_tools: &'static [&'static str],
+    pub delegate_tools: Names,
+    /// The sources of a session start after which the session has forgotten what it was told.
+    pub forgetful_sources: Names,
+    /// The member of a tool's input, and its value, with which a tool that edits files only shows one.
+    pub view_call: Option<(&'static str, &'static str)>,
     /// The event about a sub-agent whose calls do not name it.
     pub unnamed_event: Option<&'static str>,
+}
+
+/// The names that something may have, best first.
+pub type Names = &'static [&'static str];
+
+/// The fields of what a platform sends. One that it does not have has no names.
+pub struct PayloadFields {
+    /// The event.
+    pub event: Names,
+    /// The platform's own id of the session.
+    pub session: Names,
+    /// Where the session is.
+    pub directory: Names,
+    /// A list of directories, the first of which is where the session is.
+    pub roots: Names,
+    /// Why a session starts.
+    pub source: Names,
+    /// The tool.
+    pub tool: Names,
+    /// The input of the tool.
+    pub input: Names,
+    /// In the input of a tool: the file that it edits.
+    pub path: Names,
+    /// In the input of a tool: the files that it edits.
+    pub paths: Names,
+    /// The platform's own id of the sub-agent that the call is about.
+    pub delegate: Names,
+    /// The platform's own id of the session that the sub-agent works for.
+    pub parent: Names,
+    /// The kind of a sub-agent.
+    pub kind: Names,
+    /// What a sub-agent is asked to do.
+    pub task: Names,
 }
 
 impl PayloadFormat {
     /// What a call is about; `None` if it names no event or no session.
     pub fn read(&self, payload: &Payload<'_>) -> Option<HookRequest> {
+        let fields = &self.fields;
         let (session, delegate, parent) =
-            match (session_of(payload)?, id(payload, DELEGATE), id(payload, PARENT)) {
+            match (self.session_of(payload)?, id(payload, fields.delegate), id(payload, fields.parent)) {
                 // Its sub-agent has a session of its own, whichever of the two the call names.
                 (_, Some(delegate), Some(parent)) => (delegate, None, Some(parent)),
                 others => others,
             };
         let unnamed = self.unnamed_event.filter(|_| parent.is_some()).map(str::to_owned);
-        let event_name = payload.text(EVENT).or(unnamed)?;
-        let directory = payload.text(DIRECTORY).or_else(|| payload.texts(ROOTS).into_iter().next());
+        let event_name = payload.text(fields.event).or(unnamed)?;
+        let directory =
+            payload.text(fields.directory).or_else(|| payload.texts(fields.roots).into_iter().next());
         let directory = directory.filter(|path| path.len() <= LONGEST_PATH).map(PathBuf::from);
         let kind = self.events.iter().find(|(name, _)| *name == event_name).map(|(_, kind)| *kind);
         let event = match kind {
             None => HookEvent::Nothing,
             Some(EventKind::Started) => {
-                let source = payload.text(SOURCE);
-                HookEvent::Started { forgot: matches!(source.as_deref(), Some("clear" | "compact")) }
+                let source = payload.text(fields.source);
+                let forgot = source.is_some_and(|source| self.forgetful_sources.contains(&source.as_str()));
+                HookEvent::Started { forgot }
             }
             Some(EventKind::Prompted) => HookEvent::Prompted,
             Some(EventKind::Idle) => HookEvent::Idle,
             Some(EventKind::Ended) => HookEvent::Ended,
-            Some(EventKind::DelegateStarted) => HookEvent::DelegateStarted { kind: payload.text(KIND) },
+            Some(EventKind::DelegateStarted) => {
+                HookEvent::DelegateStarted { kind: payload.text(fields.kind) }
+            }
             Some(EventKind::DelegateEnded) => HookEvent::DelegateEnded,
             Some(EventKind::AfterTool) => HookEvent::ToolUsed(self.tool_call(payload)),
             Some(EventKind::BeforeTool) => match self.tool_call(payload) {
-                call if self.delegates_by(&call) => about_to_delegate(payload),
+                call if self.delegates_by(&call) => self.about_to_delegate(payload),
                 call if call.edits_nothing() => HookEvent::Nothing,
                 call => HookEvent::AboutToEdit(call),
             },
         };
         let task = matches!(kind, Some(EventKind::Started | EventKind::DelegateStarted))
-            .then(|| task_of(payload))
+            .then(|| self.task_of(payload))
             .flatten();
         Some(HookRequest {
             session,
@@ -182,50 +211,67 @@ impl PayloadFormat {
         })
     }
 
+    /// The platform's own id of the session that a call is about.
+    pub fn session_of(&self, payload: &Payload<'_>) -> Option<String> {
+        id(payload, self.fields.session)
+    }
+
     fn delegates_by(&self, call: &ToolCall) -> bool {
         call.tool.as_deref().is_some_and(|tool| self.delegate_tools.contains(&tool))
     }
 
+    fn about_to_delegate(&self, payload: &Payload<'_>) -> HookEvent {
+        let asked = payload.inside(self.fields.input, |input| {
+            Some((input.text(self.fields.kind).unwrap_or_default(), self.task_of(input)?))
+        });
+        match asked.flatten() {
+            Some((kind, task)) => HookEvent::AboutToDelegate { kind, task },
+            None => HookEvent::Nothing,
+        }
+    }
+
+    /// What a delegate is asked to do: the first line of its description.
+    fn task_of(&self, payload: &Payload<'_>) -> Option<String> {
+        let text = payload.text(self.fields.task)?;
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        Some(line.chars().take(LONGEST_TASK).collect())
+    }
+
     /// The tool, and the files that it edits.
     fn tool_call(&self, payload: &Payload<'_>) -> ToolCall {
-        let tool = payload.text(TOOL);
+        let tool = payload.text(self.fields.tool);
         let mut files = NamedFiles::default();
         if let Some(tool) = tool.as_deref().filter(|tool| self.edit_tools.contains(tool)) {
-            let takes_patch = tool.contains("patch");
             // The input is an object, or a text that is one, or the patch itself.
-            let object = payload.inside(INPUT, |input| {
-                let mut files = NamedFiles::default();
-                files.add_all_of(input, takes_patch);
-                files
-            });
+            let object = payload.inside(self.fields.input, |input| self.files_in(input, tool));
             files = object.unwrap_or_else(|| {
                 let mut files = NamedFiles::default();
-                patch::files(&payload.text(INPUT).unwrap_or_default(), |file| files.add(file));
+                let text = payload.text(self.fields.input).unwrap_or_default();
+                patch::files(&text, |file| files.add(file));
                 files
             });
         }
         ToolCall { tool, paths: files.paths, has_unlisted: files.has_unlisted }
     }
-}
 
-/// What a delegate is asked to do: the first line of its description.
-fn task_of(payload: &Payload<'_>) -> Option<String> {
-    let text = payload.text(TASK)?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(LONGEST_TASK).collect())
-}
-
-fn about_to_delegate(payload: &Payload<'_>) -> HookEvent {
-    let asked = payload.inside(INPUT, |input| Some((input.text(KIND).unwrap_or_default(), task_of(input)?)));
-    match asked.flatten() {
-        Some((kind, task)) => HookEvent::AboutToDelegate { kind, task },
-        None => HookEvent::Nothing,
+    /// The files that the input of a tool names: as a path, as a list of paths, or in a patch.
+    fn files_in(&self, input: &Payload<'_>, tool: &str) -> NamedFiles {
+        let mut files = NamedFiles::default();
+        let shows_only =
+            self.view_call.is_some_and(|(member, value)| input.text(&[member]).as_deref() == Some(value));
+        if shows_only {
+            return files;
+        }
+        for path in input.text(self.fields.path).into_iter().chain(input.texts(self.fields.paths)) {
+            files.add(&path);
+        }
+        if self.patch_tools.contains(&tool) || files.paths.is_empty() {
+            for text in input.all_texts() {
+                patch::files(&text, |file| files.add(file));
+            }
+        }
+        files
     }
-}
-
-/// The platform's own id of the session that a call is about.
-pub fn session_of(payload: &Payload<'_>) -> Option<String> {
-    id(payload, SESSION)
 }
 
 fn id(payload: &Payload<'_>, names: &[&str]) -> Option<String> {
@@ -251,22 +297,6 @@ impl NamedFiles {
         }
         self.known.insert(path.to_owned());
         self.paths.push(path.to_owned());
-    }
-
-    /// Adds what an input names: as a path, as a list of paths, or in a patch.
-    fn add_all_of(&mut self, input: &Payload<'_>, takes_patch: bool) {
-        // A tool that edits files may also show them.
-        if input.text(COMMAND).as_deref() == Some("view") {
-            return;
-        }
-        for path in input.text(PATH).into_iter().chain(input.texts(PATHS)) {
-            self.add(&path);
-        }
-        if takes_patch || self.paths.is_empty() {
-            for text in input.all_texts() {
-                patch::files(&text, |file| self.add(file));
-            }
-        }
     }
 }
 
@@ -320,10 +350,16 @@ impl<'a> Payload<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platforms::claude;
 
     fn tool_call(text: &str) -> ToolCall {
-        let format =
-            PayloadFormat { events: &[], edit_tools: &["edit"], delegate_tools: &[], unnamed_event: None };
+        let fields = PayloadFields { path: &["path"], ..claude::FIELDS };
+        let format = PayloadFormat {
+            fields,
+            edit_tools: &["edit"],
+            view_call: Some(("command", "view")),
+            ..claude::PAYLOAD
+        };
         format.tool_call(&Payload::parse(text).unwrap())
     }
 

@@ -12,8 +12,9 @@ use blackboard::work::Create;
 use blackboard::{Board, Settings};
 use serde_json::Value;
 
-use super::{Reply, always_exit_zero, fence, words};
-use crate::platforms::PLATFORMS;
+use super::deadline::always_exit_zero;
+use super::{fence, words};
+use crate::platforms::{PLATFORMS, Reply};
 
 #[test]
 fn a_hook_that_panics_ends_with_success_and_prints_nothing_about_it() {

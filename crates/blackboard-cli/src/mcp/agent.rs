@@ -42,7 +42,7 @@ struct Present {
 
 impl Tool for Who {
     fn call(self, call: &Call) -> Result<Reply> {
-        let (board, you) = call.desk.reading(&call.caller)?;
+        let (board, you) = call.reading()?;
         let statuses = if self.all { AgentStatus::ALL.to_vec() } else { AgentFilter::default().statuses };
         let agents = board.agents().list(&AgentFilter { statuses, project: self.project })?;
         Reply::new(&Present {

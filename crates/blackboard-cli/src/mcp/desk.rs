@@ -3,7 +3,7 @@
 //! A server outlives boards: one may be deleted, or another put in its place. Every call looks for that first and goes on with
 //! the board that is there; the first one that acts is refused instead, because whoever makes it may count on what it held.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use blackboard::{Board, Code, Error, Fault, Result};
 use tokio::sync::watch;
@@ -13,13 +13,15 @@ use super::log::{Log, Seen};
 use super::session::{Caller, Sessions};
 use crate::commands::arguments::InScope;
 use crate::context::Context;
+use crate::envelope::BoardState;
 use crate::location::{self, Tree};
-use crate::open::{Mode, Opening, ResolvedBoard};
+use crate::open::{KeptBoard, Mode, OpenBoard};
 
 /// What the calls of one client share.
 pub struct Desk {
-    resolved: ResolvedBoard,
-    opened: Mutex<Opened>,
+    kept: KeptBoard,
+    /// What became of the board before, if a session of it does not know that yet.
+    lost: Mutex<Option<Error>>,
     /// For whom the calls are made.
     pub sessions: Sessions,
     /// What happens on the board.
@@ -32,20 +34,12 @@ pub struct Desk {
     request: location::Request,
 }
 
-/// The board, as far as it is open.
-#[derive(Default)]
-struct Opened {
-    board: Option<Board>,
-    /// What became of the one before, if a session of it does not know that yet.
-    lost: Option<Error>,
-}
-
 impl Desk {
     /// The desk of a server that was started like this.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<Desk> {
         Ok(Desk {
-            resolved: context.resolve()?.clone(),
-            opened: Mutex::default(),
+            kept: KeptBoard::new(context.resolve()?.clone()),
+            lost: Mutex::default(),
             sessions: Sessions::new(context)?,
             log: Log::default(),
             cursors: Cursors::default(),
@@ -55,70 +49,60 @@ impl Desk {
         })
     }
 
-    /// The board as it is: one that does not exist is empty, and stays so. Frees what the dead hold first, as every
-    /// command does.
+    /// The board as it is, for a call that begins with an automatic sweep as every command does. One that does not exist is
+    /// empty, and stays so.
     pub fn reading(&self, caller: &Caller) -> Result<(Board, Option<String>)> {
-        let Some(board) = self.existing()? else { return Ok((self.resolved.empty(), None)) };
+        let OpenBoard { board, state } = self.open(Mode::Existing)?;
+        if state == Some(BoardState::Missing) {
+            return Ok((board, None));
+        }
         let session = self.sessions.find(&board, caller)?.map(|agent| agent.session_id);
-        board.sweep_in_passing(session.as_deref());
-        Ok((board, session))
+        Ok((board.for_call(session.as_deref()), session))
     }
 
-    /// The board, which is created if it does not exist, and the session that acts, which is registered if there is none.
+    /// The board, which is created if it does not exist, and the session that acts, which is registered if there is none. The
+    /// call begins with an automatic sweep.
     pub fn acting(&self, caller: &Caller) -> Result<(Board, String)> {
         let board = self.board()?;
-        if let Some(lost) = self.opened().lost.take() {
+        if let Some(lost) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(lost);
         }
         let session = self.sessions.acting(&board, caller)?;
-        board.sweep_in_passing(Some(&session));
-        Ok((board, session))
+        Ok((board.for_call(Some(&session)), session))
     }
 
-    /// The board, which is created if it does not exist: whoever waits for something waits for what others write.
+    /// The board, which is created if it does not exist: a call that waits waits for what other processes write.
     pub fn board(&self) -> Result<Board> {
-        let mut opened = self.opened();
-        if let Some(board) = &opened.board {
-            return Ok(board.clone());
-        }
-        let open = self.resolved.open(Opening::staying(Mode::Create))?;
-        Ok(opened.board.insert(open.board).clone())
+        Ok(self.open(Mode::Create)?.board)
     }
 
     /// The board, if it exists.
     pub fn existing(&self) -> Result<Option<Board>> {
-        let mut opened = self.opened();
-        if opened.board.is_none() {
-            opened.board = self.resolved.open(Opening::staying(Mode::Existing))?.existing();
-        }
-        Ok(opened.board.clone())
+        Ok(self.open(Mode::Existing)?.existing())
     }
 
-    /// Whoever receives from this hears of everything that happens from now on, also on a board that takes the place of the
-    /// one that is there.
+    /// Opens the board that is there now. What was known of one that is gone is dropped.
+    fn open(&self, mode: Mode) -> Result<OpenBoard> {
+        let opened = self.kept.open(mode, |gone| {
+            self.cursors.forget();
+            if self.sessions.forget() {
+                *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(lost(gone));
+            }
+        })?;
+        // An agent that cannot be read stops no search for a session. Lists report what they leave out: see `Call::reading`.
+        let board = opened.board.with_unreadable_observer(|_| {});
+        Ok(OpenBoard { board, ..opened })
+    }
+
+    /// A receiver of everything that happens from now on, also on a board that takes the place of the one that is there.
     pub fn follow(self: &Arc<Desk>) -> Result<watch::Receiver<Seen>> {
         let (desk, sessions) = (Arc::clone(self), Arc::clone(self));
         self.log.follow(&self.board()?, move || desk.existing(), move || sessions.sessions.only())
     }
 
-    /// What is open, unless it is not there any more. What was known of that board is forgotten.
-    fn opened(&self) -> MutexGuard<'_, Opened> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(board) = &opened.board
-            && let Err(gone) = board.check_still_there()
-        {
-            opened.board = None;
-            self.cursors.forget();
-            if self.sessions.forget() {
-                opened.lost = Some(lost(&gone));
-            }
-        }
-        opened
-    }
-
     /// The settings of the board.
     pub fn settings(&self) -> &blackboard::Settings {
-        &self.resolved.settings
+        self.kept.settings()
     }
 
     /// The scope that is named, or the usual one.

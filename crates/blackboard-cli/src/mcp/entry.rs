@@ -37,7 +37,7 @@ struct Found {
 
 impl Tool for Read {
     fn call(self, call: &Call) -> Result<Reply> {
-        let (board, _) = call.desk.reading(&call.caller)?;
+        let (board, _) = call.reading()?;
         let entry = board.scope(&call.desk.scope(self.scope)).entry(&self.key)?;
         Reply::new(&Found { found: entry.is_some(), entry: entry.map(ShownEntry::alone) })
     }
@@ -126,7 +126,7 @@ impl Tool for Write {
                 ));
             }
         };
-        let (board, session) = call.desk.acting(&call.caller)?;
+        let (board, session) = call.acting()?;
         let by = By { author: None, session: Some(session), fences, operation: self.op };
         let scope = board.scope(&scope_name).by(by);
         match (write, if_revision) {
@@ -184,7 +184,7 @@ impl Tool for Query {
             after: self.after,
             ..Asked::default()
         };
-        let (board, _) = call.desk.reading(&call.caller)?;
+        let (board, _) = call.reading()?;
         let name = call.desk.scope(self.scope);
         let scope = board.scope(&name);
         // A page that is too long is asked for again, shorter, so that the next one starts right behind it.

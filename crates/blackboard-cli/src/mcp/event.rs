@@ -94,10 +94,10 @@ impl Tool for Observe {
         let now = SystemClock.now();
         // A session of its own is what a cursor belongs to.
         let (board, session) = if moves {
-            let (board, session) = call.desk.acting(&call.caller)?;
+            let (board, session) = call.acting()?;
             (board, Some(session))
         } else {
-            call.desk.reading(&call.caller)?
+            call.reading()?
         };
         let since = match (&self.since, &session) {
             (Some(since), _) => Since::Moment(parse_since(since, now)?),
@@ -144,10 +144,7 @@ fn read(
             observed.revision = observation.until;
             break;
         };
-        let wanted = batch
-            .events
-            .into_iter()
-            .filter(|event| own.is_none_or(|own| event.actor_id.as_deref() != Some(own)));
+        let wanted = batch.events.into_iter().filter(|event| own.is_none_or(|own| !event.is_by(own)));
         let shown: Vec<_> = wanted.map(ShownEvent::of).collect();
         size += shown.iter().map(ShownEvent::size).sum::<usize>();
         if !observed.items.is_empty() && (observed.items.len() + shown.len() > limit || is_long(size)) {

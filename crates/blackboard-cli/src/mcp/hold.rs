@@ -80,19 +80,19 @@ impl Tool for Hold {
         let name = self.name.unwrap_or_default();
         match self.action {
             Action::Lock => {
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.acting()?;
                 let acquire = Acquire { name, session, ttl, note: self.note, ..Acquire::default() };
                 Reply::new(&board.locks().acquire(&acquire)?)
             }
             Action::Unlock => {
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.acting()?;
                 let fence = self.fence.map(Revision::new);
                 Reply::new(&board.locks().release(&Release { name, session, fence })?)
             }
             Action::Reserve => {
                 let tree = call.desk.tree()?;
                 let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.acting()?;
                 Reply::new(&board.files().reserve(&Reserve {
                     session,
                     repository: tree.repository,
@@ -106,14 +106,14 @@ impl Tool for Hold {
             Action::Release => {
                 let tree = call.desk.tree()?;
                 let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.acting()?;
                 let which = Which::Patterns { worktree: tree.worktree, patterns };
                 Reply::new(&board.files().release(&ReleaseFiles { session, which })?)
             }
             Action::Check => {
                 let tree = call.desk.tree()?;
                 let paths = self.paths.iter().map(|path| tree.path(path)).collect::<Result<_>>()?;
-                let (board, session) = call.desk.reading(&call.caller)?;
+                let (board, session) = call.reading()?;
                 let check = Check { session, repository: tree.repository, worktree: tree.worktree, paths };
                 Reply::new(&board.files().check(&check)?)
             }

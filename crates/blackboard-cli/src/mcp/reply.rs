@@ -7,7 +7,7 @@ use blackboard::clock::{Clock, SystemClock};
 use blackboard::entry::{Entry, Value};
 use blackboard::event::Event;
 use blackboard::work::ListedItem;
-use blackboard::{Code, Error, Fault, Result};
+use blackboard::{Code, Error, Fault, Result, UnreadableRow};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -44,6 +44,16 @@ impl Reply {
     pub fn new<T: Serialize>(fields: &T) -> Result<Reply> {
         let fields = Noticed { notice: NOTICE, fields };
         written(|answer| answer.object(&fields)).map(Reply)
+    }
+
+    /// The same with the rows that its lists left out, if there are any.
+    pub fn without_unreadable(self, rows: &[UnreadableRow]) -> Result<Reply> {
+        // The last field of every answer.
+        let end = self.0.rfind(",\"timestamp\":").filter(|_| !rows.is_empty());
+        let Some(end) = end else { return Ok(self) };
+        let rows = serde_json::to_string(rows).map_err(not_json)?;
+        let (fields, timestamp) = self.0.split_at(end);
+        Ok(Reply(format!("{fields},\"unreadable\":{}{timestamp}", output::harmless_json(&rows))))
     }
 
     /// The text alone.

@@ -143,16 +143,9 @@ impl Sessions {
         {
             return Ok(Some(agent));
         }
-        if let Some(agent) = self.client.find_named(board, caller.session.as_deref(), &caller.hints)? {
-            known.found.insert(caller.clone(), agent.session_id.clone());
-            return Ok(Some(agent));
-        }
-        if let Some(own) = &known.own
-            && let Some(agent) = usable(board, own)?
-        {
-            return Ok(Some(agent));
-        }
-        let Some((agent, is_certain)) = self.client.find_by_process(board)? else { return Ok(None) };
+        let found =
+            self.client.find(board, caller.session.as_deref(), &caller.hints, known.own.as_deref())?;
+        let Some((agent, is_certain)) = found else { return Ok(None) };
         if is_certain {
             known.found.insert(caller.clone(), agent.session_id.clone());
         }

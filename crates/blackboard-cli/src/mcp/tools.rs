@@ -5,7 +5,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use blackboard::{Code, Error, Refusal, Result};
+use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, JsonObject, Tool as Listed, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
@@ -17,6 +17,7 @@ use super::desk::{Desk, blocking};
 use super::reply::{Reply, failed, misunderstood};
 use super::session::Caller;
 use super::{agent, entry, event, hold, schema, wait, work};
+use crate::unreadable::UnreadableRows;
 
 /// Every tool, in the order of the list.
 pub const TOOLS: &[Row] = &[
@@ -41,9 +42,23 @@ pub struct Call {
     pub caller: Caller,
     /// The request.
     pub context: RequestContext<RoleServer>,
+    /// The rows that its lists left out.
+    pub unreadable: UnreadableRows,
 }
 
 impl Call {
+    /// The board to read, and the session that reads: see [`Desk::reading`].
+    pub fn reading(&self) -> Result<(Board, Option<String>)> {
+        let (board, session) = self.desk.reading(&self.caller)?;
+        Ok((self.unreadable.observe(board), session))
+    }
+
+    /// The board to change, and the session that acts: see [`Desk::acting`].
+    pub fn acting(&self) -> Result<(Board, String)> {
+        let (board, session) = self.desk.acting(&self.caller)?;
+        Ok((self.unreadable.observe(board), session))
+    }
+
     /// Whether whoever made it does not want its answer any more.
     pub fn is_cancelled(&self) -> bool {
         self.context.ct.is_cancelled()
@@ -132,7 +147,10 @@ fn answer<T: Tool>(arguments: JsonObject, call: Call) -> Answering {
             Ok(tool) => {
                 let answered = blocking(move || {
                     // It may have waited for a thread for long.
-                    if call.is_cancelled() { Err(given_up()) } else { tool.call(&call) }
+                    if call.is_cancelled() {
+                        return Err(given_up());
+                    }
+                    tool.call(&call)?.without_unreadable(&call.unreadable.list())
                 });
                 result(answered.await)
             }

@@ -51,7 +51,7 @@ struct One {
 
 impl Tool for Find {
     fn call(self, call: &Call) -> Result<Reply> {
-        let (board, session) = call.desk.reading(&call.caller)?;
+        let (board, session) = call.reading()?;
         if let Some(id) = self.id {
             let found = board.work().status(&id)?;
             // The last ones tell how it stands now.
@@ -114,7 +114,7 @@ impl Tool for Claim {
         let id = match (self.id, self.next) {
             (Some(id), false) => id,
             (None, true) if self.title.is_none() && self.description.is_none() => {
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.acting()?;
                 let next = ClaimNext { session, project: self.project, priority };
                 return Reply::new(&board.work().claim_next(&next)?);
             }
@@ -126,7 +126,7 @@ impl Tool for Claim {
             let hint = "give a title if it is to be created, or id alone";
             return Err(wrong("what describes a new item means nothing without a title", hint));
         }
-        let (board, session) = call.desk.acting(&call.caller)?;
+        let (board, session) = call.acting()?;
         let create = self.title.map(|title| Create {
             description: self.description,
             project: self.project,
@@ -134,7 +134,7 @@ impl Tool for Claim {
             session: Some(session.clone()),
             ..Create::new(&id, &title)
         });
-        Reply::new(&board.work().claim(&Claiming { id, session, create })?)
+        Reply::new(&board.work().claim(&Claiming { id, session, register: None, create })?)
     }
 }
 
@@ -209,13 +209,13 @@ impl Tool for Update {
             Some(id) => id,
             None if self.action == Action::Progress => {
                 let text = self.text.ok_or_else(|| missing("text"))?;
-                let (board, session) = call.desk.acting(&call.caller)?;
+                let (board, session) = call.acting()?;
                 let beat = Beat { progress: Some(text), ..Beat::of(&session) };
                 return Reply::new(&board.agents().heartbeat(&beat)?);
             }
             None => return Err(missing("id")),
         };
-        let (board, session) = call.desk.acting(&call.caller)?;
+        let (board, session) = call.acting()?;
         let work = board.work();
         match self.action {
             Action::Complete => {

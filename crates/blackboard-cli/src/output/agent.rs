@@ -10,10 +10,19 @@ use serde::Serialize;
 
 use super::entry::leased;
 use super::work::blocked_by;
-use super::{Cell, Column, Screen, Table, escape, time};
+use super::{Cell, Column, Screen, Table, escape, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
 use crate::output::Result;
+
+render_object! {
+    /// The answer of `agent heartbeat`.
+    RecordedHeartbeat(HeartbeatRecorded) = heartbeat;
+    /// The answer of `agent show`.
+    AgentDetails(ShownAgent) = details;
+    /// The answer of `agent deregister`.
+    DeregisteredAgent(Deregistered) = deregistered;
+}
 
 /// How to let the board watch a process that it did not find.
 pub const NAME_A_PROCESS: &str = "name the process to watch: --pid PID (in a shell script: --pid $$)";
@@ -108,36 +117,26 @@ impl Render for FailingLine {
 /// A line for `eval` that fails and does nothing else.
 pub const FAILS_IN_A_SHELL: &str = "false";
 
-/// The answer of `agent heartbeat`.
-pub struct RecordedHeartbeat(pub HeartbeatRecorded);
-
-impl Render for RecordedHeartbeat {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+fn heartbeat(beat: &HeartbeatRecorded, screen: &mut Screen<'_>) -> Result {
+    screen.line(format_args!(
+        "Heartbeat recorded for {} ({})",
+        escape(&beat.session_id),
+        escape(&beat.agent_name)
+    ))?;
+    screen.line(format_args!("Last seen: {}", beat.last_seen_at))?;
+    if let Some(progress) = &beat.progress {
+        screen.line(format_args!("Progress: {}", escape(progress)))?;
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let beat = &self.0;
-        screen.line(format_args!(
-            "Heartbeat recorded for {} ({})",
-            escape(&beat.session_id),
-            escape(&beat.agent_name)
-        ))?;
-        screen.line(format_args!("Last seen: {}", beat.last_seen_at))?;
-        if let Some(progress) = &beat.progress {
-            screen.line(format_args!("Progress: {}", escape(progress)))?;
+    if beat.recovered {
+        screen.line(format_args!("The session had been marked stale and is {} again", beat.status))?;
+        for item in &beat.lost {
+            screen.line(format_args!("Lost: {}", escape(item)))?;
         }
-        if beat.recovered {
-            screen.line(format_args!("The session had been marked stale and is {} again", beat.status))?;
-            for item in &beat.lost {
-                screen.line(format_args!("Lost: {}", escape(item)))?;
-            }
-            for lease in &beat.lost_leases {
-                screen.line(format_args!("Lost: {}", escape(&leased(lease))))?;
-            }
+        for lease in &beat.lost_leases {
+            screen.line(format_args!("Lost: {}", escape(&leased(lease))))?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The answer of `agent list`.
@@ -200,104 +199,85 @@ fn pid_of(pid: u32, process: &str) -> String {
     if process == GONE { format!("{pid} gone") } else { pid.to_string() }
 }
 
-/// The answer of `agent show`.
-pub struct AgentDetails(pub ShownAgent);
-
-impl Render for AgentDetails {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let ShownAgent { agent, parent_name, process, work_items, leases, delegates } = &self.0;
-        let seen = |moment| format!("{} ({moment})", time::ago(screen.now().since(moment)));
-        let (started, last_seen) = (seen(agent.started_at), seen(agent.last_seen_at));
-        let ended = agent.ended_at.map(seen);
-        screen.fields([
-            ("Session", Some(agent.session_id.clone())),
-            ("Name", Some(agent.agent_name.clone())),
-            (
-                "Parent",
-                agent.parent_id.as_ref().map(|parent| match parent_name {
-                    Some(name) => format!("{parent} ({name})"),
-                    None => parent.clone(),
-                }),
-            ),
-            ("Project", agent.project.clone()),
-            ("Status", Some(agent.status.to_string())),
-            ("Work", agent.current_work.clone()),
-            ("Progress", agent.progress.clone()),
-            (
-                "PID",
-                agent.pid.map(|pid| match *process {
-                    GONE => pid_of(pid, process),
-                    other => format!("{pid} ({other})"),
-                }),
-            ),
-            ("Started", Some(started)),
-            ("Last seen", Some(last_seen)),
-            ("Ended", ended),
-            ("Metadata", agent.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
-        ])?;
-        if !work_items.is_empty() || !leases.is_empty() {
-            screen.gap()?;
-            screen.heading("Holds:")?;
-            for ListedItem { item, open_blockers, missing_blockers } in work_items {
-                let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
-                let blockers = match open_blockers.len() {
-                    0 => String::new(),
-                    _ => format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers)),
-                };
-                screen.line(format_args!(
-                    "  {}  {}{fence}{}",
-                    escape(&item.item_id),
-                    escape(&item.title),
-                    escape(&blockers)
-                ))?;
-            }
-            for lease in leases {
-                screen.line(format_args!("  {}", escape(&leased(lease))))?;
-            }
+fn details(details: &ShownAgent, screen: &mut Screen<'_>) -> Result {
+    let ShownAgent { agent, parent_name, process, work_items, leases, delegates } = details;
+    let seen = |moment| format!("{} ({moment})", time::ago(screen.now().since(moment)));
+    let (started, last_seen) = (seen(agent.started_at), seen(agent.last_seen_at));
+    let ended = agent.ended_at.map(seen);
+    screen.fields([
+        ("Session", Some(agent.session_id.clone())),
+        ("Name", Some(agent.agent_name.clone())),
+        (
+            "Parent",
+            agent.parent_id.as_ref().map(|parent| match parent_name {
+                Some(name) => format!("{parent} ({name})"),
+                None => parent.clone(),
+            }),
+        ),
+        ("Project", agent.project.clone()),
+        ("Status", Some(agent.status.to_string())),
+        ("Work", agent.current_work.clone()),
+        ("Progress", agent.progress.clone()),
+        (
+            "PID",
+            agent.pid.map(|pid| match *process {
+                GONE => pid_of(pid, process),
+                other => format!("{pid} ({other})"),
+            }),
+        ),
+        ("Started", Some(started)),
+        ("Last seen", Some(last_seen)),
+        ("Ended", ended),
+        ("Metadata", agent.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
+    ])?;
+    if !work_items.is_empty() || !leases.is_empty() {
+        screen.gap()?;
+        screen.heading("Holds:")?;
+        for ListedItem { item, open_blockers, missing_blockers } in work_items {
+            let fence = item.fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+            let blockers = match open_blockers.len() {
+                0 => String::new(),
+                _ => format!(" (blocked by: {})", blocked_by(open_blockers, missing_blockers)),
+            };
+            screen.line(format_args!(
+                "  {}  {}{fence}{}",
+                escape(&item.item_id),
+                escape(&item.title),
+                escape(&blockers)
+            ))?;
         }
-        if !delegates.is_empty() {
-            screen.gap()?;
-            screen.heading("Delegates:")?;
-            for delegate in delegates {
-                screen.line(format_args!(
-                    "  {} ({}) -- {}",
-                    escape(&delegate.agent_name),
-                    escape(&delegate.session_id),
-                    delegate.status
-                ))?;
-            }
+        for lease in leases {
+            screen.line(format_args!("  {}", escape(&leased(lease))))?;
         }
-        Ok(())
     }
+    if !delegates.is_empty() {
+        screen.gap()?;
+        screen.heading("Delegates:")?;
+        for delegate in delegates {
+            screen.line(format_args!(
+                "  {} ({}) -- {}",
+                escape(&delegate.agent_name),
+                escape(&delegate.session_id),
+                delegate.status
+            ))?;
+        }
+    }
+    Ok(())
 }
 
-/// The answer of `agent deregister`.
-pub struct DeregisteredAgent(pub Deregistered);
-
-impl Render for DeregisteredAgent {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+fn deregistered(ended: &Deregistered, screen: &mut Screen<'_>) -> Result {
+    let (session, name) = (escape(&ended.agent.session_id), escape(&ended.agent.agent_name));
+    if ended.already_ended {
+        return screen.line(format_args!("{session} ({name}) had ended before"));
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let ended = &self.0;
-        let (session, name) = (escape(&ended.agent.session_id), escape(&ended.agent.agent_name));
-        if ended.already_ended {
-            return screen.line(format_args!("{session} ({name}) had ended before"));
-        }
-        screen.line(format_args!("Deregistered {session} ({name})"))?;
-        if !ended.delegates.is_empty() {
-            screen.line(format_args!("Ended {} delegate(s) of the same process", ended.delegates.len()))?;
-        }
-        screen.line(format_args!("Released {} claimed work item(s)", ended.released.len()))?;
-        for lease in &ended.leases {
-            screen.line(format_args!("Released {}", escape(&leased(lease))))?;
-        }
-        let duration = Duration::from_secs(ended.duration_seconds);
-        screen.line(format_args!("Session duration: {}", time::length(duration)))
+    screen.line(format_args!("Deregistered {session} ({name})"))?;
+    if !ended.delegates.is_empty() {
+        screen.line(format_args!("Ended {} delegate(s) of the same process", ended.delegates.len()))?;
     }
+    screen.line(format_args!("Released {} claimed work item(s)", ended.released.len()))?;
+    for lease in &ended.leases {
+        screen.line(format_args!("Released {}", escape(&leased(lease))))?;
+    }
+    let duration = Duration::from_secs(ended.duration_seconds);
+    screen.line(format_args!("Session duration: {}", time::length(duration)))
 }

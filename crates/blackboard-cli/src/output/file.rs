@@ -2,29 +2,32 @@
 
 use blackboard::file::{Checked, CheckedPath, Mode, ReleasedFiles, Reservation, Reserved};
 
-use super::{Cell, Column, Result, Screen, Table, escape, time};
-use crate::envelope::Answer;
-use crate::outcome::Render;
+use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
 
-/// The answer of `file reserve`.
-pub struct ReservedFiles(pub Reserved);
+render_object! {
+    /// The answer of `file reserve`.
+    ReservedFiles(Reserved) = reserved;
+    /// The answer of `file release`.
+    ReleasedPatterns(ReleasedFiles) = released;
+    /// The answer of `file check`, if no other session has reserved any of them.
+    CheckedFiles(Checked) = checked;
+}
 
-impl Render for ReservedFiles {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+render_list! {
+    /// The answer of `file list`.
+    FileList(Reservation) = reservations;
+}
+
+fn reserved(reserved: &Reserved, screen: &mut Screen<'_>) -> Result {
+    for one in &reserved.reservations {
+        let verb = match (one.reserved, one.renewed) {
+            (true, _) => "Reserved",
+            (false, true) => "Renewed",
+            (false, false) => "Reserved already",
+        };
+        screen.line(format_args!("{verb}: {}", described(&one.reservation)))?;
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        for one in &self.0.reservations {
-            let verb = match (one.reserved, one.renewed) {
-                (true, _) => "Reserved",
-                (false, true) => "Renewed",
-                (false, false) => "Reserved already",
-            };
-            screen.line(format_args!("{verb}: {}", described(&one.reservation)))?;
-        }
-        self.0.elsewhere.iter().try_for_each(|other| told_of(other, screen))
-    }
+    reserved.elsewhere.iter().try_for_each(|other| told_of(other, screen))
 }
 
 /// A reservation in one line.
@@ -45,81 +48,50 @@ fn told_of(other: &Reservation, screen: &mut Screen<'_>) -> Result {
     ))
 }
 
-/// The answer of `file release`.
-pub struct ReleasedPatterns(pub ReleasedFiles);
-
-impl Render for ReleasedPatterns {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+fn released(released: &ReleasedFiles, screen: &mut Screen<'_>) -> Result {
+    if released.released.is_empty() && released.not_held.is_empty() {
+        return screen.line(format_args!("Nothing was reserved."));
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.released.is_empty() && self.0.not_held.is_empty() {
-            return screen.line(format_args!("Nothing was reserved."));
-        }
-        for pattern in &self.0.released {
-            screen.line(format_args!("Released: {}", escape(pattern)))?;
-        }
-        for pattern in &self.0.not_held {
-            screen.line(format_args!("Not reserved by this session: {}", escape(pattern)))?;
-        }
-        Ok(())
+    for pattern in &released.released {
+        screen.line(format_args!("Released: {}", escape(pattern)))?;
     }
+    for pattern in &released.not_held {
+        screen.line(format_args!("Not reserved by this session: {}", escape(pattern)))?;
+    }
+    Ok(())
 }
 
-/// The answer of `file list`.
-pub struct FileList(pub Vec<Reservation>);
-
-impl Render for FileList {
-    fn is_list(&self) -> bool {
-        true
+fn reservations(reservations: &[Reservation], screen: &mut Screen<'_>) -> Result {
+    if reservations.is_empty() {
+        return screen.line(format_args!("No files are reserved."));
     }
-
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.0)
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
-            return screen.line(format_args!("No files are reserved."));
-        }
-        let mut table = Table::new([
-            Column::fixed("pattern"),
-            Column::fixed("mode"),
-            Column::wrapping("reserved by"),
-            Column::fixed("age"),
-            Column::fixed("ends in"),
-            Column::wrapping("note"),
-            Column::wrapping("worktree"),
+    let mut table = Table::new([
+        Column::fixed("pattern"),
+        Column::fixed("mode"),
+        Column::wrapping("reserved by"),
+        Column::fixed("age"),
+        Column::fixed("ends in"),
+        Column::wrapping("note"),
+        Column::wrapping("worktree"),
+    ]);
+    for reservation in reservations {
+        let left = reservation.expires_at.map(|expires| time::age(expires.since(screen.now())));
+        table.row([
+            Cell::new(&reservation.pattern),
+            Cell::word(reservation.mode.as_str()),
+            Cell::new(&reservation.agent_name),
+            Cell::new(time::age(screen.now().since(reservation.since))),
+            Cell::optional(left.as_ref()),
+            Cell::optional(reservation.note.as_ref()),
+            Cell::new(&reservation.worktree),
         ]);
-        for reservation in &self.0 {
-            let left = reservation.expires_at.map(|expires| time::age(expires.since(screen.now())));
-            table.row([
-                Cell::new(&reservation.pattern),
-                Cell::word(reservation.mode.as_str()),
-                Cell::new(&reservation.agent_name),
-                Cell::new(time::age(screen.now().since(reservation.since))),
-                Cell::optional(left.as_ref()),
-                Cell::optional(reservation.note.as_ref()),
-                Cell::new(&reservation.worktree),
-            ]);
-        }
-        screen.table(&table)
     }
+    screen.table(&table)
 }
 
-/// The answer of `file check`, if nobody else has reserved anything.
-pub struct CheckedFiles(pub Checked);
-
-impl Render for CheckedFiles {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen.line(format_args!("Free."))?;
-        told_of_elsewhere(&self.0.paths, screen)
-    }
+fn checked(checked: &Checked, screen: &mut Screen<'_>) -> Result {
+    screen.line(format_args!("Free."))?;
+    told_of_elsewhere(&checked.paths, screen)
 }
 
 /// Tells, once each, of what others have reserved of these paths in other worktrees.

@@ -32,6 +32,48 @@ pub use screen::Screen;
 pub use style::{Styles, Tone};
 pub use table::{Cell, Column, Table};
 
+/// Answers that are one value: an object for programs, and a function that writes it for people.
+macro_rules! render_object {
+    ($(#[doc = $doc:literal] $name:ident($value:ty) = $human:ident;)+) => {$(
+        #[doc = $doc]
+        pub struct $name(pub $value);
+
+        impl crate::outcome::Render for $name {
+            fn json(&self, answer: &mut crate::envelope::Answer<'_>) -> crate::output::Result {
+                answer.object(&self.0)
+            }
+
+            fn human(&self, screen: &mut crate::output::Screen<'_>) -> crate::output::Result {
+                $human(&self.0, screen)
+            }
+        }
+    )+};
+}
+use render_object;
+
+/// The same for answers that are a list.
+macro_rules! render_list {
+    ($(#[doc = $doc:literal] $name:ident($item:ty) = $human:ident;)+) => {$(
+        #[doc = $doc]
+        pub struct $name(pub Vec<$item>);
+
+        impl crate::outcome::Render for $name {
+            fn is_list(&self) -> bool {
+                true
+            }
+
+            fn json(&self, answer: &mut crate::envelope::Answer<'_>) -> crate::output::Result {
+                answer.list(&self.0)
+            }
+
+            fn human(&self, screen: &mut crate::output::Screen<'_>) -> crate::output::Result {
+                $human(&self.0, screen)
+            }
+        }
+    )+};
+}
+use render_list;
+
 /// The result of showing something.
 pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
 

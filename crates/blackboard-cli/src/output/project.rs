@@ -4,103 +4,84 @@ use blackboard::project::{self, ListedProject, ProjectStatus};
 use blackboard::work::{ListedItem, Status};
 
 use super::work::blocked_by;
-use super::{Cell, Column, Result, Screen, Table, escape, time};
-use crate::envelope::Answer;
-use crate::outcome::Render;
+use super::{Cell, Column, Result, Screen, Table, escape, render_list, render_object, time};
 
-/// The answer of `project register`.
-pub struct RegisteredProject(pub project::RegisteredProject);
-
-impl Render for RegisteredProject {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let project = &self.0.project;
-        let verb = match (self.0.created, self.0.updated) {
-            (true, _) => "Registered project",
-            (false, true) => "Updated project",
-            (false, false) => "Project is registered already",
-        };
-        screen.line(format_args!("{verb}: {}", escape(&project.project_id)))?;
-        screen.fields([
-            ("Name", Some(project.display_name.clone())),
-            ("Path", project.local_path.clone()),
-            ("Repo", project.remote_repo.clone()),
-        ])
-    }
+render_object! {
+    /// The answer of `project register`.
+    RegisteredProject(project::RegisteredProject) = registered;
+    /// The answer of `project status`.
+    ProjectDetails(ProjectStatus) = details;
+    /// The answer of `project remove`.
+    RemovedProject(project::RemovedProject) = removed;
 }
 
-/// The answer of `project list`.
-pub struct ProjectList(pub Vec<ListedProject>);
+render_list! {
+    /// The answer of `project list`.
+    ProjectList(ListedProject) = projects;
+}
 
-impl Render for ProjectList {
-    fn is_list(&self) -> bool {
-        true
+fn registered(registered: &project::RegisteredProject, screen: &mut Screen<'_>) -> Result {
+    let project = &registered.project;
+    let verb = match (registered.created, registered.updated) {
+        (true, _) => "Registered project",
+        (false, true) => "Updated project",
+        (false, false) => "Project is registered already",
+    };
+    screen.line(format_args!("{verb}: {}", escape(&project.project_id)))?;
+    screen.fields([
+        ("Name", Some(project.display_name.clone())),
+        ("Path", project.local_path.clone()),
+        ("Repo", project.remote_repo.clone()),
+    ])
+}
+
+fn projects(projects: &[ListedProject], screen: &mut Screen<'_>) -> Result {
+    if projects.is_empty() {
+        return screen.line(format_args!("No projects."));
     }
-
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.list(&self.0)
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        if self.0.is_empty() {
-            return screen.line(format_args!("No projects."));
-        }
-        let mut table = Table::new([
-            Column::fixed("project"),
-            Column::wrapping("path"),
-            Column::wrapping("repo"),
-            Column::fixed("agents"),
+    let mut table = Table::new([
+        Column::fixed("project"),
+        Column::wrapping("path"),
+        Column::wrapping("repo"),
+        Column::fixed("agents"),
+    ]);
+    for listed in projects {
+        table.row([
+            Cell::new(&listed.project.project_id),
+            Cell::optional(listed.project.local_path.as_ref()),
+            Cell::optional(listed.project.remote_repo.as_ref()),
+            Cell::new(format!("{} active", listed.active_agents)),
         ]);
-        for listed in &self.0 {
-            table.row([
-                Cell::new(&listed.project.project_id),
-                Cell::optional(listed.project.local_path.as_ref()),
-                Cell::optional(listed.project.remote_repo.as_ref()),
-                Cell::new(format!("{} active", listed.active_agents)),
-            ]);
-        }
-        screen.table(&table)
     }
+    screen.table(&table)
 }
 
-/// The answer of `project status`.
-pub struct ProjectDetails(pub ProjectStatus);
-
-impl Render for ProjectDetails {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
+fn details(details: &ProjectStatus, screen: &mut Screen<'_>) -> Result {
+    let ProjectStatus { project, active_agents, work_items } = details;
+    screen.fields([
+        ("Project", Some(format!("{} ({})", project.project_id, project.display_name))),
+        ("Path", project.local_path.clone()),
+        ("Repo", project.remote_repo.clone()),
+    ])?;
+    screen.gap()?;
+    screen.heading("Active Agents:")?;
+    if active_agents.is_empty() {
+        screen.line(format_args!("  none"))?;
     }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let ProjectStatus { project, active_agents, work_items } = &self.0;
-        screen.fields([
-            ("Project", Some(format!("{} ({})", project.project_id, project.display_name))),
-            ("Path", project.local_path.clone()),
-            ("Repo", project.remote_repo.clone()),
-        ])?;
-        screen.gap()?;
-        screen.heading("Active Agents:")?;
-        if active_agents.is_empty() {
-            screen.line(format_args!("  none"))?;
-        }
-        for agent in active_agents {
-            screen.line(format_args!(
-                "  {} ({}) -- {}",
-                escape(&agent.agent_name),
-                escape(&agent.session_id),
-                escape(agent.current_work.as_deref().unwrap_or("--"))
-            ))?;
-        }
-        screen.gap()?;
-        screen.heading("Work Items:")?;
-        if work_items.is_empty() {
-            screen.line(format_args!("  none"))?;
-        }
-        work_items.iter().try_for_each(|item| work_line(item, screen))
+    for agent in active_agents {
+        screen.line(format_args!(
+            "  {} ({}) -- {}",
+            escape(&agent.agent_name),
+            escape(&agent.session_id),
+            escape(agent.current_work.as_deref().unwrap_or("--"))
+        ))?;
     }
+    screen.gap()?;
+    screen.heading("Work Items:")?;
+    if work_items.is_empty() {
+        screen.line(format_args!("  none"))?;
+    }
+    work_items.iter().try_for_each(|item| work_line(item, screen))
 }
 
 fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
@@ -124,19 +105,10 @@ fn work_line(listed: &ListedItem, screen: &mut Screen<'_>) -> Result {
     ))
 }
 
-/// The answer of `project remove`.
-pub struct RemovedProject(pub project::RemovedProject);
-
-impl Render for RemovedProject {
-    fn json(&self, answer: &mut Answer<'_>) -> Result {
-        answer.object(&self.0)
-    }
-
-    fn human(&self, screen: &mut Screen<'_>) -> Result {
-        screen.line(format_args!("Removed project: {}", escape(&self.0.project.project_id)))?;
-        match self.0.detached_items.len() {
-            0 => Ok(()),
-            count => screen.line(format_args!("{count} work item(s) belong to no project now")),
-        }
+fn removed(removed: &project::RemovedProject, screen: &mut Screen<'_>) -> Result {
+    screen.line(format_args!("Removed project: {}", escape(&removed.project.project_id)))?;
+    match removed.detached_items.len() {
+        0 => Ok(()),
+        count => screen.line(format_args!("{count} work item(s) belong to no project now")),
     }
 }

@@ -3,31 +3,13 @@
 use std::time::Duration;
 
 use blackboard::work::{
-    Blocked, Claimed, Completed, Created, Deleted, ListedItem, Released, Reset, Unblocked, WorkHistory,
-    WorkItem,
+    Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Unblocked,
+    WorkHistory, WorkItem,
 };
 
-use super::{Cell, Column, Result, Screen, Table, escape, event, time};
+use super::{Cell, Column, Result, Screen, Table, escape, event, render_object, time};
 use crate::envelope::Answer;
 use crate::outcome::Render;
-
-/// Shows a value as the object that it is, and for people by a function.
-macro_rules! render_object {
-    ($(#[doc = $doc:literal] $name:ident($value:ty) = $human:ident;)+) => {$(
-        #[doc = $doc]
-        pub struct $name(pub $value);
-
-        impl Render for $name {
-            fn json(&self, answer: &mut Answer<'_>) -> Result {
-                answer.object(&self.0)
-            }
-
-            fn human(&self, screen: &mut Screen<'_>) -> Result {
-                $human(&self.0, screen)
-            }
-        }
-    )+};
-}
 
 render_object! {
     /// The answer of `work create`.
@@ -36,6 +18,8 @@ render_object! {
     ClaimedItem(Claimed) = claimed;
     /// The answer of `work release`.
     ReleasedItem(Released) = released;
+    /// The answer of `work reassign`.
+    ReassignedItem(Reassigned) = reassigned;
     /// The answer of `work complete`.
     CompletedItem(Completed) = completed;
     /// The answer of `work block`.
@@ -189,6 +173,23 @@ fn released(released: &Released, screen: &mut Screen<'_>) -> Result {
         escape(&released.released_by),
         time::length(Duration::from_secs(released.held_seconds))
     ))
+}
+
+fn reassigned(reassigned: &Reassigned, screen: &mut Screen<'_>) -> Result {
+    let item = &reassigned.item;
+    let id = escape(&item.item_id);
+    match (reassigned.reassigned, item.claimed_at) {
+        (true, _) => screen.line(format_args!("Reassigned work item: {id}"))?,
+        (false, Some(since)) => screen.line(format_args!("Already held: {id} (since {since})"))?,
+        (false, None) => screen.line(format_args!("Already held: {id}"))?,
+    }
+    let previously = reassigned.previously_held_by.as_ref().map(|name| format!("claimed by {name}"));
+    screen.fields([
+        ("Title", Some(item.title.clone())),
+        ("Previously", reassigned.reassigned.then(|| previously.unwrap_or_else(|| "available".to_owned()))),
+        ("Claimed by", holder(item)),
+        ("Fence", item.fence.map(|fence| fence.to_string())),
+    ])
 }
 
 fn completed(completed: &Completed, screen: &mut Screen<'_>) -> Result {

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::json;
 use serde_json::{Value, json as answer};
 
-use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
+use crate::disk::plain_text;
 use crate::environment::Environment;
-use crate::hooks::{EventKind, PayloadFormat, Reply};
+use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
+use crate::identity::usable_name;
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, servers, skill};
 
 pub const CLAUDE: Platform = Platform {
@@ -22,14 +24,9 @@ pub const CLAUDE: Platform = Platform {
         session: Some("CLAUDE_CODE_SESSION_ID"),
         delegate: None,
         pid: Some("CLAUDE_PID"),
-        others: &[CONFIG_DIR, START_DIRECTORY, SHELL_SCRIPT],
+        others: &[CONFIG_DIR, START_DIRECTORY, SHELL_SCRIPT, PAI_DIR],
     },
-    payload: PayloadFormat {
-        events: EVENTS,
-        edit_tools: &["Edit", "Write", "MultiEdit", "NotebookEdit"],
-        delegate_tools: &["Task", "Agent"],
-        unnamed_event: None,
-    },
+    payload: PAYLOAD,
     replies: ReplyFormat { takes_context_before_tools: true, takes_context_on_prompt: true, format_reply },
     settings: PlatformSettings {
         program: "claude",
@@ -41,7 +38,7 @@ pub const CLAUDE: Platform = Platform {
                 &["restart the sessions that run now: hooks are read when one starts"]
             }
             SettingsLevel::Project => &[
-                "everybody who works here is asked once whether to trust the project's hooks and its MCP server (.mcp.json)",
+                "each user who works here is asked once whether to trust the project's hooks and its MCP server (.mcp.json)",
                 "restart the sessions that run now: hooks are read when one starts",
             ],
         },
@@ -49,6 +46,7 @@ pub const CLAUDE: Platform = Platform {
     exceptions: Exceptions {
         start_directory: Some(START_DIRECTORY),
         shell_script: Some(SHELL_SCRIPT),
+        agent_name: Some(pai_name),
         ..Exceptions::NONE
     },
 };
@@ -59,8 +57,42 @@ const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 const START_DIRECTORY: &str = "CLAUDE_PROJECT_DIR";
 /// What Claude Code runs before each of its shell commands.
 const SHELL_SCRIPT: &str = "CLAUDE_ENV_FILE";
+/// Where PAI (Personal AI Infrastructure) is installed, with its settings.
+const PAI_DIR: &str = "PAI_DIR";
 
-/// The events of Claude Code, whose names other platforms have adopted.
+/// Settings longer than this are not read.
+const LONGEST_SETTINGS: u64 = 1024 * 1024;
+
+/// What Claude Code sends. Other platforms have adopted its names.
+pub const PAYLOAD: PayloadFormat = PayloadFormat {
+    fields: FIELDS,
+    events: EVENTS,
+    edit_tools: &["Edit", "Write", "MultiEdit", "NotebookEdit"],
+    patch_tools: &[],
+    delegate_tools: &["Task", "Agent"],
+    forgetful_sources: &["clear", "compact"],
+    view_call: None,
+    unnamed_event: None,
+};
+
+/// Its fields.
+pub const FIELDS: PayloadFields = PayloadFields {
+    event: &["hook_event_name"],
+    session: &["session_id"],
+    directory: &["cwd"],
+    roots: &[],
+    source: &["source"],
+    tool: &["tool_name"],
+    input: &["tool_input"],
+    path: &["file_path", "notebook_path", "path"],
+    paths: &["files", "file_paths", "paths"],
+    delegate: &["agent_id"],
+    parent: &[],
+    kind: &["agent_type", "subagent_type"],
+    task: &["description"],
+};
+
+/// Its events.
 pub const EVENTS: &[(&str, EventKind)] = &[
     ("SessionStart", EventKind::Started),
     ("UserPromptSubmit", EventKind::Prompted),
@@ -86,10 +118,23 @@ pub fn format_reply(event: &str, reply: &Reply) -> Option<Value> {
     Some(answer!({ "hookSpecificOutput": said }))
 }
 
-/// The directories in which its settings may be: where the environment says, and the usual one.
-pub fn settings_directories(environment: &Environment) -> impl Iterator<Item = PathBuf> {
+/// The name that the user of PAI gave to the assistant. PAI keeps it in the `settings.json` of its own directory, which is
+/// that of Claude Code unless it was moved.
+fn pai_name(environment: &Environment) -> Option<String> {
+    let moved = [PAI_DIR, CONFIG_DIR].map(|name| environment.variable(name).map(PathBuf::from));
     let usual = environment.user_home.as_ref().map(|home| Path::new(home).join(".claude"));
-    environment.variable(CONFIG_DIR).map(PathBuf::from).into_iter().chain(usual)
+    let directories = moved.into_iter().flatten().chain(usual);
+    directories.filter(|directory| directory.is_absolute()).find_map(|directory| {
+        name_in_settings(&plain_text(&directory.join("settings.json"), LONGEST_SETTINGS)?)
+    })
+}
+
+/// `daidentity.name`, or the variable `DA` of older versions.
+fn name_in_settings(text: &str) -> Option<String> {
+    let settings: Value = serde_json::from_str(text).ok()?;
+    let names = [&settings["daidentity"]["name"], &settings["env"]["DA"]];
+    let mut names = names.into_iter().filter_map(|name| name.as_str());
+    names.find_map(|name| if name.contains(char::is_control) { None } else { usable_name(name) })
 }
 
 /// `$CLAUDE_CONFIG_DIR`, `~/.claude`

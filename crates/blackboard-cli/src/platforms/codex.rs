@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use jsonc_parser::json;
 use serde_json::Value;
 
-use super::claude::{EVENTS, format_reply};
+use super::claude::{PAYLOAD, format_reply};
 use super::{AgentProcess, CallMetadata, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
 use crate::hooks::PayloadFormat;
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, skill};
@@ -25,10 +25,10 @@ pub const CODEX: Platform = Platform {
         others: &[HOME],
     },
     payload: PayloadFormat {
-        events: EVENTS,
         edit_tools: &["apply_patch", "Edit", "Write"],
+        patch_tools: &["apply_patch"],
         delegate_tools: &[],
-        unnamed_event: None,
+        ..PAYLOAD
     },
     replies: ReplyFormat { takes_context_before_tools: true, takes_context_on_prompt: true, format_reply },
     settings: PlatformSettings {
@@ -75,7 +75,7 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
     };
     vec![
         Target::new(Part::Hooks, directory.join("hooks.json"), Content::Json(vec![hooks()])),
-        Target::new(Part::Server, directory.join("config.toml"), Content::Toml),
+        Target::new(Part::Server, directory.join("config.toml"), Content::Toml("mcp_servers")),
         skill(&directory.join("skills")),
     ]
 }

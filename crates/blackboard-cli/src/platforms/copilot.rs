@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use jsonc_parser::json;
 use serde_json::{Value, json as answer};
 
-use super::claude::CLAUDE;
-use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
+use super::claude::{CLAUDE, FIELDS, PAYLOAD};
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
 use crate::environment::Environment;
-use crate::hooks::{EventKind, PayloadFormat, Reply};
+use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
 
 pub const COPILOT: Platform = Platform {
@@ -21,6 +21,17 @@ pub const COPILOT: Platform = Platform {
     process: AgentProcess { names: &["copilot"], hosts_many: false, is_hidden: false },
     variables: Variables { session: None, delegate: None, pid: None, others: &[HOME, IS_PARENT] },
     payload: PayloadFormat {
+        fields: PayloadFields {
+            event: &["hook_event_name", "hookEventName"],
+            session: &["session_id", "sessionId"],
+            tool: &["tool_name", "toolName"],
+            input: &["tool_input", "toolArgs", "tool_args"],
+            path: &["file_path", "filePath", "path", "filename"],
+            delegate: &["agent_id", "agentId"],
+            parent: &["parent_agent_id", "parent_session_id"],
+            kind: &["agent_type", "agentType", "subagent_type", "agent_name", "agentName"],
+            ..FIELDS
+        },
         events: &[
             ("SessionStart", EventKind::Started),
             ("UserPromptSubmit", EventKind::Prompted),
@@ -34,9 +45,12 @@ pub const COPILOT: Platform = Platform {
             ("SessionEnd", EventKind::Ended),
         ],
         edit_tools: &["edit", "create", "str_replace_editor", "apply_patch", "Edit", "Write", "MultiEdit"],
+        patch_tools: &["apply_patch"],
         delegate_tools: &["task", "Task"],
+        view_call: Some(("command", "view")),
         // Of all the events it has the old form, whose calls do not say what they are about.
         unnamed_event: Some("SubagentStart"),
+        ..PAYLOAD
     },
     replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: true, format_reply },
     settings: PlatformSettings {

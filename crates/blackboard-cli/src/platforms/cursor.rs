@@ -3,8 +3,9 @@
 use jsonc_parser::json;
 use serde_json::{Value, json as answer};
 
-use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
-use crate::hooks::{EventKind, PayloadFormat, Reply};
+use super::claude::{FIELDS, PAYLOAD};
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
+use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
 
 pub const CURSOR: Platform = Platform {
@@ -14,6 +15,14 @@ pub const CURSOR: Platform = Platform {
     process: AgentProcess { names: &["cursor", "cursor-agent"], hosts_many: true, is_hidden: false },
     variables: Variables { session: None, delegate: None, pid: None, others: &[] },
     payload: PayloadFormat {
+        fields: PayloadFields {
+            session: &["session_id", "conversation_id"],
+            roots: &["workspace_roots"],
+            path: &["file_path", "path", "target_file", "absolute_path", "filename"],
+            delegate: &["agent_id", "subagent_id"],
+            task: &["task", "task_description", "description"],
+            ..FIELDS
+        },
         events: &[
             ("sessionStart", EventKind::Started),
             ("beforeSubmitPrompt", EventKind::Prompted),
@@ -24,7 +33,7 @@ pub const CURSOR: Platform = Platform {
         ],
         edit_tools: &["Write", "Edit", "MultiEdit", "StrReplace", "Delete", "edit_file", "search_replace"],
         delegate_tools: &[],
-        unnamed_event: None,
+        ..PAYLOAD
     },
     replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: false, format_reply },
     settings: PlatformSettings {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use jsonc_parser::json;
 use serde_json::{Value, json as answer};
 
-use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
-use crate::hooks::{EventKind, PayloadFormat, Reply};
+use super::claude::{FIELDS, PAYLOAD};
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
+use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, grouped, servers, skill};
 
 pub const GEMINI: Platform = Platform {
@@ -15,6 +16,7 @@ pub const GEMINI: Platform = Platform {
     process: AgentProcess { names: &["gemini", "gemini-cli"], hosts_many: false, is_hidden: false },
     variables: Variables { session: Some("GEMINI_SESSION_ID"), delegate: None, pid: None, others: &[HOME] },
     payload: PayloadFormat {
+        fields: PayloadFields { path: &["file_path", "path", "absolute_path"], ..FIELDS },
         events: &[
             ("SessionStart", EventKind::Started),
             ("BeforeAgent", EventKind::Prompted),
@@ -25,7 +27,7 @@ pub const GEMINI: Platform = Platform {
         ],
         edit_tools: &["write_file", "replace"],
         delegate_tools: &[],
-        unnamed_event: None,
+        ..PAYLOAD
     },
     replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: true, format_reply },
     settings: PlatformSettings {

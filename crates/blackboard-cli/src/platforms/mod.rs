@@ -23,7 +23,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::environment::Environment;
-use crate::hooks::{PayloadFormat, Reply};
+use crate::hooks::PayloadFormat;
+use crate::hooks::request::Payload;
 use crate::setup::{SettingsDirs, SettingsLevel, Target};
 
 /// Every platform, in the order in which they are shown.
@@ -76,6 +77,22 @@ pub struct Variables {
     pub others: &'static [&'static str],
 }
 
+/// What a hook answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing.
+    Silence,
+    /// Text for the agent.
+    Context {
+        /// The text.
+        text: String,
+        /// The session of the agent, where it has just got one.
+        session: Option<String>,
+    },
+    /// That the agent may not do what it is about to do, with the reason.
+    Deny(String),
+}
+
 /// What a platform takes as an answer of a hook.
 pub struct ReplyFormat {
     /// Whether it hands on context before a tool runs. If not, a warning comes after it.
@@ -111,6 +128,8 @@ pub struct Exceptions {
     pub runs_hooks_of: Option<fn(&Platform, &str, &Environment) -> bool>,
     /// How its calls of MCP tools name their session.
     pub call_metadata: Option<CallMetadata>,
+    /// The name that its settings give to the agents of this user.
+    pub agent_name: Option<fn(&Environment) -> Option<String>>,
 }
 
 /// How a call of an MCP tool names its session.
@@ -123,8 +142,13 @@ pub struct CallMetadata {
 
 impl Exceptions {
     /// No exceptions.
-    pub const NONE: Exceptions =
-        Exceptions { start_directory: None, shell_script: None, runs_hooks_of: None, call_metadata: None };
+    pub const NONE: Exceptions = Exceptions {
+        start_directory: None,
+        shell_script: None,
+        runs_hooks_of: None,
+        call_metadata: None,
+        agent_name: None,
+    };
 }
 
 impl Platform {
@@ -134,9 +158,10 @@ impl Platform {
     }
 
     /// The platform that makes a call: this one, or one that runs the hooks of this one.
-    pub fn resolve(&'static self, session: &str, environment: &Environment) -> &'static Platform {
+    pub fn resolve(&'static self, payload: &Payload<'_>, environment: &Environment) -> &'static Platform {
         let calls = |platform: &&Platform| {
-            platform.exceptions.runs_hooks_of.is_some_and(|runs| runs(self, session, environment))
+            let Some(runs) = platform.exceptions.runs_hooks_of else { return false };
+            platform.payload.session_of(payload).is_some_and(|session| runs(self, &session, environment))
         };
         PLATFORMS.iter().find(calls).unwrap_or(self)
     }
@@ -180,6 +205,20 @@ pub fn session_hints(environment: &Environment, wanted: impl Fn(&Platform) -> bo
         platform.session_hints(id(platform.variables.session), id(platform.variables.delegate))
     });
     hints.collect()
+}
+
+/// The name that the settings of a platform give to the agents of this user.
+pub fn agent_name(environment: &Environment) -> Option<String> {
+    PLATFORMS.iter().find_map(|platform| (platform.exceptions.agent_name?)(environment))
+}
+
+/// Words of platforms as a sentence lists them: `a, b and c`.
+pub fn listed(words: impl Iterator<Item = &'static str>, last: &str) -> String {
+    let words: Vec<&str> = words.collect();
+    match words.split_last() {
+        Some((end, rest)) if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 /// The PIDs that agents put into the environment of the commands that they run.

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use jsonc_parser::json;
 use serde_json::{Value, json as answer};
 
-use super::{AgentProcess, Exceptions, Platform, PlatformSettings, ReplyFormat, Variables};
-use crate::hooks::{EventKind, PayloadFormat, Reply};
+use super::claude::{FIELDS, PAYLOAD};
+use super::{AgentProcess, Exceptions, Platform, PlatformSettings, Reply, ReplyFormat, Variables};
+use crate::hooks::{EventKind, PayloadFields, PayloadFormat};
 use crate::setup::{Content, Part, SettingsDirs, SettingsLevel, Target, Wanted, servers, skill};
 
 pub const OPENCODE: Platform = Platform {
@@ -19,6 +20,17 @@ pub const OPENCODE: Platform = Platform {
     process: AgentProcess { names: &["opencode", "opencode-ai"], hosts_many: true, is_hidden: false },
     variables: Variables { session: None, delegate: None, pid: Some("OPENCODE_PID"), others: &[CONFIG_HOME] },
     payload: PayloadFormat {
+        // The second names are those of OpenCode itself.
+        fields: PayloadFields {
+            event: &["hook_event_name", "event"],
+            directory: &["cwd", "directory"],
+            tool: &["tool_name", "tool"],
+            input: &["tool_input", "args"],
+            path: &["file_path", "filePath", "path"],
+            parent: &["parent_id", "parentID"],
+            task: &["task"],
+            ..FIELDS
+        },
         events: &[
             ("session.created", EventKind::Started),
             ("chat.message", EventKind::Prompted),
@@ -28,8 +40,9 @@ pub const OPENCODE: Platform = Platform {
             ("session.deleted", EventKind::Ended),
         ],
         edit_tools: &["edit", "write", "multiedit", "patch", "apply_patch"],
+        patch_tools: &["patch", "apply_patch"],
         delegate_tools: &[],
-        unnamed_event: None,
+        ..PAYLOAD
     },
     replies: ReplyFormat { takes_context_before_tools: false, takes_context_on_prompt: true, format_reply },
     settings: PlatformSettings {

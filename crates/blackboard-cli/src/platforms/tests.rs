@@ -9,9 +9,8 @@ use blackboard::process::{Found, ProcessInfo, find_agent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AGENT_NAMES, PLATFORMS, Platform, declared_pids, session_hints};
+use super::{AGENT_NAMES, PLATFORMS, Platform, Reply, declared_pids, session_hints};
 use crate::environment::Environment;
-use crate::hooks::Reply;
 use crate::hooks::request::{HookEvent, HookRequest, Payload};
 
 /// One line of a fixture: what a platform sends and what that means, or what a platform is told in which form.
@@ -173,8 +172,9 @@ fn a_copilot_that_runs_the_hooks_of_claude_is_recognized() {
     ] {
         let set = [("COPILOT_CLI", copilot), ("CLAUDE_CODE_SESSION_ID", session)];
         let environment = environment(set.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        assert_eq!(platform("claude").resolve("0f1e-claude", &environment).id, expected);
-        assert_eq!(platform("codex").resolve("0f1e-claude", &environment).id, "codex");
+        let payload = Payload::parse(r#"{"session_id": "0f1e-claude"}"#).unwrap();
+        assert_eq!(platform("claude").resolve(&payload, &environment).id, expected);
+        assert_eq!(platform("codex").resolve(&payload, &environment).id, "codex");
     }
 }
 

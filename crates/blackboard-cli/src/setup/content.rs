@@ -9,8 +9,8 @@ use super::toml;
 pub enum Content {
     /// Entries in JSON, possibly with comments.
     Json(Vec<Wanted>),
-    /// Our MCP server in the TOML of Codex.
-    Toml,
+    /// Our MCP server in this table of a TOML file.
+    Toml(&'static str),
     /// A file that is ours as a whole.
     Whole(&'static str),
 }
@@ -49,7 +49,7 @@ impl Content {
     pub fn with(&self, text: Option<&str>) -> Result<String, Trouble> {
         match self {
             Content::Json(wanted) => json::with(wanted, text),
-            Content::Toml => toml::with(text),
+            Content::Toml(servers) => toml::with(servers, text),
             Content::Whole(whole) => match text {
                 // A checkout may have changed its line endings.
                 Some(text) if text.replace("\r\n", "\n") == **whole => Ok(text.to_owned()),
@@ -65,7 +65,7 @@ impl Content {
     pub fn without(&self, text: &str, before: Option<&str>) -> Result<Without, Trouble> {
         match self {
             Content::Json(wanted) => json::without(wanted, text, before),
-            Content::Toml => toml::without(text),
+            Content::Toml(servers) => toml::without(servers, text),
             Content::Whole(_) if text.contains(MARK) => Ok(Without { text: String::new(), is_empty: true }),
             Content::Whole(_) => Ok(Without::nothing_of_ours(text)),
         }
@@ -74,14 +74,14 @@ impl Content {
     /// Whether our part is in it.
     pub fn state(&self, text: &str) -> Result<State, Trouble> {
         let is_there = match self {
-            Content::Toml => toml::is_there(text)?,
+            Content::Toml(servers) => toml::is_there(servers, text)?,
             Content::Json(_) | Content::Whole(_) => {
                 self.without(text, None)? != Without::nothing_of_ours(text)
             }
         };
         let is_switched_off = match self {
             Content::Json(wanted) => json::is_switched_off(wanted, text)?,
-            Content::Toml => toml::is_switched_off(text)?,
+            Content::Toml(servers) => toml::is_switched_off(servers, text)?,
             Content::Whole(_) => false,
         };
         Ok(match is_there {
@@ -96,15 +96,15 @@ impl Content {
     pub fn others_in(&self, text: &str) -> Vec<Content> {
         match self {
             Content::Json(wanted) => json::others_in(wanted, text).into_iter().map(Content::Json).collect(),
-            Content::Toml | Content::Whole(_) => Vec::new(),
+            Content::Toml(_) | Content::Whole(_) => Vec::new(),
         }
     }
 
     /// What to add to this text by hand where we can't.
     pub fn by_hand(&self, text: Option<&str>) -> String {
         match (self, text) {
-            (Content::Toml, Some(text)) => toml::by_hand(text),
-            _ => self.alone(),
+            (Content::Toml(servers), Some(text)) => toml::by_hand(servers, text),
+            (Content::Json(_) | Content::Toml(_) | Content::Whole(_), _) => self.alone(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Content {
     pub fn shown(&self, text: &str) -> String {
         match self {
             Content::Json(_) => masked(Syntax::Json, text, &self.alone()),
-            Content::Toml => masked(Syntax::Toml, text, &self.alone()),
+            Content::Toml(_) => masked(Syntax::Toml, text, &self.alone()),
             // What somebody has added to it goes with it, and should be seen.
             Content::Whole(_) => without_credentials(text),
         }

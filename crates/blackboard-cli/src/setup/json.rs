@@ -3,12 +3,12 @@
 //! Everything else in the file keeps its bytes: comments, order, indentation, line endings. What can't be told apart
 //! safely (a syntax error, a key that is there twice, another shape than expected) is a [`Trouble`].
 
-use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
 use super::command::{self, Differing};
 use super::content::{Trouble, Without};
+use crate::config::JSON_WITH_COMMENTS;
 
 /// What belongs into a file.
 #[derive(Clone, Debug)]
@@ -315,18 +315,7 @@ fn parse(text: &str) -> Result<CstRootNode, Trouble> {
     if is_too_deep(text) {
         return Err(Trouble::shape("it is nested too deeply"));
     }
-    let options = ParseOptions {
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-        ..ParseOptions::default()
-    };
-    CstRootNode::parse(text, &options).map_err(|error| Trouble::syntax("JSON", &error.to_string()))
+    CstRootNode::parse(text, &JSON_WITH_COMMENTS).map_err(|error| Trouble::syntax("JSON", &error.to_string()))
 }
 
 /// The tree is built and dropped by recursion; brackets in strings and comments count too, which harms nobody.

@@ -2,23 +2,46 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use jsonc_parser::cst::CstInputValue;
 use serde::Serialize;
 
 use super::content::Content;
 use crate::environment::Environment;
-use crate::platforms::Platform;
+use crate::platforms::{PLATFORMS, Platform, listed};
 
 /// For whom a platform is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsLevel {
-    /// This user, everywhere
+    /// This user, everywhere.
     User,
-    /// Everybody who works on this project: in files that belong into its repository
+    /// All users of this project.
     Project,
-    /// This user in this project, where an agent has that (Claude Code)
+    /// This user in this project.
     Local,
+}
+
+impl ValueEnum for SettingsLevel {
+    fn value_variants<'a>() -> &'a [SettingsLevel] {
+        &[SettingsLevel::User, SettingsLevel::Project, SettingsLevel::Local]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            SettingsLevel::User => "This user, everywhere".to_owned(),
+            SettingsLevel::Project => {
+                "All users of this project: in files that belong into its repository".to_owned()
+            }
+            SettingsLevel::Local => {
+                let have_it = PLATFORMS.iter().filter(|platform| platform.settings.levels.contains(self));
+                let names = listed(have_it.map(|platform| platform.name), "and");
+                format!("This user in this project, where an agent has that ({names})")
+            }
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
+    }
 }
 
 /// One file that set-up looks after.

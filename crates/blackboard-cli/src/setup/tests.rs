@@ -21,6 +21,9 @@ fn targets() -> Vec<(&'static str, SettingsLevel, Target)> {
     targets.collect()
 }
 
+/// Our server in a TOML file.
+const SERVERS: Content = Content::Toml("mcp_servers");
+
 fn claude(part: Part) -> Content {
     let mut targets = targets().into_iter();
     targets.find(|(name, _, target)| *name == "claude" && target.part == part).unwrap().2.content
@@ -128,8 +131,8 @@ fn a_server_of_ours_keeps_what_the_user_has_added_to_it() {
     assert_eq!(server.with(Some(text)), Ok(text.to_owned()));
     let text = "[mcp_servers.blackboard]\ncommand = \"/opt/blackboard\" # mine\nargs = [\"mcp\", \"--old\"]\nenabled = true\n\n[mcp_servers.blackboard.env]\nA = \"1\"\n\n[last]\n";
     let expected = text.replace("\"/opt/blackboard\"", "\"blackboard\"");
-    assert_eq!(Content::Toml.with(Some(text)), Ok(expected.clone()));
-    assert_eq!(Content::Toml.without(&expected, None).unwrap().text, "\n[last]\n");
+    assert_eq!(SERVERS.with(Some(text)), Ok(expected.clone()));
+    assert_eq!(SERVERS.without(&expected, None).unwrap().text, "\n[last]\n");
 }
 
 #[test]
@@ -179,20 +182,20 @@ fn a_server_that_was_switched_off_stays_off() {
 #[test]
 fn what_is_to_be_added_to_toml_by_hand_fits_what_is_there() {
     let before = "mcp_servers = { a = {} }\n";
-    assert!(Content::Toml.with(Some(before)).is_err());
-    let by_hand = Content::Toml.by_hand(Some(before));
+    assert!(SERVERS.with(Some(before)).is_err());
+    let by_hand = SERVERS.by_hand(Some(before));
     let line = by_hand.lines().last().unwrap();
     let after = before.replace("a = {}", &format!("a = {{}}, {line}"));
-    assert_eq!(Content::Toml.state(&after), Ok(State::SetUp), "{after}");
-    assert_eq!(Content::Toml.with(Some(&after)), Ok(after.clone()));
-    assert_eq!(Content::Toml.by_hand(Some("not TOML")), Content::Toml.alone());
+    assert_eq!(SERVERS.state(&after), Ok(State::SetUp), "{after}");
+    assert_eq!(SERVERS.with(Some(&after)), Ok(after.clone()));
+    assert_eq!(SERVERS.by_hand(Some("not TOML")), SERVERS.alone());
 }
 
 #[test]
 fn a_server_that_was_switched_off_is_told_apart() {
-    let text = Content::Toml.alone() + "enabled = false\n";
-    assert_eq!(Content::Toml.state(&text), Ok(State::SwitchedOff));
-    assert_eq!(Content::Toml.state(&text.replace("false", "true")), Ok(State::SetUp));
+    let text = SERVERS.alone() + "enabled = false\n";
+    assert_eq!(SERVERS.state(&text), Ok(State::SwitchedOff));
+    assert_eq!(SERVERS.state(&text.replace("false", "true")), Ok(State::SetUp));
     for (platform, _, target) in targets().iter().filter(|(_, _, target)| target.part == Part::Server) {
         let Content::Json(_) = &target.content else { continue };
         let alone = target.content.alone();
@@ -250,8 +253,8 @@ fn a_hook_with_arguments_of_the_user_keeps_them_and_has_no_second_one_beside_it(
 #[test]
 fn a_file_with_a_comment_is_not_empty_without_us() {
     for (platform, _, target) in targets() {
-        let (Content::Json(_) | Content::Toml) = &target.content else { continue };
-        let comment = if matches!(target.content, Content::Toml) { "# mine\n" } else { "// mine\n" };
+        let (Content::Json(_) | Content::Toml(_)) = &target.content else { continue };
+        let comment = if matches!(target.content, Content::Toml(_)) { "# mine\n" } else { "// mine\n" };
         let text = format!("{comment}{}", target.content.alone());
         let without = target.content.without(&text, None).unwrap();
         assert!(without.text.starts_with(comment) && !without.is_empty, "{platform}: {without:?}");
@@ -288,7 +291,7 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
             "\"mcp_servers.blackboard\" is something else already: give that another name, and run this again",
         ),
     ] {
-        assert_eq!(Content::Toml.with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
+        assert_eq!(SERVERS.with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
     }
 }
 

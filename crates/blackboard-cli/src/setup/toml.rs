@@ -1,22 +1,24 @@
-//! Our MCP server in a settings file of TOML: put in and taken out as text, so that everything else keeps its bytes.
+//! Our MCP server in a settings file of TOML: put in and taken out as text, so that everything else keeps its bytes. The
+//! platform says which table has its servers.
 
 use toml_edit::{Document, Item, TableLike};
 
 use super::command::runs_words;
 use super::content::{Trouble, Without};
 
-const TABLE: &str = "[mcp_servers.blackboard]";
+/// What our server is called.
+const NAME: &str = "blackboard";
 const COMMAND: &str = "\"blackboard\"";
 const ARGUMENTS: &str = "[\"mcp\"]";
 
 /// The text with our table in it; the same text if it is there already.
-pub fn with(text: Option<&str>) -> Result<String, Trouble> {
+pub fn with(servers: &str, text: Option<&str>) -> Result<String, Trouble> {
     let text = text.unwrap_or_default();
     let document = parse(text)?;
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let changed = match server(&document)? {
+    let changed = match server(servers, &document)? {
         Some(server) if !is_ours(server) => {
-            return Err(Trouble::taken("mcp_servers.blackboard"));
+            return Err(Trouble::taken(&format!("{servers}.{NAME}")));
         }
         Some(server) => updated(text, server),
         None => {
@@ -26,25 +28,26 @@ pub fn with(text: Option<&str>) -> Result<String, Trouble> {
                 changed.push_str(end_of_line);
                 changed.push_str(newline);
             }
-            for line in [TABLE, &format!("command = {COMMAND}"), &format!("args = {ARGUMENTS}")] {
-                changed.push_str(line);
+            for line in table(servers) {
+                changed.push_str(&line);
                 changed.push_str(newline);
             }
             changed
         }
     };
     // A table that is written in another way can't always be continued.
-    let is_there = parse(&changed).ok().and_then(|document| server(&document).ok()?.map(is_ours));
+    let is_there = parse(&changed).ok().and_then(|document| server(servers, &document).ok()?.map(is_ours));
     if is_there != Some(true) {
-        return Err(Trouble::shape("\"mcp_servers\" is written in a way that nothing can be added to"));
+        let reason = format!("\"{servers}\" is written in a way that nothing can be added to");
+        return Err(Trouble::shape(&reason));
     }
     Ok(changed)
 }
 
 /// The text without our table.
-pub fn without(text: &str) -> Result<Without, Trouble> {
+pub fn without(servers: &str, text: &str) -> Result<Without, Trouble> {
     let document = parse(text)?;
-    let Some(server) = server(&document)?.filter(|server| is_ours(server)) else {
+    let Some(server) = server(servers, &document)?.filter(|server| is_ours(server)) else {
         return Ok(Without::nothing_of_ours(text));
     };
     let by_hand = || Trouble::shape("our server is written in a way that only you can take out");
@@ -59,7 +62,7 @@ pub fn without(text: &str) -> Result<Without, Trouble> {
         }
     }
     let changed = format!("{before}{}", &text[end..]);
-    let is_gone = parse(&changed).is_ok_and(|document| matches!(self::server(&document), Ok(None)));
+    let is_gone = parse(&changed).is_ok_and(|document| matches!(self::server(servers, &document), Ok(None)));
     if !is_gone {
         return Err(by_hand());
     }
@@ -68,39 +71,42 @@ pub fn without(text: &str) -> Result<Without, Trouble> {
 }
 
 /// Whether our server is there, in whatever way it is written.
-pub fn is_there(text: &str) -> Result<bool, Trouble> {
-    Ok(server(&parse(text)?)?.is_some_and(is_ours))
+pub fn is_there(servers: &str, text: &str) -> Result<bool, Trouble> {
+    Ok(server(servers, &parse(text)?)?.is_some_and(is_ours))
 }
 
 /// Whether our server is there and is not to be started.
-pub fn is_switched_off(text: &str) -> Result<bool, Trouble> {
+pub fn is_switched_off(servers: &str, text: &str) -> Result<bool, Trouble> {
     let document = parse(text)?;
-    let server = server(&document)?.and_then(Item::as_table_like);
+    let server = server(servers, &document)?.and_then(Item::as_table_like);
     Ok(server.and_then(|server| server.get("enabled")?.as_bool()) == Some(false))
 }
 
 /// What to add to this text by hand: what is right depends on how the other servers are written.
-pub fn by_hand(text: &str) -> String {
-    let table = format!("{TABLE}\ncommand = {COMMAND}\nargs = {ARGUMENTS}\n");
+pub fn by_hand(servers: &str, text: &str) -> String {
+    let table = table(servers).map(|line| line + "\n").concat();
     let Ok(document) = parse(text) else { return table };
-    let inline = format!("blackboard = {{ command = {COMMAND}, args = {ARGUMENTS} }}");
-    match document.as_table().get("mcp_servers") {
-        Some(servers) if servers.is_inline_table() => {
-            format!("# between the braces of mcp_servers\n{inline}\n")
-        }
+    let inline = format!("{NAME} = {{ command = {COMMAND}, args = {ARGUMENTS} }}");
+    match document.as_table().get(servers) {
+        Some(inside) if inside.is_inline_table() => format!("# between the braces of {servers}\n{inline}\n"),
         _ => table,
     }
+}
+
+/// The lines of our server in a table of its own.
+fn table(servers: &str) -> [String; 3] {
+    [format!("[{servers}.{NAME}]"), format!("command = {COMMAND}"), format!("args = {ARGUMENTS}")]
 }
 
 fn parse(text: &str) -> Result<Document<&str>, Trouble> {
     Document::parse(text).map_err(|error| Trouble::syntax("TOML", error.message()))
 }
 
-/// What `mcp_servers.blackboard` is.
-fn server<'a>(document: &'a Document<&str>) -> Result<Option<&'a Item>, Trouble> {
-    let Some(servers) = document.as_table().get("mcp_servers") else { return Ok(None) };
-    let servers = servers.as_table_like().ok_or_else(|| Trouble::shape("\"mcp_servers\" is not a table"))?;
-    Ok(servers.get("blackboard"))
+/// Our entry in the table of servers, or what is there under our name.
+fn server<'a>(servers: &str, document: &'a Document<&str>) -> Result<Option<&'a Item>, Trouble> {
+    let Some(table) = document.as_table().get(servers) else { return Ok(None) };
+    let not_a_table = || Trouble::shape(&format!("\"{servers}\" is not a table"));
+    Ok(table.as_table_like().ok_or_else(not_a_table)?.get(NAME))
 }
 
 fn is_ours(server: &Item) -> bool {

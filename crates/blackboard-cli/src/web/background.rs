@@ -21,7 +21,7 @@ use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::token::Secret;
+use super::access::Secret;
 use crate::context::Context;
 use crate::output::entry::in_quotes;
 
@@ -227,7 +227,7 @@ impl Drop for Claim {
 pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<Running> {
     let board = context.resolve()?.engine.sidecars();
     if let Some(running) = find(board) {
-        return Err(runs_already(Some(&running), context.globals.db.as_deref()));
+        return Err(runs_already(Some(&running), context.db()));
     }
     let fault = |error: io::Error| -> Error {
         Fault::new(Code::Io, "the server could not be started in the background").because(error).into()
@@ -239,7 +239,7 @@ pub fn start_in_background(context: &Context, port: u16, token: bool) -> Result<
     if !token {
         command.arg("--no-token");
     }
-    if let Some(db) = &context.globals.db {
+    if let Some(db) = context.db() {
         command.arg("--db").arg(db);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -265,15 +265,13 @@ impl Feed {
         });
         match opened {
             Ok(Some((board, revision))) => {
-                // Before the state is locked, for which every request waits.
-                let is_small =
-                    board.events().lines(Revision::ZERO, FEW).is_ok_and(|lines| lines.next.is_none());
+                // A client that waits for a board to appear has seen nothing of it, and misses nothing of it.
+                let is_new = self.waits_for_new_board();
+                // Read while the state is not locked, for which every request waits.
+                let from_start = is_new && is_small(&board);
                 let identity = self.resolved.engine.identity().unwrap_or_else(|| NO_BOARD.to_owned());
                 let mut state = self.state();
-                // Whoever waits for a board to appear has seen nothing of it, and misses nothing of it.
-                let is_new = matches!(state.view, View::Missing) && state.generation > 0;
-                let start =
-                    if is_new && is_small && state.end == Revision::ZERO { Revision::ZERO } else { revision };
+                let start = if from_start { Revision::ZERO } else { revision };
                 if start != Revision::ZERO || !is_new {
                     state.generation += 1;
                 }
@@ -359,6 +357,12 @@ impl Feed {
         }
     }
 
+    /// Whether clients follow a board that does not exist. Only the thread of the feed changes that.
+    fn waits_for_new_board(&self) -> bool {
+        let state = self.state();
+        matches!(state.view, View::Missing) && state.generation > 0
+    }
+
     fn is_missing(&self) -> bool {
         matches!(self.state().view, View::Missing)
     }
@@ -411,6 +415,11 @@ impl Problem {
         let fault = Fault::new(*code, message);
         hint.iter().fold(fault, Fault::hint).into()
     }
+}
+
+/// Whether a new board has so few events that it is followed from its beginning.
+fn is_small(board: &Board) -> bool {
+    board.events().lines(Revision::ZERO, FEW).is_ok_and(|lines| lines.next.is_none())
 }
 
 /// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.

@@ -14,11 +14,10 @@
 //! |---|---|
 //! | `server.rs` | listening, connections and their limits, stopping |
 //! | `route.rs` | which path is what |
-//! | `guard.rs` | who may ask: `Host`, `Origin`; the headers of every answer |
-//! | `token.rs` | the token that every request needs, and the cookie that a browser gets for it |
+//! | `access.rs` | which requests are answered: `Host`, `Origin`, the token, and the cookie that a browser gets for it |
 //! | `clients.rs` | how many streams one client may have |
 //! | `query.rs` | the words of a request |
-//! | `reply.rs` | an answer, and how it becomes bytes |
+//! | `reply.rs` | an answer, the headers that all have, and how it becomes bytes |
 //! | `feed.rs` | the one thread that follows the board, and what it has read last |
 //! | `told.rs` | an event as browsers get it |
 //! | `stream.rs` | server-sent events |
@@ -27,19 +26,18 @@
 //! | `browser.rs` | opening the page |
 //! | `background.rs` | the server as a process of its own: which one runs, starting and stopping it |
 
+mod access;
 mod api;
 mod background;
 mod browser;
 mod clients;
 mod feed;
-mod guard;
 mod page;
 mod query;
 mod reply;
 mod route;
 mod server;
 mod stream;
-mod token;
 mod told;
 
 pub use background::{Running, detach, find, start_in_background, stop};

@@ -1,13 +1,16 @@
-//! An answer, and how it becomes bytes.
+//! An answer, the headers that all have, and how it becomes bytes.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use blackboard::clock::{Clock, SystemClock};
-use blackboard::{Code, Error, Revision};
+use blackboard::{Code, Error, Revision, UnreadableRow};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -15,6 +18,8 @@ use super::clients::StreamLimit;
 use super::stream::Stream;
 use crate::envelope::{Answer, Failure};
 use crate::output;
+
+const CORP: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// The board's revision when the answer was read.
 pub const REVISION: HeaderName = HeaderName::from_static("blackboard-revision");
@@ -24,6 +29,12 @@ pub const BOARD: HeaderName = HeaderName::from_static("blackboard-board");
 
 /// Where a bare list goes on.
 pub const NEXT: HeaderName = HeaderName::from_static("blackboard-next");
+
+/// The rows that were left out of the answer, because they cannot be read: `TABLE ID`, with commas between them.
+pub const UNREADABLE: HeaderName = HeaderName::from_static("blackboard-unreadable");
+
+/// How many of them a header names. A proxy may refuse long ones.
+const NAMED: usize = 20;
 
 /// What an answer has after its headers.
 pub enum Body {
@@ -65,6 +76,25 @@ impl HttpBody for Body {
     }
 }
 
+/// Gives an answer the headers that all have. `nonce` is that of the page's own style and script.
+pub fn protect(reply: &mut Reply, nonce: Option<&str>) {
+    let policy = match nonce {
+        Some(nonce) => format!(
+            "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
+             img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        None => "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'".to_owned(),
+    };
+    let headers = reply.headers_mut();
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(CORP, HeaderValue::from_static("same-origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
 /// A text of this type.
 pub fn text(content_type: &'static str, text: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Body::Whole(text.into()));
@@ -93,6 +123,18 @@ pub fn bare_page<T: Serialize>(values: &[T], next: Option<&str>, revision: Revis
         reply.headers_mut().insert(NEXT, next);
     }
     reply
+}
+
+/// Reports the rows that were left out of an answer.
+pub fn note_unreadable(reply: &mut Reply, rows: &[UnreadableRow]) {
+    let names = rows
+        .iter()
+        .take(NAMED)
+        .map(|row| super::query::encoded(&format!("{} {}", row.table, row.id.as_deref().unwrap_or("?"))));
+    let names = names.collect::<Vec<_>>().join(",");
+    if let Some(names) = HeaderValue::from_str(&names).ok().filter(|_| !rows.is_empty()) {
+        reply.headers_mut().insert(UNREADABLE, names);
+    }
 }
 
 #[derive(Serialize)]

@@ -8,13 +8,14 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use uuid::Uuid;
 
+use super::access::Access;
 use super::clients::{Client, Streams};
 use super::feed::Feed;
 use super::query::{Query, decoded};
 use super::reply::{self, Body, Reply};
 use super::stream::Stream;
-use super::token::Access;
-use super::{api, guard, page};
+use super::{api, page};
+use crate::unreadable::UnreadableRows;
 
 /// What an answer of the API is made from.
 pub struct Asked<'a> {
@@ -70,18 +71,12 @@ pub struct Shared {
     pub access: Access,
     /// The streams that are open.
     pub streams: Arc<Streams>,
-    /// The port of the server.
-    pub port: u16,
 }
 
 /// Answers a request.
 pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
     let head = request.method == Method::HEAD;
-    let admitted = match guard::refusal(&request, shared.port) {
-        Some(refusal) => Err(Box::new(refusal)),
-        None => shared.access.admit(&request),
-    };
-    let (mut reply, nonce) = match admitted {
+    let (mut reply, nonce) = match shared.access.admit(&request) {
         Err(refusal) => (*refusal, None),
         Ok(_) if request.method != Method::GET && !head => (reply::not_allowed(), None),
         Ok(_) if request.uri.path() == "/" => {
@@ -90,7 +85,7 @@ pub async fn answer(request: Parts, shared: Arc<Shared>) -> Reply {
         }
         Ok(client) => (route(request, &client, &shared).await, None),
     };
-    guard::protect(&mut reply, nonce.as_deref());
+    reply::protect(&mut reply, nonce.as_deref());
     if head && matches!(reply.body(), Body::Events(_)) {
         // Only its headers are wanted, and it has no end.
         *reply.body_mut() = Body::Whole(hyper::body::Bytes::new());
@@ -120,7 +115,12 @@ async fn route(request: Parts, client: &Client, shared: &Shared) -> Reply {
                 Err(_) if request.uri.path() == ABOUT => feed.empty(),
                 board => board?,
             };
-            answer(&Asked { board: &board, query: request.uri.query().unwrap_or(""), id: &id, feed: &feed })
+            let unreadable = UnreadableRows::default();
+            let board = &unreadable.observe(board);
+            let query = request.uri.query().unwrap_or("");
+            let mut reply = answer(&Asked { board, query, id: &id, feed: &feed })?;
+            reply::note_unreadable(&mut reply, &unreadable.list());
+            Ok(reply)
         })
     });
     let outcome = match answered {

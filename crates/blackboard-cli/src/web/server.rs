@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::pin::{Pin, pin};
@@ -26,12 +27,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Sleep, sleep, timeout};
 
+use super::access::{Access, Secret};
 use super::background::{Claim, Running};
 use super::clients::Streams;
 use super::feed::Feed;
 use super::route::{self, Shared};
-use super::token::{Access, Secret};
-use crate::context::{Context, warn};
+use crate::context::warn;
 use crate::open::ResolvedBoard;
 
 /// How long a request may take to arrive, and a connection may be quiet between two of them.
@@ -94,9 +95,9 @@ pub struct Listening {
 impl Listening {
     /// Takes the port. Refuses if another server shows the same board, or if somebody else has the port. Warns, or
     /// refuses, if nobody would find it again.
-    pub fn bind(context: &Context, options: Options) -> Result<Listening> {
-        let board = context.resolve()?.clone();
-        let mut claim = Claim::take(board.engine.sidecars(), context.globals.db.as_deref())?;
+    /// `db` is the board as the command names it.
+    pub fn bind(board: ResolvedBoard, db: Option<&OsStr>, options: Options) -> Result<Listening> {
+        let mut claim = Claim::take(board.engine.sidecars(), db)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -134,7 +135,7 @@ impl Listening {
         let (feed, thread) = Feed::start(board)?;
         let served = runtime.block_on(async {
             tokio::select! {
-                served = serve(listener, Arc::clone(&feed), access, running.port) => served,
+                served = serve(listener, Arc::clone(&feed), access) => served,
                 () = stay_the_only_one(&mut claim, engine.sidecars(), &running) => Ok(()),
             }
         });
@@ -199,10 +200,10 @@ fn free_port_near(taken: SocketAddr) -> Option<u16> {
 }
 
 /// Accepts connections until somebody asks this process to end.
-async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access, port: u16) -> Result<()> {
+async fn serve(listener: TcpListener, feed: Arc<Feed>, access: Access) -> Result<()> {
     let most = CONNECTIONS.min(open_files().saturating_sub(OTHER_FILES)).max(1);
     let places = Arc::new(Semaphore::new(most));
-    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most), port });
+    let shared = Arc::new(Shared { feed: Arc::clone(&feed), access, streams: Streams::new(most) });
     let newcomers = Arc::new(NewConnections::default());
     let (ending, ended) = watch::channel(false);
     let mut asked_to_end = pin!(signals::asked_to_end()?);
@@ -432,7 +433,7 @@ mod signals {
     #[cfg(unix)]
     pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
         use tokio::signal::unix::{SignalKind, signal};
-        let fault = |error| Fault::new(Code::Io, "signals can't be caught").because(error);
+        let fault = |error| Fault::new(Code::Io, "signals cannot be caught").because(error);
         let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(fault)?;
         let mut hang_up = signal(SignalKind::hangup()).map_err(fault)?;
@@ -447,7 +448,7 @@ mod signals {
 
     #[cfg(not(unix))]
     pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>> {
-        let _ = |error: std::io::Error| Fault::new(Code::Io, "signals can't be caught").because(error);
+        let _ = |error: std::io::Error| Fault::new(Code::Io, "signals cannot be caught").because(error);
         Ok(async {
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;

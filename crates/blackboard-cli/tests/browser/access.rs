@@ -14,10 +14,10 @@ const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_mo
 #[test]
 fn axe_finds_nothing_serious() {
     let Ok(axe) = std::fs::read_to_string(Path::new(AXE)) else {
-        let why = "axe-core is not there: `cargo xtask test --all` fetches it with npm";
-        assert!(std::env::var_os("CI").is_none(), "{why}");
-        eprintln!("skipped: {why}");
-        return;
+        return testkit::skip(
+            "the judgement of axe-core",
+            "axe-core, which `cargo xtask test --all` fetches with npm",
+        );
     };
     let site = Site::new();
     let team = furnish(&site);
@@ -28,7 +28,7 @@ fn axe_finds_nothing_serious() {
          status = 'stale' WHERE session_id = ?1",
         [&silent],
     );
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     for (scheme, width) in [("dark", 1400), ("light", 1400), ("dark", 390)] {
         browser.prefer(scheme);
         browser.resize(width, 900);

@@ -24,13 +24,14 @@ pub const VIEWS: [&str; 8] =
     ["overview", "agents", "work", "entries", "locks", "timeline", "lanes", "projects"];
 
 impl Browser {
-    pub fn start() -> Browser {
+    #[track_caller]
+    pub fn start() -> Option<Browser> {
         // Other tests have limits of their own: how long they take does not count here.
         let turn = testkit::without_limit(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
-        let browser = Browser { driver: Driver::start(), _turn: turn };
+        let browser = Browser { driver: Driver::start()?, _turn: turn };
         browser.driver.post("/timeouts", &json!({ "script": 100_000 }));
         browser.resize(1400, 900);
-        browser
+        Some(browser)
     }
 
     /// The pages that are opened from now on do not read again by themselves, which they do every 15 s: what shows was

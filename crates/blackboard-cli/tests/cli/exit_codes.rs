@@ -86,11 +86,13 @@ Without `--json` an error stands on stderr, as what happened (`error:`), why (`c
 code: `held_by`, `held_by_name`, `since` and `fence` name the holder, `holder_process` is `gone` if the process of that
 session is gone, `causes` is what the operating system said.
 
-Every JSON object, of an answer or an error, can have two more fields. `\"board\"` is `\"missing\"` if there is no board at the path, so
+Every JSON object, of an answer or an error, can have three more fields. `\"board\"` is `\"missing\"` if there is no board at the path, so
 that the answer is that of an empty one and nothing was created; `\"created\"` if the command has created the board; `\"read_only\"` if
 the board cannot be written and is read without locks. `ignored_session` is the value of `BLACKBOARD_SESSION_ID`, if that
 session has ended or is not on this board and the command continued without it. Commands that act for a session refuse it instead.
-`read --json`, `list --json` and `snapshot` keep their own shapes: a note on stderr reports a missing board.
+`unreadable` lists the rows that a list left out because another program has written a value that cannot be read: `table`, `id`
+(`null` if that cannot be read either) and `reason`. A row that a command names by its id is an error, with the fix as its hint.
+`read --json`, `list --json` and `snapshot` keep their own shapes: a note on stderr reports a missing board and unreadable rows.
 
 ## Codes
 

@@ -46,7 +46,7 @@ fn board_of(text: &str) -> Scratch {
     let name = &blackboard::text::visible(text);
     let metadata = serde_json::json!({ "text": text }).to_string();
     let id = "item";
-    scratch.json(["sweep"]);
+    scratch.json(["write", "first", "1"]);
     for call in [
         &["agent", "register", "--session-hint", "ivy", "--name", name, "--project", text, "--work", text][..],
         &["agent", "register", "--session-hint", "ivy", "--name", name, "--metadata", &metadata],

@@ -52,9 +52,8 @@ mod permissions;
 mod publishing;
 mod refusals;
 mod sessions;
-mod shapes;
 mod transcript;
 mod usage;
 mod workflows;
 
-use testkit::{hostile_board, machine, scratch};
+use testkit::{hostile_board, machine, scratch, shapes};

@@ -91,3 +91,63 @@ fn a_board_that_exists_is_not_called_missing() {
         assert_eq!(scratch.run(call).success().stderr, "", "{call:?}");
     }
 }
+
+#[test]
+fn a_command_that_changes_what_is_there_creates_no_board() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    for (call, code) in [
+        (&["agent", "heartbeat", "--session", "00000000"][..], 3),
+        (&["agent", "deregister", "00000000"], 3),
+        (&["work", "claim", "x", "--session", "00000000"], 3),
+        (&["work", "complete", "x", "--session", "00000000"], 3),
+        (&["work", "delete", "x"], 3),
+        (&["work", "reset", "x"], 3),
+        (&["work", "block", "x", "--blocked-by", "y"], 3),
+        (&["work", "unblock", "x"], 3),
+        (&["project", "remove", "x"], 3),
+        (&["lock", "release", "x", "--session", "00000000"], 3),
+        (&["delete", "x"], 3),
+        (&["purge", "x"], 3),
+        (&["clear", "*"], 0),
+        (&["sweep"], 0),
+    ] {
+        for database in [&[][..], &["--db", "typo.db"]] {
+            let output = scratch.run(call.iter().chain(database).chain(&["--json"]));
+            assert_eq!(
+                (output.code, &output.json()["board"]),
+                (code, &json!("missing")),
+                "{call:?}: {output:?}"
+            );
+            assert!(scratch.contents() == before, "{call:?} created something");
+        }
+    }
+}
+
+#[test]
+fn a_new_board_is_reported_and_a_mistyped_directory_is_not_created() {
+    let scratch = Scratch::new();
+    let before = scratch.contents();
+    for call in [
+        &["write", "a", "1"][..],
+        &["agent", "register", "--name", "Ivy"],
+        &["work", "create", "a", "--title", "A"],
+    ] {
+        let refused = scratch.run(call.iter().chain(&["--db", "no/such/x.db"]));
+        let directory = scratch.path().join("no/such").display().to_string();
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains(&format!("the directory {directory} does not exist")), "{refused:?}");
+        assert!(
+            refused
+                .stderr
+                .contains(&format!("hint: check the path, or create the directory: mkdir -p {directory}")),
+            "{refused:?}"
+        );
+        assert!(scratch.contents() == before, "{call:?} created something");
+    }
+    let created = scratch.run(["write", "a", "1", "--db", "new.db"]).success();
+    let file = scratch.path().join("new.db").display().to_string();
+    assert_eq!(created.stderr, format!("note: created a new board at {file}\n"));
+    assert_eq!(scratch.run(["write", "a", "1", "--db", "new.db"]).success().stderr, "");
+    assert_eq!(scratch.json(["write", "a", "1", "--db", "newer.db"])["board"], "created");
+}

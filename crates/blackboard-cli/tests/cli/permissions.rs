@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use blackboard::Code;
 
+use crate::machine::can_give_files_away;
 use crate::scratch::{Output, Scratch};
 
 fn mode(path: &Path) -> u32 {
@@ -122,7 +123,7 @@ fn a_board_is_not_made_where_the_search_would_not_trust_it() {
     fs::write(&directory, "").unwrap();
     refused("it is not a directory");
     fs::remove_file(&directory).unwrap();
-    if rustix::process::geteuid().is_root() {
+    if can_give_files_away() {
         fs::create_dir(&directory).unwrap();
         chown(&directory, Some(65534), None).unwrap();
         refused("it belongs to another user (uid 65534)");
@@ -198,11 +199,11 @@ fn a_board_directory_that_others_can_write_is_refused_with_the_fix() {
 
 #[test]
 fn a_board_directory_of_another_user_is_refused() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can give files away");
+    if !can_give_files_away() {
         return;
     }
     let scratch = Scratch::new();
+    std::fs::create_dir(scratch.path().join("d")).unwrap();
     scratch.run(["--db", "d/x.db", "write", "key", "1"]).success();
     chown(scratch.path().join("d"), Some(65534), None).unwrap();
     let refusal = scratch.run(["--db", "d/x.db", "read", "key", "--json"]).refused(Code::UnsafePermissions);
@@ -238,7 +239,7 @@ fn a_configuration_that_others_can_write_is_refused_with_the_fix() {
         assert!(log.contains("unsafe_permissions") && log.contains("config.json"), "{log}");
         assert!(scratch.shell(&cure).status().unwrap().success(), "{cure}");
         scratch.run(["read", "key"]).success();
-        if rustix::process::geteuid().is_root() {
+        if can_give_files_away() {
             chown(&config, Some(65534), None).unwrap();
             let refusal = scratch.run(["read", "key", "--json"]).refused(Code::UnsafePermissions);
             let error = refusal["error"].as_str().unwrap();
@@ -310,8 +311,7 @@ fn what_is_no_plain_file_is_refused() {
 
 #[test]
 fn a_database_of_another_user_is_refused() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can give files away");
+    if !can_give_files_away() {
         return;
     }
     refused(|database| chown(database, Some(65534), None).unwrap(), "--db");

@@ -128,3 +128,31 @@ fn a_session_around_it_that_is_gone_is_told_of_and_no_parent() {
         assert_eq!(lines(&ran)[0]["parent_id"], Value::Null);
     }
 }
+
+#[test]
+fn a_refused_claim_leaves_no_session_and_no_event() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    scratch.json(["work", "create", "taken", "--title", "Taken"]);
+    scratch.json(["work", "claim", "taken", "--session", "ivy"]);
+    scratch.json(["work", "create", "waiting", "--title", "Waiting", "--blocked-by", "later"]);
+    let state = || {
+        (
+            scratch.json(["agent", "list", "--all"])["items"].clone(),
+            scratch.json(["status"])["revision"].clone(),
+        )
+    };
+    let before = state();
+    for (item, code) in
+        [("missing", Code::WorkNotFound), ("taken", Code::AlreadyClaimed), ("waiting", Code::WorkBlocked)]
+    {
+        let refused = scratch.run(["run", "--work-item", item, "--json", "--", "echo", "ran"]);
+        assert!(!refused.stdout.contains("ran"), "{refused:?}");
+        refused.refused(code);
+        assert_eq!(state(), before, "{item}");
+        // As a delegate, too.
+        let mut delegate = scratch.command(["run", "--work-item", item, "--json", "--", "echo", "ran"]);
+        Output::of(delegate.env("BLACKBOARD_SESSION_ID", "ivy").output().unwrap()).refused(code);
+        assert_eq!(state(), before, "{item}");
+    }
+}

@@ -15,6 +15,7 @@ const USING_A_SESSION: &[&[&str]] = &[
     &["work", "claim", "item"],
     &["work", "complete", "item"],
     &["work", "release", "item"],
+    &["work", "reassign", "item", "--to", "oak"],
 ];
 
 const FOR_OPERATORS_TOO: &[&[&str]] = &[
@@ -94,6 +95,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("work claim", &["item"], Refused),
         ("work claim", &["--next"], Refused),
         ("work release", &["item"], Refused),
+        ("work reassign", &["item", "--to", "oak"], Refused),
         ("work complete", &["item"], Refused),
         ("work block", &["new", "--blocked-by", "item"], Ignored),
         ("work unblock", &["new"], Ignored),
@@ -261,6 +263,13 @@ fn a_process_with_several_sessions_is_told_which_ones() {
     let create = ["work", "create", "new", "--title", "New"];
     let said = output(as_agent(&mut scratch.command(create))).success().stderr;
     assert!(said.starts_with("warning: this process has 2 live sessions: "), "{said}");
+    let more = ["Elm", "Fir", "Yew"].map(register);
+    let answer =
+        output(as_agent(&mut scratch.command(["agent", "heartbeat", "--json"]))).refused(Code::NoSession);
+    let message = answer["error"].as_str().unwrap();
+    assert!(message.starts_with("this process has 5 live sessions: "), "{message}");
+    assert!(message.ends_with(", and 2 more"), "{message}");
+    assert!(more.iter().all(|session| answer["sessions"].as_array().unwrap().contains(session)), "{answer}");
 }
 
 #[test]

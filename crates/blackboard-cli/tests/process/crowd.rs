@@ -1,5 +1,7 @@
-//! Many at once, and waiting with an end.
+//! Many at once, waiting with an end, and processes that outlive others.
 
+use std::io::{BufRead, BufReader};
+use std::process::Child;
 use std::sync::Barrier;
 use std::thread;
 
@@ -21,4 +23,22 @@ pub fn at_once<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("a thread of the crowd failed")).collect()
     })
+}
+
+/// The two words of the first line that a process prints. The rest is not read: a command that the process runs may outlive it,
+/// and would keep the pipe open.
+pub fn first_words(child: &mut Child) -> (String, String) {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (first, second) = line.trim().split_once(' ').unwrap_or_else(|| panic!("said {line:?}"));
+    (first.to_owned(), second.to_owned())
+}
+
+/// A process that outlives its parent, ended with the value.
+pub struct Orphan(pub u32);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        kill(self.0);
+    }
 }

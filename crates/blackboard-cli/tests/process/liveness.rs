@@ -3,8 +3,9 @@
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+use testkit::skip;
 
-use crate::machine::{can, can_unshare, skip};
+use crate::machine::{can, can_unshare};
 use crate::test_board::TestBoard;
 
 /// A process that does nothing, killed with the value.
@@ -129,8 +130,7 @@ fn a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_age
     let wrapper = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"];
     let ended = board.wrapped(&wrapper, &[]);
     if ended.status.code() == Some(77) {
-        println!("skipped: a reused PID needs /proc/sys/kernel/ns_last_pid to be writable");
-        return;
+        return skip("a reused PID", "/proc/sys/kernel/ns_last_pid to be writable");
     }
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(board.count_of("agent_stale"), 1, "{ended:?}");
@@ -221,8 +221,7 @@ fn a_process_that_this_user_may_not_signal_lives() {
     assert!(owned, "root may do that");
     let ended = board.wrapped(&wrapper, &["sweep", "--json"]);
     if ended.status.code() == Some(126) {
-        skip("EPERM", "a program that another user may run");
-        return;
+        return skip("EPERM", "a program that another user may run");
     }
     assert!(ended.status.success(), "{ended:?}");
     let swept: Value = serde_json::from_str(&ended.stdout).unwrap();

@@ -1,12 +1,12 @@
 //! Locks: one winner, who waits is woken, and what a dead holder leaves behind harms nobody.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::crowd::{at_once, end_of, kill, signal, wait_until};
+use crate::crowd::{Orphan, at_once, end_of, first_words, kill, signal, wait_until};
 use crate::machine::can;
 use crate::test_board::TestBoard;
 
@@ -60,20 +60,8 @@ struct Holder {
 fn hold(board: &TestBoard, script: &str) -> Holder {
     let script = script.replace("READY", "echo $BLACKBOARD_LOCK_FENCE $BLACKBOARD_SESSION_ID");
     let mut child = board.start(["lock", "run", "deploy", "--name", "Ivy", "--", "sh", "-c", &script]);
-    let mut line = String::new();
-    // Its command may outlive it, and would hold the pipe: nobody reads to the end.
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (fence, session) = line.trim().split_once(' ').unwrap_or_else(|| panic!("said {line:?}"));
-    Holder { fence: fence.parse().unwrap(), session: session.to_owned(), child }
-}
-
-/// A process that outlives its parent, ended with the value.
-struct Orphan(u32);
-
-impl Drop for Orphan {
-    fn drop(&mut self) {
-        kill(self.0);
-    }
+    let (fence, session) = first_words(&mut child);
+    Holder { fence: fence.parse().unwrap(), session, child }
 }
 
 #[test]

@@ -44,20 +44,72 @@ fn leaked() -> TestBoard {
     board.fed(&["write", "other", "-"], &large).success();
     board.json(&["lock", "acquire", "deploy", "--note", SECRET, "--session", &session]);
     board.json(&["lock", "release", "deploy", "--session", &session]);
+    // Twice in one commit, read in it, appended to, leased by a session that ends, and expired.
+    let secret = |text: &str| json!(format!("{SECRET} {text}"));
+    let twice = json!({"then": [
+        {"write": {"key": "token-2", "value": secret("first"), "tags": [SECRET]}},
+        {"read": {"key": "token-2"}},
+        {"write": {"key": "token-2", "value": secret("second")}},
+        {"read": {"key": "token-2"}},
+    ]});
+    board.fed(&["txn", "--op", "twice"], &twice.to_string()).success();
+    board.json(&["write", "token-3", &json!([secret("one")]).to_string()]);
+    board.json(&["append", "token-3", &secret("two").to_string(), "--op", "append"]);
+    board.json(&["write", "token-4", &secret("leased").to_string(), "--lease", "--session", &session]);
+    board.json(&["agent", "deregister", &session]);
+    board.json(&["write", "token-5", &secret("brief").to_string(), "--ttl", "1h"]);
+    board.tamper("UPDATE entries SET expires_at = '2026-01-01T00:00:00.000Z' WHERE key = 'token-5'");
+    board.tamper("UPDATE entry_versions SET expires_at = '2026-01-01T00:00:00.000Z' WHERE key = 'token-5'");
+    assert_eq!(board.json(&["sweep"])["entriesExpired"], 1);
     board
+}
+
+/// Purges the keys of [`leaked`] that every test purges in the same way.
+fn purge_numbered_keys(board: &TestBoard) {
+    for (key, versions, answers) in
+        [("token-2", 2, 1), ("token-3", 2, 0), ("token-4", 2, 0), ("token-5", 2, 0)]
+    {
+        let purged = board.json(&["purge", key]);
+        assert_eq!((&purged["versions"], &purged["answers"]), (&json!(versions), &json!(answers)), "{key}");
+    }
+}
+
+/// The columns of the database that hold the secret, with the rows that have it.
+fn columns_with_secret(board: &TestBoard) -> Vec<String> {
+    let connection = board.sql();
+    let names = |sql: &str| -> Vec<String> {
+        let mut statement = connection.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let mut found = Vec::new();
+    for table in names("SELECT name FROM sqlite_master WHERE type = 'table'") {
+        for column in names(&format!("SELECT name FROM pragma_table_info('{table}')")) {
+            let sql = format!(
+                "SELECT count(*) FROM \"{table}\" WHERE instr(CAST(\"{column}\" AS TEXT), '{SECRET}')"
+            );
+            if board.number(&sql) > 0 {
+                found.push(format!("{table}.{column}"));
+            }
+        }
+    }
+    found
 }
 
 #[test]
 fn a_purged_secret_is_in_no_byte_of_any_file() {
     let board = leaked();
     assert!(!files_with_secret(&board).is_empty(), "the test would see it");
+    let columns = columns_with_secret(&board);
+    assert!(columns.contains(&"operations.answer".to_owned()), "{columns:?}");
     // One of the keys is deleted, and only its history has the secret.
     board.json(&["delete", "other"]);
     let purged = board.json(&["purge", "token"]);
     assert_eq!((&purged["versions"], &purged["answers"]), (&json!(7), &json!(1)));
     board.json(&["purge", "other"]);
+    purge_numbered_keys(&board);
     let last = board.json(&["purge", "deploy", "--scope", "locks"]);
     assert_eq!(last["scrubbed"], true);
+    assert!(columns_with_secret(&board).is_empty(), "{:?}", columns_with_secret(&board));
     assert_eq!(files_with_secret(&board), "");
     board.assert_sound();
 
@@ -79,7 +131,7 @@ fn a_purged_secret_is_in_no_byte_of_any_file() {
     assert_eq!(read["results"][0]["read"]["value"], json!(null));
     assert_eq!(read["results"][1]["read"]["value"][299], 299);
     assert_eq!(files_with_secret(&board), "");
-    assert_eq!(board.count_of("entry_purged"), 3);
+    assert_eq!(board.count_of("entry_purged"), 7);
 }
 
 #[test]
@@ -87,6 +139,7 @@ fn a_purge_says_that_a_reader_keeps_the_old_bytes_and_the_next_one_erases_them()
     let board = leaked();
     board.json(&["purge", "other"]);
     board.json(&["purge", "deploy", "--scope", "locks"]);
+    purge_numbered_keys(&board);
     let reader = board.sql();
     reader.execute_batch("BEGIN; SELECT count(*) FROM entry_versions").unwrap();
     let first = board.json(&["purge", "token"]);

@@ -1,11 +1,10 @@
 //! `run`: the session of an agent that knows nothing of the board lasts as long as its process, however that ends.
 
-use std::io::{BufRead, BufReader};
 use std::process::Child;
 
 use rustix::process::Signal;
 
-use crate::crowd::{end_of, kill, signal, wait_until};
+use crate::crowd::{Orphan, end_of, first_words, kill, signal, wait_until};
 use crate::scratch::{dead_process, with_dying_process};
 use crate::test_board::TestBoard;
 
@@ -21,20 +20,8 @@ struct Runner {
 fn start(board: &TestBoard, script: &str) -> Runner {
     let script = script.replace("READY", "echo $BLACKBOARD_SESSION_ID $$");
     let mut child = board.start(["run", "--name", "Ivy", "--work-item", "item-0", "--", "sh", "-c", &script]);
-    let mut line = String::new();
-    // Its command may outlive it, and would hold the pipe: nobody reads to the end.
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (session, command) = line.trim().split_once(' ').unwrap_or_else(|| panic!("said {line:?}"));
-    Runner { session: session.to_owned(), command: command.parse().unwrap(), child }
-}
-
-/// A process that outlives its parent, ended with the value.
-struct Orphan(u32);
-
-impl Drop for Orphan {
-    fn drop(&mut self) {
-        kill(self.0);
-    }
+    let (session, command) = first_words(&mut child);
+    Runner { session, command: command.parse().unwrap(), child }
 }
 
 #[test]

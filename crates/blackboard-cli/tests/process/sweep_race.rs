@@ -1,4 +1,4 @@
-//! A heartbeat that races the sweep wins, and two sweeps mark once.
+//! A heartbeat that races the sweep wins, two sweeps mark once, and every command sweeps.
 
 use crate::crowd::at_once;
 use crate::scale::{progress, size};
@@ -58,4 +58,18 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
     println!("sweep-race: {rounds} rounds, the sweep came first in {recovered}");
     assert_eq!((board.count_of("agent_stale"), board.count_of("agent_recovered")), (recovered, recovered));
     board.assert_sound();
+}
+
+#[test]
+fn a_command_that_is_refused_before_its_first_read_sweeps_too() {
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.silence_everybody();
+    // Locks have verbs of their own, which is known before the board is read.
+    let refused = board.run(["write", "--scope", "locks", "deploy", "1"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let note = refused.stderr.find("marked \"Ivy\" stale");
+    assert!(note.is_some() && note < refused.stderr.find("error:"), "{refused:?}");
+    assert_eq!(board.status_of(&session), "stale");
 }

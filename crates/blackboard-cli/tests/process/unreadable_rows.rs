@@ -1,4 +1,4 @@
-//! Rows that cannot be read stop neither `sweep` nor the sweep of other commands.
+//! Rows that cannot be read stop neither `sweep`, nor the sweep of other commands, nor lists.
 
 use serde_json::json;
 
@@ -79,4 +79,146 @@ fn a_dry_run_reports_expired_entries() {
     let shown = board.run(["sweep", "--dry-run"]).success();
     assert!(shown.stdout.contains("  Would expire: 1 entry"), "{shown:?}");
     assert_eq!(board.json(&["sweep"])["entriesExpired"], 1);
+}
+
+/// A board on which one row of each kind cannot be read, and the session that can.
+fn a_board_with_bad_rows() -> (TestBoard, String) {
+    let board = TestBoard::new();
+    let [bad, good]: [String; 2] = board.sessions("agent", 2).try_into().unwrap();
+    board.json(&["project", "register", "pai", "--name", "PAI"]);
+    board.json(&["project", "register", "bad", "--name", "Bad"]);
+    for id in ["bad", "fine", "next"] {
+        board.json(&["work", "create", id, "--title", id, "--project", "pai"]);
+    }
+    board.json(&[
+        "work",
+        "create",
+        "waiting",
+        "--title",
+        "W",
+        "--project",
+        "pai",
+        "--blocked-by",
+        "bad,later",
+    ]);
+    for key in ["bad", "fine"] {
+        board.json(&["write", key, "1"]);
+    }
+    for name in ["bad", "fine"] {
+        board.json(&["lock", "acquire", name, "--session", &good]);
+    }
+    board.tamper(&format!(
+        "UPDATE work_items SET created_at = 'yesterday' WHERE item_id = 'bad';
+         UPDATE agents SET started_at = 'never' WHERE session_id = '{bad}';
+         UPDATE projects SET registered_at = 'never' WHERE project_id = 'bad';
+         UPDATE entry_versions SET updated_at = 'never' WHERE key = 'bad';"
+    ));
+    (board, good)
+}
+
+/// The ids of the rows that an answer left out.
+fn left_out(answer: &serde_json::Value) -> Vec<&str> {
+    let rows = answer["unreadable"].as_array().map(Vec::as_slice).unwrap_or_default();
+    rows.iter().map(|row| row["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn lists_show_what_can_be_read_and_report_the_rest() {
+    let (board, good) = a_board_with_bad_rows();
+    let agents = board.json(&["agent", "list", "--all"]);
+    assert_eq!(agents["items"][0]["session_id"], good.as_str(), "{agents}");
+    assert_eq!((&agents["count"], left_out(&agents).len()), (&json!(1), 1), "{agents}");
+    for (call, shown, ids) in [
+        (&["work", "list"][..], 3, &["bad"][..]),
+        (&["project", "list"], 1, &["bad"]),
+        (&["lock", "list"], 1, &["locks/bad"]),
+        (&["query", "*"], 1, &["default/bad"]),
+        (&["list", "--long"], 1, &["default/bad"]),
+    ] {
+        let answer = board.json(call);
+        let without_agents: Vec<_> = left_out(&answer).into_iter().filter(|id| id.len() < 36).collect();
+        assert_eq!((&answer["count"], &without_agents[..]), (&json!(shown), ids), "{call:?}: {answer}");
+        let human = board.run(call).success();
+        assert!(human.stderr.contains(&format!("note: left out row {} of ", ids[0])), "{call:?}: {human:?}");
+    }
+    for call in [&["project", "status", "pai"][..], &["status"], &["agent", "show", &good]] {
+        let answer = board.json(call);
+        assert!(!left_out(&answer).is_empty(), "{call:?}: {answer}");
+    }
+    let waiting = board.json(&["work", "status", "waiting"]);
+    assert_eq!(
+        (&waiting["open_blockers"], &waiting["missing_blockers"]),
+        (&json!(["bad", "later"]), &json!(["later"]))
+    );
+    assert_eq!(left_out(&waiting), ["bad"]);
+    // The reason names the column.
+    let row = &board.json(&["work", "list"])["unreadable"][0];
+    assert_eq!(row["table"], "work_items");
+    assert!(row["reason"].as_str().unwrap().starts_with("column created_at: "), "{row}");
+    // What can be read is claimed all the same.
+    assert_eq!(board.json(&["work", "claim", "--next", "--session", &good])["item_id"], "fine");
+}
+
+#[test]
+fn an_answer_without_unreadable_rows_has_no_such_field() {
+    let board = TestBoard::new();
+    board.items(2);
+    assert_eq!(board.json(&["work", "list"]).get("unreadable"), None);
+    assert_eq!(board.run(["work", "list"]).success().stderr, "");
+}
+
+#[test]
+fn an_export_has_what_can_be_read_and_says_what_is_missing() {
+    let (board, _) = a_board_with_bad_rows();
+    let file = board.database().with_file_name("export.json");
+    let file = file.to_str().unwrap();
+    let saved = board.run(["export", "--output", file]).success();
+    // Two of them are versions that events in the log brought.
+    assert!(saved.stdout.ends_with(" without 7 rows that cannot be read\n"), "{saved:?}");
+    assert_eq!(left_out(&board.json(&["export", "--output", file])).len(), 7);
+    let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!((written["work_items"].as_array().unwrap().len(), left_out(&written).len()), (3, 7));
+    // The envelope is complete before the log is read; a note reports the rest.
+    let printed = board.run(["export", "--json"]).success();
+    assert_eq!((left_out(&printed.json()).len(), printed.stderr.lines().count()), (5, 2), "{printed:?}");
+}
+
+#[test]
+fn a_row_that_is_asked_for_by_its_id_is_an_error_with_the_fix() {
+    let (board, good) = a_board_with_bad_rows();
+    for call in [&["work", "status", "bad"][..], &["work", "claim", "bad", "--session", &good]] {
+        let refused = board.run(call);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(
+            refused.stderr.contains("error: row bad of work_items cannot be read: column created_at: "),
+            "{refused:?}"
+        );
+        assert!(
+            refused.stderr.contains("UPDATE work_items SET created_at = … WHERE item_id = 'bad'"),
+            "{refused:?}"
+        );
+    }
+    // The fix is one.
+    board.tamper("UPDATE work_items SET created_at = '2026-01-01T00:00:00.000Z' WHERE item_id = 'bad'");
+    assert_eq!(board.json(&["work", "status", "bad"])["item_id"], "bad");
+    assert_eq!(board.json(&["work", "list"]).get("unreadable"), None);
+}
+
+#[test]
+fn an_event_that_cannot_be_read_stops_no_reader_and_no_writer() {
+    let board = TestBoard::new();
+    let session = board.session("Ivy");
+    board.items(2);
+    board.tamper(
+        "UPDATE events SET metadata = '{' WHERE id = 2; UPDATE events SET timestamp = 'soon' WHERE id = 3",
+    );
+    board.json(&["write", "after", "1"]);
+    let events = board.json(&["observe", "--session", &session]);
+    let types: Vec<_> =
+        events["items"].as_array().unwrap().iter().map(|event| &event["event_type"]).collect();
+    assert_eq!(types, ["unreadable", "unreadable", "entry_written"]);
+    let summary = events["items"][1]["summary"].as_str().unwrap();
+    assert!(summary.starts_with("This event cannot be read: column timestamp: "), "{summary}");
+    assert_eq!(board.json(&["observe", "--session", &session])["count"], 0, "the cursor is behind them");
+    assert_eq!(board.json(&["work", "status", "item-1"])["item_id"], "item-1");
 }

@@ -269,8 +269,7 @@ fn only_its_user_can_read_the_token() {
 
 #[test]
 fn another_user_of_the_machine_is_refused() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+    if !testkit::machine::can_become_another_user() {
         return;
     }
     let served = Served::furnished();

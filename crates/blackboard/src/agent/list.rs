@@ -55,7 +55,7 @@ impl Agents<'_> {
             Range::agents()
         };
         let mut agents: Vec<Agent> =
-            self.board.read(&[Prefetch::Range(range.clone())], |tx| tx.rows(&range))?;
+            self.board.read_list(&[Prefetch::Range(range.clone())], |tx| tx.rows(&range))?;
         agents.retain(|agent| {
             filter.statuses.contains(&agent.status)
                 && filter.project.as_ref().is_none_or(|project| agent.project.as_ref() == Some(project))

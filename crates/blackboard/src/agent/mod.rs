@@ -22,6 +22,8 @@ pub use self::deregister::Deregistered;
 pub use self::heartbeat::{Beat, HeartbeatRecorded};
 pub use self::list::{AgentFilter, ListedAgent};
 pub use self::overview::{Overview, SeenAgent};
+#[cfg(any(test, feature = "conformance"))]
+pub(crate) use self::register::newcomer;
 pub use self::register::{Register, Registered};
 pub use self::show::{ResolvedBy, ShownAgent};
 use crate::board::Board;
@@ -251,8 +253,6 @@ record! {
         OF_SESSION: by (timestamp) of (session_id);
         /// The heartbeats that are about a work item, oldest first.
         OF_WORK_ITEM: by (timestamp, session_id) of (work_item_id);
-        /// All heartbeats, oldest first.
-        OLDEST: by (timestamp, session_id);
     }
 }
 
@@ -265,11 +265,6 @@ impl Range {
     /// The heartbeats that are about a work item.
     pub fn heartbeats_about(item: &str) -> Range {
         Range::of(HeartbeatRow::OF_WORK_ITEM, [item])
-    }
-
-    /// Heartbeats that were sent before `moment`.
-    pub fn heartbeats_before(moment: Timestamp) -> Range {
-        Range::all(HeartbeatRow::OLDEST).before(moment)
     }
 
     /// All agents.

@@ -46,8 +46,9 @@ impl Agents<'_> {
     /// ```
     pub fn overview(&self, statuses: &[AgentStatus]) -> Result<Overview> {
         let claimed = Range::work_queue(Status::Claimed);
-        let prefetch = [Prefetch::Range(Range::agents()), Prefetch::Range(claimed.clone())];
-        self.board.read(&prefetch, |tx| {
+        let prefetch =
+            [Prefetch::Range(Range::agents()), Prefetch::Range(claimed.clone()), Prefetch::Revision];
+        self.board.read_list(&prefetch, |tx| {
             let mut holds: HashMap<String, usize> = HashMap::new();
             for item in tx.rows::<WorkItem>(&claimed)? {
                 *holds.entry(item.claimed_by.unwrap_or_default()).or_default() += 1;

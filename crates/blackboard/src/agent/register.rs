@@ -132,6 +132,11 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    /// The session that it registers.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
     /// The sessions that registering proves to be alive: itself, and its parent, without which it would be refused.
     pub(crate) fn callers(&self) -> Vec<&str> {
         [Some(&*self.session), self.request.parent.as_deref()].into_iter().flatten().collect()
@@ -275,7 +280,8 @@ fn announcement(before: Option<&Agent>, agent: &Agent) -> Option<NewEvent> {
     Some(event.by(Some(&agent.session_id)))
 }
 
-fn newcomer(session: &str, now: Timestamp) -> Agent {
+/// A session about which nothing is known but its id.
+pub(crate) fn newcomer(session: &str, now: Timestamp) -> Agent {
     Agent {
         session_id: session.to_owned(),
         agent_name: String::new(),

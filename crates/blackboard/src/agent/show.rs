@@ -59,10 +59,14 @@ impl Agents<'_> {
             Prefetch::Range(Range::leased_by(session)),
             Prefetch::Range(Range::delegates_of(session)),
         ];
-        self.board.read(&prefetch, |tx| {
+        self.board.read_list(&prefetch, |tx| {
             let agent = existing(tx, session)?;
             let parent = match &agent.parent_id {
-                Some(parent) => tx.row::<Agent>(&Key::Agent(parent.clone()))?,
+                Some(parent) => {
+                    let parent = Key::Agent(parent.clone());
+                    tx.prefetch(&[Prefetch::Row(parent.clone())])?;
+                    tx.row::<Agent>(&parent)?
+                }
                 None => None,
             };
             let mut held = tx.rows::<WorkItem>(&Range::claimed_by(session))?;
@@ -139,7 +143,9 @@ impl Agents<'_> {
                 crate::text::check_id("session", text)?;
                 return Err(too_short(text));
             }
-            let fitting = tx.candidate_rows::<Agent>(&Range::agents_with_prefix(text), 2)?;
+            let range = Range::agents_with_prefix(text);
+            tx.prefetch(&[Prefetch::Candidates(range.clone(), 2)])?;
+            let fitting = tx.candidate_rows::<Agent>(&range, 2)?;
             match &fitting[..] {
                 [] => {
                     crate::text::check_id("session", text)?;
@@ -159,7 +165,7 @@ impl Agents<'_> {
     /// The live sessions of one process.
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
-        let agents: Vec<Agent> = self.board.read(&[], |tx| {
+        let agents: Vec<Agent> = self.board.read_list(&[], |tx| {
             // The automatic sweep of the same call asks in the same way, so this prepares no statement of its own. Many
             // boards have entries and no agents.
             if !tx.any(&range)? {

@@ -1,6 +1,6 @@
 //! `append`: one more item at the end of an array, for keys that many write.
 
-use super::editor::check_not_reserved;
+use super::rules::check_not_reserved;
 use super::{EventWording, Scope, Value, Write, Written};
 use crate::error::Result;
 use crate::store::Prefetch;

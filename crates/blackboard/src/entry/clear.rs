@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::editor::check_not_reserved;
+use super::rules::check_not_reserved;
 use super::write::check_count;
 use super::{EventWording, Glob, Scope, check_pattern};
 use crate::error::Result;

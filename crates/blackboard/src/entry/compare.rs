@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::editor::check_not_reserved;
+use super::rules::check_not_reserved;
 use super::write::check_count;
 use super::{
     By, Deleted, Entry, EntryEditor, EventWording, Value, Write, Written, check_known_key, check_known_scope,

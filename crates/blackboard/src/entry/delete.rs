@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::editor::check_not_reserved;
+use super::rules::check_not_reserved;
 use super::wording::conflict;
 use super::{EventWording, Scope};
 use crate::error::{Code, Error, Refusal, Result};

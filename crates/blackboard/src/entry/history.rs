@@ -51,14 +51,14 @@ impl Scope<'_> {
             let (mut versions, mut bytes) = (Vec::new(), 0_usize);
             let mut next = newest;
             while let Some(revision) = next.filter(|_| versions.len() < limit && bytes < most_bytes) {
-                let Some(version) = tx.version(revision)? else { break };
+                let Some(version) = announced_version(tx, revision)? else { break };
                 next = version.previous;
                 bytes = bytes.saturating_add(version.entry.bytes());
                 versions.push(version);
             }
             let oldest = versions.last().and_then(|version: &EntryVersion| version.previous);
             let compacted = match oldest {
-                Some(older) => tx.version(older)?.is_none(),
+                Some(older) => announced_version(tx, older)?.is_none(),
                 None => false,
             };
             Ok(History { versions, compacted })
@@ -90,7 +90,7 @@ impl Scope<'_> {
             }
             let mut next = newest;
             while let Some(candidate) = next {
-                let Some(version) = tx.version(candidate)? else { return Ok(None) };
+                let Some(version) = announced_version(tx, candidate)? else { return Ok(None) };
                 if candidate <= revision {
                     return Ok((!version.removed).then_some(version.entry));
                 }
@@ -111,7 +111,8 @@ impl Scope<'_> {
         self.check_known(key)?;
         let entry = Key::Entry(self.name.clone(), key.to_owned());
         let tombstone = Key::Tombstone(self.name.clone(), key.to_owned());
-        self.board.read(&[Prefetch::Row(entry.clone()), Prefetch::Row(tombstone.clone())], |tx| {
+        let prefetch = [Prefetch::Entry(&self.name, key), Prefetch::Revision];
+        self.board.read(&prefetch, |tx| {
             let newest = match tx.row::<Entry>(&entry)? {
                 Some(entry) => Some(entry.revision),
                 None => tx.row::<Tombstone>(&tombstone)?.map(|tombstone| tombstone.revision),
@@ -122,6 +123,12 @@ impl Scope<'_> {
             f(tx, newest)
         })
     }
+}
+
+/// A version of a key. Which one comes before it is known only then, so each is a round trip of its own.
+fn announced_version(tx: &dyn Tx, revision: Revision) -> Result<Option<EntryVersion>> {
+    tx.prefetch(&[Prefetch::Version(revision)])?;
+    tx.version(revision)
 }
 
 /// What is asked for has not happened yet.

@@ -44,7 +44,7 @@ impl Scope<'_> {
     /// ```
     pub fn list(&self, query: &Query) -> Result<Vec<ListedKey>> {
         let checked = Query { order: Order::Key, ..query.clone() }.checked(&self.name)?;
-        self.board.read(&[], |tx| {
+        self.board.read_list(&[], |tx| {
             let (mut keys, mut skipped) = (Vec::new(), 0);
             checked.each(tx, &self.name, |found| {
                 if skipped < query.offset {
@@ -74,7 +74,7 @@ impl Scope<'_> {
     /// ```
     pub fn snapshot(&self, query: &Query) -> Result<Snapshot> {
         let query = query.checked(&self.name)?;
-        self.board.read(&[], |tx| {
+        self.board.read_list(&[], |tx| {
             let mut entries = Vec::new();
             query.each_by_key(tx, &self.name, &mut |found| {
                 entries.extend(found.entry()?);

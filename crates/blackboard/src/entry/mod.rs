@@ -10,7 +10,8 @@
 //! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries, and what they were |
 //! | `wait.rs` | waiting for one |
 //! | `transaction.rs`, `compare.rs` | many keys at once |
-//! | `editor.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions. Every change is made there |
+//! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
+//! | `editor.rs` | what one commit does to entries: every change is made there |
 //! | `wording.rs` | the text of events and refusals |
 //! | `expire.rs` | how the sweep finds expired entries |
 //! | `fence.rs`, `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |
@@ -30,6 +31,7 @@ mod list;
 mod purge;
 mod query;
 mod read;
+mod rules;
 mod scopes;
 mod transaction;
 mod value;
@@ -42,7 +44,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::clear::Cleared;
 pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
-pub(crate) use self::editor::{EntryEditor, check_own_fence, check_ttl, leases_of, release_leases, visible};
+pub(crate) use self::editor::{EntryEditor, leases_of, release_leases};
 pub use self::expire::SkippedEntry;
 pub use self::fence::Fence;
 pub use self::glob::Glob;
@@ -57,6 +59,7 @@ pub(crate) use self::key::{check_known_key, check_known_scope, check_known_tag};
 pub use self::list::{ListedKey, Snapshot};
 pub use self::purge::{PurgePlan, Purged};
 pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
+pub(crate) use self::rules::{check_own_fence, check_ttl, visible};
 pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub use self::transaction::{Transaction, TransactionScope};
 pub use self::value::Value;
@@ -391,9 +394,14 @@ impl Range {
         }
     }
 
+    /// Entries that expire, by when they do.
+    pub fn expiring_entries() -> Range {
+        Range::all(Entry::EXPIRING)
+    }
+
     /// Entries that are invisible from `moment` on.
     pub fn entries_expired_at(moment: Timestamp) -> Range {
-        Range::all(Entry::EXPIRING).up_to(moment)
+        Range::expiring_entries().up_to(moment)
     }
 
     /// The leased entries of a session.

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compare::forget_value;
-use super::editor::check_not_reserved;
+use super::rules::check_not_reserved;
 use super::wording::{about, named};
 use super::{Entry, EntryEditor, EntryVersion, Scope, Value, check_key};
 use crate::error::{Code, Error, Fault, Refusal, Result};
@@ -119,7 +119,8 @@ impl Scope<'_> {
     /// ```
     pub fn plan_purge(&self, key: &str) -> Result<PurgePlan> {
         let by = self.board.checked_by(&self.by)?;
-        self.board.read(&self.read_by_purge(key), |tx| {
+        let prefetch: Vec<_> = self.read_by_purge(key).into_iter().chain(by.prefetch()).collect();
+        self.board.read(&prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let found = Found::read(&mut editor, &self.name, key)?;
             let decision = decide(found, &editor.author, 0, editor.now());

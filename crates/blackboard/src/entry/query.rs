@@ -10,7 +10,7 @@ use super::{Entry, EntryHead, Glob, Scope, check_known_scope, check_pattern, kno
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
-use crate::store::{Key, Range, Tx};
+use crate::store::{Key, Prefetch, Range, Tx};
 
 /// How many entries are returned if it is not said.
 pub const DEFAULT_LIMIT: usize = 100;
@@ -93,7 +93,7 @@ impl Scope<'_> {
     /// ```
     pub fn query(&self, query: &Query) -> Result<QueryPage> {
         let query = query.checked(&self.name)?;
-        self.board.read(&[], |tx| query.page(tx, &self.name))
+        self.board.read_list(&[], |tx| query.page(tx, &self.name))
     }
 }
 
@@ -128,7 +128,9 @@ impl Found<'_> {
     /// The entry.
     pub(super) fn entry(&mut self) -> Result<Option<Entry>> {
         if self.read.is_none() {
-            self.read = self.tx.row::<Entry>(&Key::Entry(self.scope.to_owned(), self.head.key.clone()))?;
+            let key = Key::Entry(self.scope.to_owned(), self.head.key.clone());
+            self.tx.prefetch(&[Prefetch::Row(key.clone())])?;
+            self.read = self.tx.row::<Entry>(&key)?;
         }
         Ok(self.read.clone())
     }
@@ -254,6 +256,7 @@ impl CheckedQuery {
         }
         if !self.prefix.is_empty() || !self.query.tags.is_empty() {
             let range = self.narrow(scope);
+            tx.prefetch(&[Prefetch::Heads(range.clone(), FEW + 1)])?;
             let mut heads = tx.heads(&range, FEW + 1)?;
             if heads.len() <= FEW {
                 heads.sort_by_key(|head| std::cmp::Reverse(head.revision));
@@ -306,6 +309,7 @@ impl CheckedQuery {
             None => None,
         };
         loop {
+            tx.prefetch(&[Prefetch::Heads(range.clone(), CHUNK)])?;
             let heads = tx.heads(&range, CHUNK)?;
             let Some(last) = heads.last() else { return Ok(()) };
             let is_end = heads.len() < CHUNK || too_old.is_some_and(|bound| last.revision <= bound);

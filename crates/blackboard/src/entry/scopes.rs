@@ -52,7 +52,7 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn scopes(&self) -> Result<Vec<ScopeSize>> {
-        self.read(&[], |tx| {
+        self.read_list(&[], |tx| {
             let sizes = scopes_from(tx, None)?.into_iter().map(|scope| {
                 let entries = tx.count(&Range::entries(&scope, ""))?;
                 Ok(ScopeSize { scope, entries })
@@ -92,7 +92,7 @@ impl Board {
         let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
         // Whatever is wrong with the prefix comes up here, also if there is no scope at all.
         query(super::DEFAULT_SCOPE, None, limit, most_bytes)?;
-        self.read(&[], |tx| {
+        self.read_list(&[], |tx| {
             let (mut entries, mut bytes, mut more) = (Vec::<Entry>::new(), 0_usize, false);
             for scope in scopes_from(tx, wanted.after.as_ref().map(|(scope, _)| scope.as_str()))? {
                 let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);

@@ -11,7 +11,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use super::editor::{Circumstances, check_not_reserved, decide};
+use super::rules::{Circumstances, check_not_reserved, decide};
 use super::wording::conflict;
 use super::write::check_count;
 use super::{

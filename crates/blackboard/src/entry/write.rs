@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::editor::check_not_reserved;
+use super::rules::check_not_reserved;
 use super::{EventWording, MAX_OPERATIONS, Scope, Value, check_known_key, tag_set};
 use crate::clock::Timestamp;
 use crate::error::{Code, Refusal, Result};

@@ -121,6 +121,11 @@ event_types! {
     EntriesCleared = "entries_cleared";
 }
 
+impl EventType {
+    /// The type of an event whose stored values cannot be read. No event is stored with it.
+    pub const UNREADABLE: &'static str = "unreadable";
+}
+
 impl fmt::Display for EventType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(self.as_str())
@@ -219,6 +224,28 @@ pub struct Event {
 }
 
 impl Event {
+    /// Its columns, in the order of [`Event::cells`].
+    pub(crate) const COLUMNS: &'static str =
+        "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
+
+    /// Whether this session did it itself. The actor of a claim did not if another session assigned the item to it.
+    pub fn is_by(&self, session: &str) -> bool {
+        self.actor_id.as_deref() == Some(session) && !self.is_assignment_to(session)
+    }
+
+    /// Whether another session claimed a work item for this one.
+    pub(crate) fn is_assignment_to(&self, session: &str) -> bool {
+        self.event_type == EventType::WorkClaimed
+            && self.actor_id.as_deref() == Some(session)
+            && self.named_session("assigned_by").is_some_and(|by| by != session)
+    }
+
+    /// The session that a field of the metadata names.
+    pub(crate) fn named_session(&self, field: &str) -> Option<String> {
+        let session = self.metadata.as_ref().map(Metadata::to_map)?.remove(field)?;
+        session.as_str().map(str::to_owned)
+    }
+
     /// The values of its columns.
     pub(crate) fn cells(&self) -> [Cell<'_>; 9] {
         [
@@ -234,10 +261,39 @@ impl Event {
         ]
     }
 
+    /// An event from its stored values. One that another program has made unreadable is an event all the same, of the type
+    /// [`EventType::UNREADABLE`]: otherwise no reader would get past it.
     pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<Event> {
+        let id = row.take()?;
+        let timestamp = row.take();
+        // The beginning of time stands in for a time that cannot be read.
+        let readable_time = *timestamp.as_ref().unwrap_or(&Timestamp::EPOCH);
+        match timestamp.and_then(|timestamp| Event::read_after_time(id, timestamp, row)) {
+            Err(error) if error.is_unreadable_row() => Ok(Event::unreadable(id, readable_time, &error)),
+            event => event,
+        }
+    }
+
+    fn unreadable(id: Revision, timestamp: Timestamp, error: &crate::Error) -> Event {
+        let reason = error.damaged_value().map_or_else(|| error.to_string(), ToString::to_string);
+        Event {
+            id,
+            timestamp,
+            event_type: EventType::Other(EventType::UNREADABLE.into()),
+            actor_id: None,
+            target_id: None,
+            target_type: None,
+            summary: format!("This event cannot be read: {reason}"),
+            metadata: None,
+            commit_id: id,
+            entry: None,
+        }
+    }
+
+    fn read_after_time(id: Revision, timestamp: Timestamp, row: &mut StoredRow<'_>) -> crate::Result<Event> {
         Ok(Event {
-            id: row.take()?,
-            timestamp: row.take()?,
+            id,
+            timestamp,
             event_type: row.take()?,
             actor_id: row.take()?,
             target_id: row.take()?,

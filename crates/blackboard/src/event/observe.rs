@@ -94,13 +94,14 @@ impl Events<'_> {
     /// ```
     pub fn observe_filtered(&self, since: &Since, filters: &[Filter]) -> Result<Observation> {
         let filters = Filters::new(filters)?;
-        let wanted = match since {
-            Since::Cursor { session, reader } => vec![
+        let mut wanted = vec![Prefetch::Revision];
+        match since {
+            Since::Cursor { session, reader } => wanted.extend([
                 Prefetch::Row(Key::Cursor(session.clone(), reader.clone())),
                 Prefetch::Row(Key::Agent(session.clone())),
-            ],
-            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => Vec::new(),
-        };
+            ]),
+            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => {}
+        }
         self.board.read(&wanted, |tx| {
             let until = tx.revision()?;
             let (after, time) = match since {
@@ -132,8 +133,9 @@ impl Events<'_> {
     /// in the batch. A batch may be empty where events were looked at and none was wanted.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
         let Observation { until, filters, .. } = observation;
-        let (scanned, floor) =
-            self.board.read(&[], |tx| Ok((scan(tx, after, *until, filters, limit, true)?, tx.floor()?)))?;
+        let (scanned, floor) = self
+            .board
+            .read_list(&[], |tx| Ok((scan(tx, after, *until, filters, limit, true)?, tx.floor()?)))?;
         // What was pruned after the end of the observation is none of its business.
         let floor = floor.min(*until);
         let compacted = after < floor;

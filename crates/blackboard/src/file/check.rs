@@ -102,6 +102,8 @@ impl Files<'_> {
         self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
             let mut others = Standing::all(tx)?;
             others.retain(|standing| Some(&standing.reservation.session_id) != check.session.as_ref());
+            let holders = others.iter().map(|other| Key::Agent(other.reservation.session_id.clone()));
+            tx.prefetch(&holders.map(Prefetch::Row).collect::<Vec<_>>())?;
             let mut paths = Vec::new();
             for (asked, path) in asked.iter().zip(&check.paths) {
                 let (mut reserved_by, mut elsewhere) = (Vec::new(), Vec::new());

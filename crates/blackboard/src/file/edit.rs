@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservation};
-use crate::agent::Agent;
+use crate::agent::{Agent, prefetch_agent};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::store::record::record;
@@ -201,7 +201,12 @@ impl Files<'_> {
     }
 
     fn read_others(self, check: &Check) -> Result<Vec<Other>> {
-        self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
+        let has_edits = |path: &str| can_be_stored(path) && can_be_stored(&check.worktree);
+        let mut prefetch = vec![Prefetch::Range(every_reservation())];
+        prefetch.extend(prefetch_agent(check.session.as_deref()));
+        let edits = check.paths.iter().filter(|path| has_edits(path));
+        prefetch.extend(edits.map(|path| Prefetch::Range(Range::edits_of_file(&check.worktree, path))));
+        self.board.read(&prefetch, |tx| {
             let me = match &check.session {
                 Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
                 None => None,
@@ -213,7 +218,7 @@ impl Files<'_> {
                     .iter()
                     .filter(|one| one.reservation.worktree == check.worktree && one.pattern.matches(path))
                     .collect();
-                let edits = if can_be_stored(path) && can_be_stored(&check.worktree) {
+                let edits = if has_edits(path) {
                     tx.rows::<Edit>(&Range::edits_of_file(&check.worktree, path))?
                 } else {
                     Vec::new()
@@ -250,7 +255,9 @@ fn in_the_way(
         if others.iter().any(|known| known.session_id == *session) {
             continue;
         }
-        let Some(agent) = tx.row::<Agent>(&Key::Agent(session.clone()))? else { continue };
+        let key = Key::Agent(session.clone());
+        tx.prefetch(&[Prefetch::Row(key.clone())])?;
+        let Some(agent) = tx.row::<Agent>(&key)? else { continue };
         if agent.status.is_live() && !me.is_some_and(|me| may_share(me, &agent)) {
             others.push(Other {
                 path: path.to_owned(),

@@ -26,7 +26,7 @@ impl Files<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn list(&self, filter: &FileFilter) -> Result<Vec<Reservation>> {
-        self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
+        self.board.read_list(&[Prefetch::Range(every_reservation())], |tx| {
             let mut reservations = Vec::new();
             for Standing { reservation, .. } in Standing::all(tx)? {
                 let fits = filter.repository.as_ref().is_none_or(|wanted| *wanted == reservation.repository)

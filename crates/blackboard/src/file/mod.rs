@@ -174,7 +174,7 @@ impl Pending for Reservation {
     }
 }
 
-fn every_reservation() -> Range {
+pub(crate) fn every_reservation() -> Range {
     Range::entries(FILES, "")
 }
 

@@ -1,6 +1,8 @@
-//! The loop of calls that wait, and the schedule of their sweeps.
+//! The loop of calls that wait, the schedule of their sweeps, and when a follower stores its cursor.
 
 use super::*;
+use crate::agent::Register;
+use crate::work::Create;
 
 #[test]
 fn a_schedule_asks_one_caller_per_interval() {
@@ -56,4 +58,68 @@ fn a_call_that_is_stopped_makes_no_check() {
     let wait = Wait { stop: Some(&stop), ..wait(Duration::MAX) };
     let answer = Board::memory().check_until::<()>(&wait, |_| panic!("it is stopped"));
     assert_eq!(answer.unwrap(), None);
+}
+
+const CURSOR: &str = "mirror";
+
+/// Follows work items at a named cursor.
+fn follower_of_work(board: &Board) -> Follower {
+    let types = vec!["work_created".parse().unwrap()];
+    let filters = vec![Filter { types, ..Filter::default() }];
+    board.follow(&Follow { filters, start: Start::cursor(CURSOR), ..Follow::default() }).unwrap()
+}
+
+/// Where a follower would continue that starts now.
+fn stored(board: &Board) -> Revision {
+    board.follow(&Follow { start: Start::cursor(CURSOR), ..Follow::default() }).unwrap().position()
+}
+
+/// Lets a follower wait until its time is over, as if its cursor had been stored long ago.
+fn be_idle_for_long(follower: &mut Follower) {
+    let cursor = follower.cursor.as_mut().unwrap();
+    cursor.stored_at = cursor.stored_at.checked_sub(LONG_BEHIND).unwrap();
+    assert_eq!(follower.next_batch(10, Duration::from_millis(1)).unwrap().map(|batch| batch.last), None);
+}
+
+#[test]
+fn an_idle_follower_stores_its_cursor_behind_unwanted_events() {
+    let board = Board::memory();
+    let mut follower = follower_of_work(&board);
+    board.agents().register(&Register::named("Ivy")).unwrap();
+    assert!(follower.next_batch(10, Duration::from_millis(1)).unwrap().is_none());
+    assert_eq!(stored(&board), Revision::ZERO, "not for every event that it does not want");
+    be_idle_for_long(&mut follower);
+    assert_eq!(stored(&board), board.revision().unwrap());
+}
+
+#[test]
+fn an_idle_follower_stores_no_cursor_behind_a_batch_that_was_not_acknowledged() {
+    let board = Board::memory();
+    let mut follower = follower_of_work(&board);
+    board.work().create(&Create::new("x", "X")).unwrap();
+    let batch = follower.next_batch(10, Duration::ZERO).unwrap().unwrap();
+    board.agents().register(&Register::named("Ivy")).unwrap();
+    be_idle_for_long(&mut follower);
+    assert_eq!(stored(&board), Revision::ZERO);
+    follower.acknowledge(batch.last).unwrap();
+    assert_eq!(stored(&board), batch.last);
+    be_idle_for_long(&mut follower);
+    assert_eq!(stored(&board), board.revision().unwrap());
+}
+
+#[test]
+fn an_idle_follower_stores_a_cursor_that_another_writer_kept_it_from_storing() {
+    let scratch = testkit::tempdir().unwrap();
+    let path = scratch.path().join("local.db");
+    let board = Board::open(&path).unwrap();
+    let mut follower = follower_of_work(&board);
+    board.work().create(&Create::new("x", "X")).unwrap();
+    let batch = follower.next_batch(10, Duration::ZERO).unwrap().unwrap();
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    follower.acknowledge(batch.last).unwrap();
+    assert_eq!(stored(&board), Revision::ZERO, "it does not wait for the other writer");
+    writer.execute_batch("ROLLBACK").unwrap();
+    be_idle_for_long(&mut follower);
+    assert_eq!(stored(&board), batch.last);
 }

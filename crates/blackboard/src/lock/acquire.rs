@@ -271,8 +271,9 @@ impl Locks<'_> {
             return Ok(false);
         }
         let key = Key::Agent(holder);
-        let holder = self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))?;
-        Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder)))
+        let (holder, now) =
+            self.board.read(&[Prefetch::Row(key.clone())], |tx| Ok((tx.row::<Agent>(&key)?, tx.now())))?;
+        Ok(holder.is_some_and(|holder| self.board.is_gone_and_quiet(&holder, now)))
     }
 
     /// Who waits is alive, and has to be: a session that ended meanwhile gets nothing any more.

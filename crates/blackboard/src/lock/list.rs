@@ -19,7 +19,7 @@ impl Locks<'_> {
     /// ```
     pub fn list(&self) -> Result<Vec<Lock>> {
         let range = Range::entries(LOCKS, "");
-        self.board.read(&[Prefetch::Range(range.clone())], |tx| {
+        self.board.read_list(&[Prefetch::Range(range.clone())], |tx| {
             let entries = tx.rows::<Entry>(&range)?;
             let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
             live.map(|entry| Lock::of(tx, entry)?.with_name_of_today(tx)).collect()

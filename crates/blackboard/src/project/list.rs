@@ -31,7 +31,7 @@ impl Projects<'_> {
     /// ```
     pub fn list(&self) -> Result<Vec<ListedProject>> {
         let prefetch = [Prefetch::Range(Range::projects()), Prefetch::Range(Range::live_agents())];
-        self.board.read(&prefetch, |tx| {
+        self.board.read_list(&prefetch, |tx| {
             let mut agents: HashMap<String, usize> = HashMap::new();
             for agent in tx.rows::<Agent>(&Range::live_agents())? {
                 *agents.entry(agent.project.unwrap_or_default()).or_default() += 1;

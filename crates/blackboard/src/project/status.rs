@@ -36,7 +36,7 @@ impl Projects<'_> {
             Prefetch::Range(Range::live_agents()),
             Prefetch::Range(Range::work_of_project(id)),
         ];
-        self.board.read(&prefetch, |tx| {
+        self.board.read_list(&prefetch, |tx| {
             let project = known(tx, id)?;
             let mut active_agents = tx.rows::<Agent>(&Range::live_agents())?;
             active_agents.retain(|agent| agent.project.as_deref() == Some(id));

@@ -10,7 +10,8 @@ use crate::revision::{Pending, Revision};
 pub struct Changes {
     /// Rows to insert or replace. Their keys were read in the same run, or their table is [appended](super::record::Table::appended).
     pub put: Vec<Row>,
-    /// Rows to remove. Their keys were read in the same run.
+    /// Rows to remove. Their keys were read in the same run, or their table is [appended](super::record::Table::appended).
+    /// None of them is also put.
     pub remove: Vec<Key>,
     /// Events, in their order.
     pub events: Vec<NewEvent>,
@@ -50,6 +51,16 @@ impl Changes {
     /// Inserts or replaces a row.
     pub fn put(&mut self, row: impl Into<Row>) {
         self.put.push(row.into());
+    }
+
+    /// Inserts or replaces a row, in place of one with the same key that these changes have put before.
+    pub fn put_again(&mut self, row: impl Into<Row>) {
+        let row = row.into();
+        if !self.put.is_empty() {
+            let key = row.key();
+            self.put.retain(|before| before.key() != key);
+        }
+        self.put.push(row);
     }
 
     /// Removes a row.

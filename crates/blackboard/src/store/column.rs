@@ -1,10 +1,13 @@
 //! The values of a row's columns: on their way into storage, and back.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use super::TABLES;
 use super::record::IndexValue;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Result};
+use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::process::ProcessMark;
 use crate::revision::{Pending, Revision};
@@ -100,9 +103,40 @@ fn damaged(
     column: usize,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Error {
-    let message = format!("a row of {table} has a value that can't be read (column {column})");
-    Fault::new(Code::Corrupt, message).because(error).into()
+    let value = DamagedValue { table, column, source: error.into() };
+    Fault::new(Code::Corrupt, format!("a row of {table} cannot be read")).because(value).into()
 }
+
+/// The source of the fault that a row cannot be read: which value, and why.
+#[derive(Debug)]
+pub(crate) struct DamagedValue {
+    pub(crate) table: &'static str,
+    column: usize,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl DamagedValue {
+    /// The name of the column.
+    pub(crate) fn column(&self) -> Cow<'static, str> {
+        let columns = match self.table {
+            "events" => Some(Event::COLUMNS),
+            name => TABLES.iter().find(|table| table.name == name).map(|table| table.sql.columns),
+        };
+        let name = columns.and_then(|columns| columns.split(", ").nth(self.column));
+        name.map_or_else(
+            || (self.column + 1).to_string().into(),
+            |name| Cow::Borrowed(name.rsplit_once('.').map_or(name, |(_, name)| name)),
+        )
+    }
+}
+
+impl fmt::Display for DamagedValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "column {}: {}", self.column(), self.source)
+    }
+}
+
+impl std::error::Error for DamagedValue {}
 
 /// One stored value. A value that does not have the type of its column was written by another program: the row is damaged.
 pub struct StoredCell<'a> {
@@ -227,7 +261,7 @@ impl Column for Metadata {
     }
 
     fn read(cell: &StoredCell<'_>) -> Result<Metadata> {
-        Metadata::from_stored(cell.text()?.to_owned())
+        Metadata::from_stored(cell.text()?.to_owned()).map_err(|error| cell.damaged(error))
     }
 }
 

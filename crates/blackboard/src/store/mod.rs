@@ -14,8 +14,10 @@
 //! - What [`Tx::candidates`] returned may be outdated. A verb that uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
 //!   it knows from [`Tx::heads`], [`Tx::candidates`] or [`Tx::peek`] is not enough. An engine refuses a commit that breaks
-//!   this, or puts an entry without its version, as a fault of this program. Rows of a table that is
-//!   [appended](record::Table::appended) are put without being read, so that a heartbeat needs no further read.
+//!   this as a fault of this program. Rows of a table that is [appended](record::Table::appended) are put and removed
+//!   without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
+//! - A commit that puts an entry without its version, or puts and removes the same row, is a fault as well:
+//!   [`check_changes`] finds both, for every engine.
 //! - Event ids are assigned inside the commit and only grow. Between two commits there may be a gap of any size, because
 //!   an engine may have to skip ahead. Inside one commit there is none: event *k* has the id of the first event plus *k*,
 //!   which is what [`Revision::of_event`] means. No code above the engines counts events by subtracting ids, or searches
@@ -46,6 +48,7 @@ mod sidecars;
 pub mod sqlite;
 mod stored;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 pub use self::bookkeeping::{Cursor, Mark, Operation};
@@ -85,11 +88,6 @@ pub trait Store: Send + Sync {
     /// Refuses if what is at the board's place is not the board that was opened: it was deleted or replaced.
     fn check_still_there(&self) -> Result<()> {
         Ok(())
-    }
-
-    /// Where programs keep their small files for this board; `None` if it has no place for them.
-    fn sidecars(&self) -> Option<&dyn Sidecars> {
-        None
     }
 
     /// The room that the board takes, in bytes; zero where that means nothing.
@@ -152,6 +150,9 @@ pub enum Prefetch<'a> {
     Keys(Range, usize),
     /// Whether a range has a row.
     Any(Range),
+    /// Whether a range has a row that is at least so old at the time of the run, [`Tx::now`]: [`Range::aged`] is the part
+    /// that the run asks [`Tx::any`] about. A caller that announces it need not know that time.
+    AnyAged(Range, Duration),
     /// How many rows a range has.
     Count(Range),
     /// A page of the event log.
@@ -278,8 +279,24 @@ impl Page<'_> {
     }
 }
 
-/// For engines: faults if an entry is put that is not the version of an event of the same commit. Revisions are resolved.
-pub fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
+/// For engines: faults if changes contradict each other. An entry that is put is the version of an event of the same commit,
+/// and no row is both put and removed. Revisions are resolved.
+pub fn check_changes(changes: &Changes, first: Revision) -> Result<()> {
+    check_versions(changes, first)?;
+    if changes.put.is_empty() || changes.remove.is_empty() {
+        return Ok(());
+    }
+    let removed: HashSet<&Key> = changes.remove.iter().collect();
+    match changes.put.iter().map(Row::key).find(|key| removed.contains(key)) {
+        Some(key) => {
+            let message = format!("{key:?} is put and removed in one commit");
+            Err(Fault::new(Code::Internal, message).into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_versions(changes: &Changes, first: Revision) -> Result<()> {
     for row in &changes.put {
         let Row::Entry(entry) = row else { continue };
         let place = usize::try_from(entry.revision.get() - first.get()).ok();

@@ -1,8 +1,10 @@
 //! [`Range`]: a part of an index. Each noun has the constructors of its ranges beside its row.
 
 use std::ops::Bound;
+use std::time::Duration;
 
 use super::record::{Index, IndexValue};
+use crate::clock::Timestamp;
 
 /// A part of an index: one partition, within bounds.
 ///
@@ -47,6 +49,13 @@ impl Range {
     #[must_use]
     pub fn up_to(self, value: impl Into<IndexValue>) -> Range {
         Range { until: Bound::Included(vec![value.into()]), ..self }
+    }
+
+    /// The part that is at least so old at a moment, in an index that is ordered by time first. An engine that answers
+    /// [`Prefetch::AnyAged`](super::Prefetch::AnyAged) uses it with its own time.
+    #[must_use]
+    pub fn aged(self, now: Timestamp, age: Duration) -> Range {
+        self.up_to(now.minus(age))
     }
 
     /// The rest after a value.

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-pub(crate) use super::column::checked_revision;
 pub use super::column::{Cell, Column, Stored, StoredCell, StoredCells, StoredRow};
+pub(crate) use super::column::{DamagedValue, checked_revision};
 use super::rows::{Key, Row};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -42,6 +42,7 @@ pub struct Table {
     /// The distance from tables that refer to no other: foreign keys of a row lead to rows of lower generations.
     pub generation: u8,
     /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same key.
+    /// Retention may remove one that it has not read, or cannot read.
     pub appended: bool,
     /// The indexes of its rows.
     pub indexes: &'static [&'static Index],

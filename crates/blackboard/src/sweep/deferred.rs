@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::{Sweep, Swept};
 use crate::board::Board;
@@ -16,11 +17,11 @@ pub(crate) struct DeferredSweep {
     caller: Mutex<Option<String>>,
 }
 
-/// What tells whether an automatic sweep has anything to do.
+/// What tells whether an automatic sweep has anything to do. The engine's time decides: the caller's clock may differ.
 pub(crate) struct Probes {
     sweep: Sweep,
-    agents: Range,
-    entries: Range,
+    /// After how long without a heartbeat an agent is a candidate.
+    threshold: Duration,
 }
 
 /// What an automatic sweep has to do.
@@ -39,13 +40,18 @@ impl Due {
 impl Probes {
     /// What a call reads, with these probes.
     pub(crate) fn with<'a>(&self, prefetch: &[Prefetch<'a>]) -> Vec<Prefetch<'a>> {
-        let probes = [&self.agents, &self.entries].map(|range| Prefetch::Any(range.clone()));
+        let probes = [
+            Prefetch::AnyAged(Range::live_agents(), self.threshold),
+            Prefetch::AnyAged(Range::expiring_entries(), Duration::ZERO),
+        ];
         prefetch.iter().cloned().chain(probes).collect()
     }
 
     /// What is due. If that cannot be read, nothing is: no call fails because of its sweep.
     pub(crate) fn due(&self, tx: &dyn Tx) -> Due {
-        match (tx.any(&self.agents), tx.any(&self.entries)) {
+        let agents = Range::live_agents().aged(tx.now(), self.threshold);
+        let entries = Range::entries_expired_at(tx.now());
+        match (tx.any(&agents), tx.any(&entries)) {
             (Ok(agents), Ok(entries)) => Due { agents, entries },
             _ => Due::default(),
         }
@@ -70,6 +76,47 @@ impl Board {
         deferred.is_waiting.store(true, Ordering::Release);
     }
 
+    /// Makes the sweep of [`Board::sweep_with_next_call`] if no call has begun with it: for a program that ends, or that was
+    /// refused before its first read.
+    ///
+    /// ```
+    /// # use blackboard::{Board, entry::{Value, Write}};
+    /// # let board = Board::memory();
+    /// board.sweep_with_next_call(None);
+    /// // Locks have verbs of their own, so this reads nothing.
+    /// assert!(board.scope("locks").write(&Write::new("deploy", Value::null())).is_err());
+    /// board.sweep_if_deferred();
+    /// ```
+    pub fn sweep_if_deferred(&self) {
+        if let Some(probes) = self.take_sweep_probes() {
+            self.sweep_by(&probes);
+        }
+    }
+
+    /// Reads whether anything is due, and sweeps it. Never waits, never fails.
+    pub(super) fn sweep_by(&self, probes: &Probes) -> Swept {
+        let due = self.read(&probes.with(&[]), |tx| Ok(probes.due(tx)));
+        self.sweep_due(probes, due.unwrap_or_default())
+    }
+
+    /// The same board for one call of a process that makes many at the same time. The call begins with an automatic sweep, as
+    /// [`Board::sweep_with_next_call`] has it, in which no other call takes part: a sweep never marks its own caller.
+    ///
+    /// ```
+    /// # use blackboard::{Board, agent::Register};
+    /// # let board = Board::memory();
+    /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// let agents = board.for_call(Some(&ivy)).agents().list(&Default::default())?;
+    /// # assert_eq!(agents.len(), 1);
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    #[must_use]
+    pub fn for_call(&self, caller: Option<&str>) -> Board {
+        let board = self.clone().with_own_deferred_sweep();
+        board.sweep_with_next_call(caller);
+        board
+    }
+
     /// The probes of a sweep that this call begins with.
     pub(crate) fn take_sweep_probes(&self) -> Option<Probes> {
         let deferred = self.deferred_sweep();
@@ -82,9 +129,8 @@ impl Board {
     }
 
     pub(super) fn sweep_probes(&self, caller: Option<String>) -> Probes {
-        let (now, sweep) = (self.clock().now(), Sweep { caller, ..Sweep::default() });
-        let agents = self.candidate_range(now, &sweep);
-        Probes { sweep, agents, entries: Range::entries_expired_at(now) }
+        let sweep = Sweep { caller, ..Sweep::default() };
+        Probes { threshold: self.threshold_of(&sweep), sweep }
     }
 
     /// Sweeps what is due, without waiting and without failing.

@@ -57,10 +57,9 @@ impl Board {
     /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
     /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not exist.
     pub(crate) fn sweep_if_gone(&self, session: &str, patience: Patience) -> Result<bool> {
-        let Some(agent) = self.agent_row(session)?.filter(|agent| agent.status.is_live()) else {
-            return Ok(true);
-        };
-        if !self.is_gone_and_quiet(&agent) || !self.clock_can_be_trusted(&Sweep::default(), patience)? {
+        let (agent, now) = self.agent_row(session)?;
+        let Some(agent) = agent.filter(|agent| agent.status.is_live()) else { return Ok(true) };
+        if !self.is_gone_and_quiet(&agent, now) || !self.clock_can_be_trusted(&Sweep::default(), patience)? {
             return Ok(false);
         }
         let stale = self.mark_stale(&agent, Liveness::Dead, false, patience)?;
@@ -70,7 +69,7 @@ impl Board {
             return Ok(true);
         }
         // Another sweep may have been faster.
-        Ok(self.agent_row(session)?.is_none_or(|agent| !agent.status.is_live()))
+        Ok(self.agent_row(session)?.0.is_none_or(|agent| !agent.status.is_live()))
     }
 
     /// Sweeps those of the sessions that [`Board::sweep_if_gone`] may sweep, for a call that reads: without waiting, and
@@ -84,9 +83,9 @@ impl Board {
         is_any_swept
     }
 
-    /// Whether a refused call may sweep this session.
-    pub(crate) fn is_gone_and_quiet(&self, agent: &Agent) -> bool {
-        is_quiet(agent, self.clock().now()) && self.is_provably_gone(agent)
+    /// Whether a refused call may sweep this session. The time is that of the read that returned it.
+    pub(crate) fn is_gone_and_quiet(&self, agent: &Agent, now: Timestamp) -> bool {
+        is_quiet(agent, now) && self.is_provably_gone(agent)
     }
 
     /// Whether the process was seen alive at registration, on this host, boot and namespace, and exists no more.
@@ -97,7 +96,7 @@ impl Board {
 
     /// If the holder's process is gone, says so, and how to release what it holds without waiting.
     fn add_gone_holder_hint(&self, refusal: Refusal, holder: &str) -> Refusal {
-        let agent = self.agent_row(holder).ok().flatten();
+        let agent = self.agent_row(holder).ok().and_then(|(agent, _)| agent);
         match agent.and_then(|agent| agent.pid.map(|pid| (agent, pid))) {
             Some((agent, pid))
                 if self.processes().liveness(pid, agent.process.as_ref()) == Liveness::Dead =>
@@ -113,9 +112,10 @@ impl Board {
         }
     }
 
-    fn agent_row(&self, session: &str) -> Result<Option<Agent>> {
+    /// The row of a session, and the engine's time.
+    fn agent_row(&self, session: &str) -> Result<(Option<Agent>, Timestamp)> {
         let key = Key::Agent(session.to_owned());
-        self.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
+        self.read(&[Prefetch::Row(key.clone())], |tx| Ok((tx.row::<Agent>(&key)?, tx.now())))
     }
 }
 

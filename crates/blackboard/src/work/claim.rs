@@ -1,22 +1,27 @@
 //! `work claim`: exactly one session gets it.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
 
 use super::create::{NewItem, new_item};
 use super::dependencies::{blockers_of, missing_among, named_blockers, open_among};
 use super::{Create, Priority, Status, Work, WorkItem, not_found};
-use crate::agent::{Agent, existing as existing_agent};
+use crate::agent::{Agent, Register, existing as existing_agent};
+use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Prefetch, Range, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Store, Tx};
 use crate::text::TextChanges;
 
 /// How many items at the head of the queue are looked at together.
 const NEXT_BATCH: usize = 64;
+
+/// How many items a session chooses from at most, after it lost items to other sessions.
+const MOST_CHOICE: usize = NEXT_BATCH;
 
 /// How many claimed items are looked at if none is available.
 const MOST_CLAIMED: usize = 1000;
@@ -29,8 +34,11 @@ const MOST_HOLDERS: usize = 100;
 pub struct Claim {
     /// The item.
     pub id: String,
-    /// The session that wants it.
+    /// The session that wants it. Empty if `register` has one.
     pub session: String,
+    /// A new session to claim it for. The session is registered in the commit that claims the item, so that a refusal
+    /// leaves none behind.
+    pub register: Option<Register>,
     /// What to create if there is no such item. Its id is the one that is claimed, whatever it says.
     pub create: Option<Create>,
 }
@@ -38,7 +46,12 @@ pub struct Claim {
 impl Claim {
     /// An item that exists.
     pub fn of(id: &str, session: &str) -> Claim {
-        Claim { id: id.to_owned(), session: session.to_owned(), create: None }
+        Claim { id: id.to_owned(), session: session.to_owned(), register: None, create: None }
+    }
+
+    /// An item that exists, for a session that is registered together with the claim.
+    pub fn registering(id: &str, register: Register) -> Claim {
+        Claim { register: Some(register), ..Claim::of(id, "") }
     }
 }
 
@@ -73,7 +86,7 @@ pub struct Claimed {
     pub missing_blockers: Vec<String>,
     /// The fields of the request that differ from an item that existed already. They changed nothing.
     pub ignored: Vec<&'static str>,
-    /// What happened to the text of an item that this call created.
+    /// What happened to the text of an item that this call created, and of a session that it registered.
     #[serde(flatten)]
     pub text: TextChanges,
 }
@@ -103,29 +116,49 @@ impl Work<'_> {
     /// ```
     pub fn claim(&self, claim: &Claim) -> Result<Claimed> {
         let rules = &self.board.settings().text;
-        let create = claim.create.as_ref().map(|create| Create { id: claim.id.clone(), ..create.clone() });
+        let registration =
+            claim.register.as_ref().map(|new| self.board.agents().registration(new)).transpose()?;
+        let create = claim.create.as_ref().map(|create| {
+            let creator = registration.as_ref().map(|new| new.session().to_owned());
+            let session = creator.or_else(|| create.session.clone());
+            Create { id: claim.id.clone(), session, ..create.clone() }
+        });
         let (create, text) = match create.map(|create| create.cleaned(rules)).transpose()? {
             Some((create, text)) => (Some(create), text),
             None => (None, TextChanges::default()),
         };
         crate::text::check_known_id("work item", &claim.id)?;
         let key = Key::WorkItem(claim.id.clone());
-        let mut prefetch = vec![Prefetch::Row(Key::Agent(claim.session.clone())), Prefetch::Row(key.clone())];
+        let mut prefetch = vec![Prefetch::Row(key.clone())];
+        let callers = if let Some(new) = &registration {
+            prefetch.extend(new.prefetch());
+            new.callers()
+        } else {
+            prefetch.push(Prefetch::Row(Key::Agent(claim.session.clone())));
+            vec![claim.session.as_str()]
+        };
         prefetch.extend(create.iter().flat_map(Create::prefetch));
-        self.board.commit_as(&[&claim.session], "work claim", &prefetch, |tx| {
-            let agent = existing_agent(tx, &claim.session)?;
+        self.board.commit_as(&callers, "work claim", &prefetch, |tx| {
+            let (before, agent, session_text) = match &registration {
+                Some(new) => {
+                    let (changes, registered) = new.changes(self.board, tx)?;
+                    (changes, registered.agent, registered.text)
+                }
+                None => (Changes::new(), existing_agent(tx, &claim.session)?, TextChanges::default()),
+            };
             let candidate = match (tx.row::<WorkItem>(&key)?, &create) {
-                (Some(item), create) => Candidate::existing(tx, item, create.as_ref())?,
+                (Some(item), create) => Candidate::existing(tx, item, create.as_ref(), before)?,
                 (None, Some(create)) => {
                     create.its_project_must_exist(tx)?;
                     let named = named_blockers(tx, &create.id, &create.blocked_by)?;
-                    Candidate::created(new_item(create, named, tx.now())?)
+                    Candidate::created(new_item(create, named, tx.now(), before)?)
                 }
                 (None, None) => return Err(not_found(&claim.id)),
             };
             let (mut changes, mut claimed) = decide(&agent, candidate, tx.now())?;
+            claimed.text = session_text;
             if claimed.created {
-                claimed.text.clone_from(&text);
+                claimed.text.extend(&text);
             }
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
@@ -134,6 +167,9 @@ impl Work<'_> {
 
     /// Claims the first available item: P1 before P2 before P3, oldest first. If there is none, a session that holds one
     /// that fits and whose process is provably gone is swept, and the queue is read once more.
+    ///
+    /// On an engine without a writer lock, another session may claim the chosen item first. The call then chooses one of the
+    /// first items of the same priority, so that sessions that claim at the same time do not meet at the next item again.
     ///
     /// ```
     /// # use blackboard::{Board, agent::Register, work::{ClaimNext, Create}};
@@ -159,6 +195,7 @@ impl Work<'_> {
             Prefetch::Candidates(Range::work_queue(Status::Available), next.looked_at()),
         ];
         prefetch.extend(next.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
+        let mut contention = Contention::on(self.board.store());
         self.board.commit_as(&[&next.session], "work claim --next", &prefetch, |tx| {
             let agent = existing_agent(tx, &next.session)?;
             // Before the queue: a session that has ended is no reason to look for work.
@@ -166,8 +203,10 @@ impl Work<'_> {
             if let Some(project) = &next.project {
                 crate::project::existing(tx, project)?;
             }
-            let item = first_available(tx, next)?.ok_or_else(|| nothing_available(next))?;
-            let (mut changes, claimed) = decide(&agent, Candidate::existing(tx, item, None)?, tx.now())?;
+            let item = first_available(self.board, tx, next, &mut contention)?
+                .ok_or_else(|| nothing_available(next))?;
+            let (mut changes, claimed) =
+                decide(&agent, Candidate::existing(tx, item, None, Changes::new())?, tx.now())?;
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, claimed))
         })
@@ -212,12 +251,14 @@ struct Candidate {
     missing_blockers: Vec<String>,
     /// The fields of the request that the item does not have.
     ignored: Vec<&'static str>,
-    /// What creating it changes, if it does not exist yet.
-    creation: Option<Changes>,
+    /// Whether it is created in the same commit.
+    created: bool,
+    /// What the commit changes before the claim: a session is registered, the item is created.
+    before: Changes,
 }
 
 impl Candidate {
-    fn existing(tx: &dyn Tx, item: WorkItem, create: Option<&Create>) -> Result<Candidate> {
+    fn existing(tx: &dyn Tx, item: WorkItem, create: Option<&Create>, before: Changes) -> Result<Candidate> {
         let names_blockers = create.is_some_and(|create| !create.blocked_by.is_empty());
         let blockers = if item.status == Status::Blocked || names_blockers {
             blockers_of(tx, &item.item_id)?
@@ -230,22 +271,22 @@ impl Candidate {
             missing_blockers: missing_among(&blockers),
             item,
             ignored,
-            creation: None,
+            created: false,
+            before,
         })
     }
 
     fn created(new: NewItem) -> Candidate {
-        let NewItem { item, open_blockers, missing_blockers, changes } = new;
-        Candidate { item, open_blockers, missing_blockers, ignored: Vec::new(), creation: Some(changes) }
+        let NewItem { item, open_blockers, missing_blockers, changes: before } = new;
+        Candidate { item, open_blockers, missing_blockers, ignored: Vec::new(), created: true, before }
     }
 }
 
 /// Whether this session gets this item.
 fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Changes, Claimed)> {
-    let Candidate { mut item, open_blockers, missing_blockers, ignored, creation } = candidate;
+    let Candidate { mut item, open_blockers, missing_blockers, ignored, created, before: mut changes } =
+        candidate;
     agent.must_be_live()?;
-    let created = creation.is_some();
-    let mut changes = creation.unwrap_or_default();
     if item.is_held_by(&agent.session_id) {
         let since = item.claimed_at.unwrap_or(now);
         let held = Claimed {
@@ -266,21 +307,13 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
         Status::Completed => return Err(item.is_completed()),
         Status::Blocked if created => return Err(would_wait(&item, &open_blockers)),
         Status::Blocked => return Err(is_blocked(&item, &open_blockers)),
-        Status::Claimed => return Err(is_claimed(&item)),
+        Status::Claimed => {
+            return Err(is_claimed(&item).hint("take another one: blackboard work claim --next").into());
+        }
     }
-    item.status = Status::Claimed;
-    item.claimed_by = Some(agent.session_id.clone());
-    item.claimed_by_name = Some(agent.agent_name.clone());
-    item.claimed_at = Some(now);
     let summary = format!("Agent \"{}\" claimed \"{}\"", agent.agent_name, item.title);
-    item.revision = changes.event(
-        NewEvent::new(EventType::WorkClaimed, TargetType::WorkItem, &item.item_id, summary)
-            .by(Some(&agent.session_id)),
-    );
-    item.fence = Some(item.revision);
-    let current_work = Some(item.title.clone());
-    changes.put(Agent { current_work, revision: item.revision, ..agent.clone() });
-    changes.put(item.clone());
+    let event = NewEvent::new(EventType::WorkClaimed, TargetType::WorkItem, &item.item_id, summary);
+    item.give_to(agent, event, now, &mut changes);
     let claimed = Claimed {
         item,
         claimed: true,
@@ -295,21 +328,20 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
     Ok((changes, claimed))
 }
 
-fn is_claimed(item: &WorkItem) -> Error {
+pub(super) fn is_claimed(item: &WorkItem) -> Refusal {
     let since = item.claimed_at.map(|since| format!(" since {since}")).unwrap_or_default();
     let mut refusal = Refusal::new(
         Code::AlreadyClaimed,
         format!("work item {} is claimed by {}{since}", item.item_id, item.holder()),
     )
-    .hint("take another one: blackboard work claim --next")
     .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at);
     if let Some(fence) = item.fence {
         refusal = refusal.detail("fence", fence.get());
     }
-    refusal.into()
+    refusal
 }
 
-fn is_blocked(item: &WorkItem, open_blockers: &[String]) -> Error {
+pub(super) fn is_blocked(item: &WorkItem, open_blockers: &[String]) -> Error {
     Refusal::new(
         Code::WorkBlocked,
         format!("work item {} waits for {}", item.item_id, open_blockers.join(", ")),
@@ -336,22 +368,95 @@ fn nothing_available(next: &ClaimNext) -> Error {
         .into()
 }
 
-/// The first item of the queue that fits. Its first items are read as candidates, so that sessions that claim at the same
-/// time conflict only over the same item; each candidate is read again by its key.
-fn first_available(tx: &dyn Tx, next: &ClaimNext) -> Result<Option<WorkItem>> {
+/// What the runs of one commit say about other sessions that claim at the same time.
+struct Contention {
+    /// Whether there can be any: under a writer lock no other session claims between two runs.
+    is_possible: bool,
+    /// The item that the last run chose.
+    chosen: Option<String>,
+    /// How often another session claimed the item that a run had chosen.
+    lost: u32,
+}
+
+impl Contention {
+    fn on(store: &dyn Store) -> Contention {
+        Contention { is_possible: !store.has_writer_lock(), chosen: None, lost: 0 }
+    }
+
+    /// Notes whether the last run lost its item, by the queue as this run sees it. A run that was lost for another reason
+    /// changes nothing.
+    fn note(&mut self, queue: &[WorkItem]) {
+        if let Some(chosen) = self.chosen.take() {
+            self.lost += u32::from(queue.iter().all(|item| item.item_id != chosen));
+        }
+    }
+}
+
+/// Changes the order in which a session tries items after it `lost` some: it starts at one of the first of the same priority,
+/// of twice as many after each loss. `queue` is in the order of the queue.
+fn spread(queue: &mut [WorkItem], session: &str, lost: u32) {
+    let Some(priority) = queue.first().map(|first| first.priority) else { return };
+    let same_priority = queue.iter().take_while(|item| item.priority == priority).count();
+    let choice = same_priority.min(1_usize.checked_shl(lost).unwrap_or(MOST_CHOICE)).clamp(1, MOST_CHOICE);
+    let mut seed = DefaultHasher::new();
+    (session, lost).hash(&mut seed);
+    // The remainder is smaller than `choice`, which is a `usize`.
+    let start = usize::try_from(seed.finish() % choice as u64).unwrap_or(0);
+    queue[..choice].rotate_left(start);
+}
+
+/// The first item of the queue that fits, or another one of its priority under contention. The first items are read as
+/// candidates, so that sessions that claim at the same time conflict only over the same item; each candidate is read again
+/// by its key.
+fn first_available(
+    board: &Board,
+    tx: &dyn Tx,
+    next: &ClaimNext,
+    contention: &mut Contention,
+) -> Result<Option<WorkItem>> {
     let queue = Range::work_queue(Status::Available);
-    for candidate in tx.candidate_rows::<WorkItem>(&queue, next.looked_at())? {
+    let mut candidates = match tx.candidate_rows::<WorkItem>(&queue, next.looked_at()) {
+        Err(error) if error.is_unreadable_row() => return first_readable(board, tx, next, &queue),
+        candidates => candidates?,
+    };
+    contention.note(&candidates);
+    if contention.lost > 0 {
+        candidates.retain(|candidate| next.fits(candidate));
+        spread(&mut candidates, &next.session, contention.lost);
+    }
+    for candidate in candidates {
         if !next.fits(&candidate) {
             continue;
         }
         let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
         if let Some(item) = item.filter(|item| item.status == Status::Available && next.fits(item)) {
+            contention.chosen = contention.is_possible.then(|| item.item_id.clone());
             return Ok(Some(item));
         }
     }
     // Candidates may be outdated, and no call is refused because of them: the queue itself says that nothing is there.
     tx.prefetch(&[Prefetch::Range(queue.clone())])?;
-    Ok(tx.rows::<WorkItem>(&queue)?.into_iter().find(|item| next.fits(item)))
+    match tx.rows::<WorkItem>(&queue) {
+        Err(error) if error.is_unreadable_row() => first_readable(board, tx, next, &queue),
+        items => Ok(items?.into_iter().find(|item| next.fits(item))),
+    }
+}
+
+/// The same if an item of the queue cannot be read: the others are still there to be claimed.
+fn first_readable(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
+    for key in tx.keys(queue, usize::MAX)? {
+        // A key that cannot be read cannot be claimed by its id either.
+        let Ok(key) = key else { continue };
+        match tx.row::<WorkItem>(&key) {
+            Err(error) if error.is_unreadable_row() => board.report_unreadable(&key, &error),
+            item => {
+                if let Some(item) = item?.filter(|item| next.fits(item)) {
+                    return Ok(Some(item));
+                }
+            }
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -371,7 +476,8 @@ mod tests {
                 open_blockers: Vec::new(),
                 missing_blockers: Vec::new(),
                 ignored: Vec::new(),
-                creation: None,
+                created: false,
+                before: Changes::new(),
             };
             decide(&agent, candidate, Timestamp::EPOCH)
                 .map(|(changes, claimed)| (claimed.claimed, changes.events.len()))
@@ -397,6 +503,38 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_lost_items_starts_at_one_of_the_first_of_the_same_priority() {
+        let queue = || -> Vec<WorkItem> {
+            let urgent = (0..20).map(|number| (Priority::P1, number));
+            let items = urgent.chain((20..30).map(|number| (Priority::P2, number)));
+            items.map(|(priority, number)| WorkItem { priority, ..an_item(&number.to_string()) }).collect()
+        };
+        for (lost, most) in [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (5, 20), (6, 20), (99, 20)] {
+            let mut first = BTreeSet::new();
+            for session in 0..400 {
+                let mut tried = queue();
+                spread(&mut tried, &format!("session-{session}"), lost);
+                first.insert(tried[0].item_id.parse::<usize>().unwrap());
+                assert!(tried[20..].iter().all(|item| item.priority == Priority::P2), "lost {lost}");
+                tried.sort_by_key(|item| item.item_id.parse::<usize>().unwrap());
+                assert_eq!(tried, queue(), "each item is tried once");
+            }
+            assert_eq!(first, (0..most).collect(), "lost {lost}");
+        }
+        spread(&mut [], "session", 1);
+    }
+
+    #[test]
+    fn only_an_item_that_another_session_claimed_counts_as_lost() {
+        let mut contention = Contention { is_possible: true, chosen: None, lost: 0 };
+        for (chosen, expected) in [(None, 0), (Some("a"), 0), (Some("taken"), 1), (None, 1), (Some("b"), 1)] {
+            contention.chosen = chosen.map(str::to_owned);
+            contention.note(&[an_item("a"), an_item("b")]);
+            assert_eq!(contention.lost, expected, "{chosen:?}");
+        }
+    }
+
+    #[test]
     fn an_item_that_would_wait_is_not_created() {
         let item = WorkItem { status: Status::Blocked, ..an_item("x") };
         let candidate = Candidate {
@@ -404,7 +542,8 @@ mod tests {
             open_blockers: vec!["a".to_owned()],
             missing_blockers: Vec::new(),
             ignored: Vec::new(),
-            creation: Some(Changes::new()),
+            created: true,
+            before: Changes::new(),
         };
         let refused = decide(&an_agent("me"), candidate, Timestamp::EPOCH).unwrap_err();
         assert_eq!(refused.code(), Code::WorkBlocked);

@@ -199,7 +199,8 @@ fn decide(
     if let Some(known) = known {
         return already_there(create, known, &named).map(|created| (Changes::new(), created));
     }
-    let NewItem { item, open_blockers, missing_blockers, mut changes } = new_item(create, named, now)?;
+    let NewItem { item, open_blockers, missing_blockers, mut changes } =
+        new_item(create, named, now, Changes::new())?;
     changes.put(item.clone());
     Ok((
         changes,
@@ -215,11 +216,15 @@ pub(super) struct NewItem {
     pub(super) changes: Changes,
 }
 
-/// The item that a cleaned request asks for.
-pub(super) fn new_item(create: &Create, named: Vec<NamedBlocker>, now: Timestamp) -> Result<NewItem> {
+/// The item that a cleaned request asks for, after what the same commit has changed before.
+pub(super) fn new_item(
+    create: &Create,
+    named: Vec<NamedBlocker>,
+    now: Timestamp,
+    mut changes: Changes,
+) -> Result<NewItem> {
     check_id("work item", &create.id)?;
-    let mut changes = Changes::new();
-    let mut item = blank(create, now);
+    let mut item = blank_item(create, now);
     let session = create.session.as_deref();
     let summary = format!("Work item \"{}\" created", item.title);
     item.revision = changes.event(
@@ -252,7 +257,8 @@ pub(super) fn new_item(create: &Create, named: Vec<NamedBlocker>, now: Timestamp
     Ok(NewItem { item, open_blockers: open, missing_blockers, changes })
 }
 
-fn blank(create: &Create, now: Timestamp) -> WorkItem {
+/// The item that is asked for, before anything happens to it.
+pub(crate) fn blank_item(create: &Create, now: Timestamp) -> WorkItem {
     WorkItem {
         item_id: create.id.clone(),
         project_id: create.project.clone(),
@@ -278,7 +284,7 @@ fn blank(create: &Create, now: Timestamp) -> WorkItem {
 /// The answer to a request for an item that exists: fine if it is the same one.
 fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Result<Created> {
     let Known { item, blockers } = known;
-    let asked = blank(create, item.created_at);
+    let asked = blank_item(create, item.created_at);
     let open_blockers = open_among(&blockers);
     // What is completed is waited for by nobody, whether it was named again or not.
     let mut named = named.iter().filter(|blocker| blocker.status != Some(Status::Completed));
@@ -343,7 +349,7 @@ mod tests {
             priority: Some(Priority::P1),
             ..Create::new("x", "X")
         };
-        let item = blank(&stored, Timestamp::EPOCH);
+        let item = blank_item(&stored, Timestamp::EPOCH);
         assert_eq!(Create::new("x", "X").differing_from(&item, &[]), Vec::<&str>::new());
         assert_eq!(stored.differing_from(&item, &[]), Vec::<&str>::new());
         let other = Create {
@@ -390,7 +396,7 @@ mod tests {
             ("X", vec![], vec![blocker("a", done)], Ok(())),
         ] {
             let create = Create::new("x", "X");
-            let item = WorkItem { title: title.to_owned(), ..blank(&create, Timestamp::EPOCH) };
+            let item = WorkItem { title: title.to_owned(), ..blank_item(&create, Timestamp::EPOCH) };
             let context = format!("{title}, {blockers:?}, {named:?}");
             let missing = missing_among(&blockers);
             let decided = decide(&create, Some(Known { item, blockers }), named, Timestamp::EPOCH);

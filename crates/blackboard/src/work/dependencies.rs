@@ -76,9 +76,19 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
     let mut all = None;
     // Every blocked item names its first blocker, so the others need no further query.
     if items.iter().filter(|item| item.blocked_by.is_some()).nth(ONE_BY_ONE).is_some() {
-        all = Some(all_dependencies(tx)?);
+        let dependencies = all_dependencies(tx)?;
         statuses.extend(items.iter().map(|item| (item.item_id.clone(), Some(item.status))));
         statuses.extend(tx.missing_blockers(usize::MAX)?.into_iter().map(|id| (id, None)));
+        let blockers = dependencies.values().flatten().map(|dependency| dependency.blocked_by.as_str());
+        let others: BTreeSet<&str> = blockers.filter(|blocker| !statuses.contains_key(*blocker)).collect();
+        let rows = others.into_iter().map(|blocker| Prefetch::Row(Key::WorkItem(blocker.to_owned())));
+        tx.prefetch(&rows.collect::<Vec<_>>())?;
+        all = Some(dependencies);
+    }
+    let blocked = |item: &&WorkItem| item.blocked_by.is_some();
+    if all.is_none() && items.iter().any(|item| blocked(&item)) {
+        let ranges = items.iter().filter(blocked).map(|item| Range::blockers_of(&item.item_id));
+        tx.prefetch(&ranges.map(Prefetch::Range).collect::<Vec<_>>())?;
     }
     let mut listed = Vec::with_capacity(items.len());
     for item in items {
@@ -86,13 +96,17 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
         let dependencies = match (&item.blocked_by, &mut all) {
             (None, _) => Vec::new(),
             (Some(_), Some(all)) => all.remove(&item.item_id).unwrap_or_default(),
-            (Some(_), None) => tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?,
+            (Some(_), None) => {
+                let dependencies = tx.rows::<Dependency>(&Range::blockers_of(&item.item_id))?;
+                prefetch_blockers(tx, &dependencies)?;
+                dependencies
+            }
         };
         for Dependency { blocked_by, .. } in dependencies {
             let status = if let Some(known) = statuses.get(&blocked_by) {
                 *known
             } else {
-                let status = status_of(tx, &blocked_by)?;
+                let status = listed_status_of(tx, &blocked_by)?;
                 statuses.insert(blocked_by.clone(), status);
                 status
             };
@@ -111,6 +125,7 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
 /// All dependencies by the item that waits, each list in the order of [`Range::blockers_of`].
 fn all_dependencies(tx: &dyn Tx) -> Result<HashMap<String, Vec<Dependency>>> {
     let mut all: HashMap<String, Vec<Dependency>> = HashMap::new();
+    tx.prefetch(&[Prefetch::Range(Range::dependencies())])?;
     for dependency in tx.rows::<Dependency>(&Range::dependencies())? {
         all.entry(dependency.item_id.clone()).or_default().push(dependency);
     }
@@ -277,6 +292,21 @@ pub(super) fn blocked_event(
     NewEvent::new(EventType::WorkBlocked, TargetType::WorkItem, &item.item_id, summary)
         .by(session)
         .with("blocked_by", blockers.to_vec())
+}
+
+/// The status of an item for a list, which leaves out one that cannot be read: that one exists, and is not known to be completed.
+fn listed_status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
+    match status_of(tx, item)? {
+        None if exists(tx, item)? => Ok(Some(Status::Blocked)),
+        status => Ok(status),
+    }
+}
+
+/// Whether there is an item with this id, also if it cannot be read.
+pub(super) fn exists(tx: &dyn Tx, item: &str) -> Result<bool> {
+    let range = Range::work_items().from(item).up_to(item);
+    tx.prefetch(&[Prefetch::Any(range.clone())])?;
+    tx.any(&range)
 }
 
 fn status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {

@@ -14,7 +14,7 @@ use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Range, Tx};
 
-/// The events that begin or end a span.
+/// The events that begin or end a span: [`Drawing::take`] has an arm for each.
 const TOLD_BY: &[EventType] = &[
     EventType::WorkClaimed,
     EventType::WorkReleased,
@@ -100,7 +100,7 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn lanes(&self, time: Duration) -> Result<Lanes> {
-        self.board.read(&[], |tx| {
+        self.board.read_list(&[], |tx| {
             let since = tx.now().minus(time);
             let revision = tx.revision()?;
             let mut drawing = Drawing::new(since);
@@ -151,7 +151,11 @@ impl Drawing {
                 }
             }
             EventType::WorkCompleted => self.end(item, actor, at, SpanEnd::Completed),
-            EventType::WorkReleased => self.end(item, actor, at, SpanEnd::Released),
+            EventType::WorkReleased => {
+                // Another session than the holder may have handed the item over.
+                let holder = event.named_session("held_by");
+                self.end(item, holder.as_deref().or(actor), at, SpanEnd::Released);
+            }
             EventType::WorkReset | EventType::WorkDeleted => self.end(item, None, at, SpanEnd::Released),
             EventType::WorkBlocked => {
                 let holder = self.open.get(item).map(|(session, _)| session.clone());
@@ -170,7 +174,22 @@ impl Drawing {
                     self.end(&item, event.target_id.as_deref(), at, SpanEnd::Stale);
                 }
             }
-            _ => {}
+            EventType::AgentRegistered
+            | EventType::AgentDeregistered
+            | EventType::AgentStale
+            | EventType::AgentRecovered
+            | EventType::AgentUpdated
+            | EventType::WorkCreated
+            | EventType::ProjectRegistered
+            | EventType::ProjectUpdated
+            | EventType::ProjectRemoved
+            | EventType::HeartbeatReceived
+            | EventType::EntryWritten
+            | EventType::EntryDeleted
+            | EventType::EntryExpired
+            | EventType::EntryPurged
+            | EventType::EntriesCleared
+            | EventType::Other(_) => {}
         }
     }
 
@@ -287,6 +306,20 @@ mod tests {
             let events = vec![(11, event(WorkClaimed, Some("me"))), (15, event(kind.clone(), actor))];
             let expected = vec![("me".to_owned(), vec![span(11, Some(15), Some(ended))])];
             assert_eq!(drawn(events, &[]), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_was_handed_over_ends_one_span_and_begins_another() {
+        let released = event(EventType::WorkReleased, Some("third")).with("held_by", "me");
+        let handed_over = vec![(15, released), (15, event(EventType::WorkClaimed, Some("other")))];
+        let claimed = (11, event(EventType::WorkClaimed, Some("me")));
+        for (from, events) in [(11, [vec![claimed], handed_over.clone()].concat()), (10, handed_over)] {
+            let expected = vec![
+                ("me".to_owned(), vec![span(from, Some(15), Some(SpanEnd::Released))]),
+                ("other".to_owned(), vec![span(15, None, None)]),
+            ];
+            assert_eq!(drawn(events, &[]), expected, "claimed at {from}");
         }
     }
 

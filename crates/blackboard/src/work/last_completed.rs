@@ -61,7 +61,7 @@ impl Work<'_> {
     pub fn last_completed(&self, query: &LastCompleted) -> Result<WorkPage> {
         let after = query.after.as_deref().map(Mark::parse).transpose()?;
         let limit = query.limit.unwrap_or(usize::MAX);
-        self.board.read(&[], |tx| {
+        self.board.read_list(&[], |tx| {
             let mut items = found(tx, query, after.clone(), limit.saturating_add(1))?;
             let more = items.len() > limit;
             items.truncate(limit);

@@ -72,7 +72,7 @@ impl Work<'_> {
         };
         let mut prefetch: Vec<_> = ranges.iter().cloned().map(Prefetch::Range).collect();
         prefetch.extend(filter.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
-        self.board.read(&prefetch, |tx| {
+        self.board.read_list(&prefetch, |tx| {
             if let Some(project) = &filter.project {
                 crate::project::known(tx, project)?;
             }

@@ -13,6 +13,7 @@ mod lanes;
 mod last_completed;
 mod list;
 mod newest;
+mod reassign;
 mod release;
 mod reset;
 mod status;
@@ -23,6 +24,8 @@ use serde::{Deserialize, Serialize};
 pub use self::block::{Block, Blocked};
 pub use self::claim::{Claim, ClaimNext, Claimed};
 pub use self::complete::{Complete, Completed};
+#[cfg(any(test, feature = "conformance"))]
+pub(crate) use self::create::blank_item;
 pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
 pub(crate) use self::dependencies::with_blockers;
@@ -30,6 +33,7 @@ pub use self::lanes::{Lane, Lanes, Span, SpanEnd};
 pub use self::last_completed::LastCompleted;
 pub use self::list::{ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};
+pub use self::reassign::{Reassign, Reassigned};
 pub(crate) use self::release::give_back;
 pub use self::release::{Release, Released};
 pub use self::reset::Reset;
@@ -40,10 +44,11 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::check_own_fence;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::event::NewEvent;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::record::record;
-use crate::store::{Key, Prefetch, Range, Tx};
+use crate::store::{Changes, Key, Prefetch, Range, Tx};
 
 /// The work of a board: `board.work()`.
 #[derive(Clone, Copy)]
@@ -184,6 +189,20 @@ impl WorkItem {
         }
     }
 
+    /// Makes a session the holder, at the fence of this event. The actor of a `work_claimed` event is always the session that
+    /// gets the item: followers of the log take the holder from it.
+    pub(crate) fn give_to(&mut self, agent: &Agent, event: NewEvent, now: Timestamp, changes: &mut Changes) {
+        self.status = Status::Claimed;
+        self.claimed_by = Some(agent.session_id.clone());
+        self.claimed_by_name = Some(agent.agent_name.clone());
+        self.claimed_at = Some(now);
+        self.revision = changes.event(event.by(Some(&agent.session_id)));
+        self.fence = Some(self.revision);
+        let current_work = Some(self.title.clone());
+        changes.put_again(Agent { current_work, revision: self.revision, ..agent.clone() });
+        changes.put(self.clone());
+    }
+
     /// Who has it, in words.
     pub(crate) fn holder(&self) -> String {
         match (&self.claimed_by_name, &self.claimed_by) {
@@ -220,9 +239,14 @@ impl WorkItem {
             };
             return Err(refusal.into());
         }
+        self.must_be_held_at(fence)
+    }
+
+    /// Refuses if the item is held at another fence than this one.
+    pub(crate) fn must_be_held_at(&self, fence: Option<Revision>) -> Result<()> {
         let hint =
             "the claim was lost and the item claimed again meanwhile: check the item before you continue";
-        check_own_fence("work item", id, self.fence, fence, hint)
+        check_own_fence("work item", &self.item_id, self.fence, fence, hint)
     }
 
     pub(crate) fn is_completed(&self) -> Error {

@@ -93,7 +93,7 @@ impl Work<'_> {
     pub fn newest(&self, query: &NewestWork) -> Result<WorkPage> {
         let after = query.after.as_deref().map(Mark::parse).transpose()?;
         let limit = query.limit.unwrap_or(usize::MAX);
-        self.board.read(&[], |tx| {
+        self.board.read_list(&[], |tx| {
             let mut items: Vec<WorkItem> = Vec::new();
             let mut more = false;
             for &priority in Priority::ALL {

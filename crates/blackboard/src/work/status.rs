@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::dependencies::{blockers_of, missing_among, open_among};
+use super::dependencies::{blockers_of, exists, missing_among, open_among};
 use super::{Dependency, Status, Work, WorkItem, existing};
 use crate::error::Result;
 use crate::event::{Event, EventType, TargetType};
@@ -47,14 +47,21 @@ impl Work<'_> {
             Prefetch::Row(Key::WorkItem(id.to_owned())),
             Prefetch::Range(Range::blockers_of(id)),
             Prefetch::Range(Range::dependents_of(id)),
+            Prefetch::Revision,
         ];
-        self.board.read(&prefetch, |tx| {
+        self.board.read_list(&prefetch, |tx| {
             let item = existing(tx, id)?;
             let blockers = blockers_of(tx, id)?;
             let dependents = tx.rows::<Dependency>(&Range::dependents_of(id))?;
+            let mut missing_blockers = Vec::new();
+            for blocker in missing_among(&blockers) {
+                if !exists(tx, &blocker)? {
+                    missing_blockers.push(blocker);
+                }
+            }
             Ok(WorkHistory {
                 open_blockers: open_among(&blockers),
-                missing_blockers: missing_among(&blockers),
+                missing_blockers,
                 dependents: dependents.into_iter().map(|dependency| dependency.item_id).collect(),
                 history: history(tx, &item)?,
                 item,
@@ -73,7 +80,9 @@ fn history(tx: &dyn Tx, item: &WorkItem) -> Result<Vec<Event>> {
         _ => tx.revision()?,
     };
     loop {
-        let page = tx.events(&Page { until, ..Page::after(after, PAGE) })?;
+        let page = Page { until, ..Page::after(after, PAGE) };
+        tx.prefetch(&[Prefetch::Events(page)])?;
+        let page = tx.events(&page)?;
         let Some(last) = page.last() else { break };
         after = last.id;
         history.extend(page.into_iter().filter(|event| tells_of(event, &item.item_id)));

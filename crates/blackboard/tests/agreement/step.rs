@@ -26,49 +26,7 @@ pub enum Step {
     Deregister {
         who: u8,
     },
-    Create {
-        item: u8,
-        title: u8,
-        priority: u8,
-        project: Option<u8>,
-        blockers: Vec<u8>,
-    },
-    Claim {
-        item: u8,
-        who: u8,
-        title: Option<u8>,
-        blockers: Vec<u8>,
-    },
-    ClaimNext {
-        who: u8,
-        project: Option<u8>,
-        priority: Option<u8>,
-    },
-    Release {
-        item: u8,
-        who: u8,
-        fence: Fence,
-    },
-    Complete {
-        item: u8,
-        who: u8,
-        fence: Fence,
-    },
-    Block {
-        item: u8,
-        blockers: Vec<u8>,
-    },
-    Unblock {
-        item: u8,
-        blockers: Vec<u8>,
-    },
-    Reset {
-        item: u8,
-    },
-    Delete {
-        item: u8,
-        force: bool,
-    },
+    Work(WorkStep),
     RegisterProject {
         project: u8,
         name: u8,
@@ -99,6 +57,21 @@ pub enum Step {
     Fate(Fate),
 }
 
+/// What happens to work items.
+#[derive(Clone, Debug)]
+pub enum WorkStep {
+    Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
+    Claim { item: u8, who: u8, title: Option<u8>, blockers: Vec<u8> },
+    ClaimNext { who: u8, project: Option<u8>, priority: Option<u8> },
+    Release { item: u8, who: u8, fence: Fence },
+    Reassign { item: u8, who: u8, to: u8, fence: Fence, force: bool },
+    Complete { item: u8, who: u8, fence: Fence },
+    Block { item: u8, blockers: Vec<u8> },
+    Unblock { item: u8, blockers: Vec<u8> },
+    Reset { item: u8 },
+    Delete { item: u8, force: bool },
+}
+
 /// What happens to a board without its doing.
 #[derive(Clone, Debug)]
 pub enum Fate {
@@ -120,7 +93,7 @@ pub enum Fence {
 pub fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => agents(),
-        20 => work(),
+        20 => work().prop_map(Step::Work),
         4 => projects(),
         6 => sweeping(),
         5 => looking(),
@@ -171,23 +144,25 @@ fn fence() -> impl Strategy<Value = Fence> {
     ]
 }
 
-fn work() -> impl Strategy<Value = Step> {
+fn work() -> impl Strategy<Value = WorkStep> {
     let blockers = || prop::collection::vec(item(), 0..3);
     prop_oneof![
         4 => (item(), 0..2_u8, 0..3_u8, option::weighted(0.3, 0..2_u8), blockers())
             .prop_map(|(item, title, priority, project, blockers)| {
-                Step::Create { item, title, priority, project, blockers }
+                WorkStep::Create { item, title, priority, project, blockers }
             }),
         5 => (item(), who(), option::weighted(0.3, 0..2_u8), blockers())
-            .prop_map(|(item, who, title, blockers)| Step::Claim { item, who, title, blockers }),
+            .prop_map(|(item, who, title, blockers)| WorkStep::Claim { item, who, title, blockers }),
         3 => (who(), option::weighted(0.2, 0..2_u8), option::weighted(0.2, 0..3_u8))
-            .prop_map(|(who, project, priority)| Step::ClaimNext { who, project, priority }),
-        2 => (item(), who(), fence()).prop_map(|(item, who, fence)| Step::Release { item, who, fence }),
-        3 => (item(), who(), fence()).prop_map(|(item, who, fence)| Step::Complete { item, who, fence }),
-        2 => (item(), blockers()).prop_map(|(item, blockers)| Step::Block { item, blockers }),
-        1 => (item(), blockers()).prop_map(|(item, blockers)| Step::Unblock { item, blockers }),
-        1 => item().prop_map(|item| Step::Reset { item }),
-        1 => (item(), any::<bool>()).prop_map(|(item, force)| Step::Delete { item, force }),
+            .prop_map(|(who, project, priority)| WorkStep::ClaimNext { who, project, priority }),
+        2 => (item(), who(), fence()).prop_map(|(item, who, fence)| WorkStep::Release { item, who, fence }),
+        3 => (item(), who(), who(), fence(), prop::bool::weighted(0.3))
+            .prop_map(|(item, who, to, fence, force)| WorkStep::Reassign { item, who, to, fence, force }),
+        3 => (item(), who(), fence()).prop_map(|(item, who, fence)| WorkStep::Complete { item, who, fence }),
+        2 => (item(), blockers()).prop_map(|(item, blockers)| WorkStep::Block { item, blockers }),
+        1 => (item(), blockers()).prop_map(|(item, blockers)| WorkStep::Unblock { item, blockers }),
+        1 => item().prop_map(|item| WorkStep::Reset { item }),
+        1 => (item(), any::<bool>()).prop_map(|(item, force)| WorkStep::Delete { item, force }),
     ]
 }
 

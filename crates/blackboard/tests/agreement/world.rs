@@ -15,13 +15,13 @@ use blackboard::project::RegisterProject;
 use blackboard::store::sqlite::{Sqlite, SqliteOptions};
 use blackboard::store::{Memory, Store};
 use blackboard::sweep::Sweep;
-use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Release, Status, WorkFilter};
+use blackboard::work::{Block, Claim, ClaimNext, Complete, Create, Reassign, Release, Status, WorkFilter};
 use blackboard::{Board, Result, Revision, Settings};
 use tempfile::TempDir;
 
 use crate::entries::Taking;
 use crate::revisions::Revisions;
-use crate::step::{Fate, Fence, Step};
+use crate::step::{Fate, Fence, Step, WorkStep};
 
 pub struct World {
     pub board: Board,
@@ -134,47 +134,7 @@ impl World {
                 board.agents().heartbeat(&beat).map(shown)
             }
             Step::Deregister { who } => board.agents().deregister(&session(*who)).map(shown),
-            Step::Create { item: id, title, priority, project, blockers } => {
-                board.work().create(&create(*id, *title, *priority, *project, blockers)).map(shown)
-            }
-            Step::Claim { item: id, who, title, blockers } => {
-                let claim = Claim {
-                    create: title.map(|title| create(*id, title, 1, None, blockers)),
-                    ..Claim::of(&item(*id), &session(*who))
-                };
-                let claimed = board.work().claim(&claim)?;
-                self.fences.extend(claimed.item.fence.map(|fence| (*id, fence)));
-                Ok(shown(claimed))
-            }
-            Step::ClaimNext { who, project, priority: only } => {
-                let next = ClaimNext {
-                    session: session(*who),
-                    project: project.map(|project| format!("p{project}")),
-                    priority: only.map(priority),
-                };
-                board.work().claim_next(&next).map(shown)
-            }
-            Step::Release { item: id, who, fence } => {
-                let release =
-                    Release { fence: self.fence(*id, fence), ..Release::of(&item(*id), &session(*who)) };
-                board.work().release(&release).map(shown)
-            }
-            Step::Complete { item: id, who, fence } => {
-                let fence = self.fence(*id, fence);
-                board
-                    .work()
-                    .complete(&Complete { fence, ..Complete::of(&item(*id), &session(*who)) })
-                    .map(shown)
-            }
-            Step::Block { item: id, blockers } => {
-                let block = Block { id: item(*id), blocked_by: items(blockers), ..Block::default() };
-                board.work().block(&block).map(shown)
-            }
-            Step::Unblock { item: id, blockers } => {
-                board.work().unblock(&item(*id), &items(blockers), None).map(shown)
-            }
-            Step::Reset { item: id } => board.work().reset(&item(*id), None).map(shown),
-            Step::Delete { item: id, force } => board.work().delete(&item(*id), *force, None).map(shown),
+            Step::Work(step) => self.try_work(step),
             Step::RegisterProject { project, name } => {
                 let request = RegisterProject::new(&format!("p{project}"), &format!("Name {name}"));
                 board.projects().register(&request).map(shown)
@@ -206,6 +166,63 @@ impl World {
                 self.befall(fate);
                 Ok(String::new())
             }
+        }
+    }
+
+    fn try_work(&mut self, step: &WorkStep) -> Result<String> {
+        let board = self.board.clone();
+        match step {
+            WorkStep::Create { item: id, title, priority, project, blockers } => {
+                board.work().create(&create(*id, *title, *priority, *project, blockers)).map(shown)
+            }
+            WorkStep::Claim { item: id, who, title, blockers } => {
+                let claim = Claim {
+                    create: title.map(|title| create(*id, title, 1, None, blockers)),
+                    ..Claim::of(&item(*id), &session(*who))
+                };
+                let claimed = board.work().claim(&claim)?;
+                self.fences.extend(claimed.item.fence.map(|fence| (*id, fence)));
+                Ok(shown(claimed))
+            }
+            WorkStep::ClaimNext { who, project, priority: only } => {
+                let next = ClaimNext {
+                    session: session(*who),
+                    project: project.map(|project| format!("p{project}")),
+                    priority: only.map(priority),
+                };
+                board.work().claim_next(&next).map(shown)
+            }
+            WorkStep::Release { item: id, who, fence } => {
+                let release =
+                    Release { fence: self.fence(*id, fence), ..Release::of(&item(*id), &session(*who)) };
+                board.work().release(&release).map(shown)
+            }
+            WorkStep::Reassign { item: id, who, to, fence, force } => {
+                let reassign = Reassign {
+                    fence: self.fence(*id, fence),
+                    force: *force,
+                    ..Reassign::of(&item(*id), &session(*who), &session(*to))
+                };
+                let reassigned = board.work().reassign(&reassign)?;
+                self.fences.extend(reassigned.item.fence.map(|fence| (*id, fence)));
+                Ok(shown(reassigned))
+            }
+            WorkStep::Complete { item: id, who, fence } => {
+                let fence = self.fence(*id, fence);
+                board
+                    .work()
+                    .complete(&Complete { fence, ..Complete::of(&item(*id), &session(*who)) })
+                    .map(shown)
+            }
+            WorkStep::Block { item: id, blockers } => {
+                let block = Block { id: item(*id), blocked_by: items(blockers), ..Block::default() };
+                board.work().block(&block).map(shown)
+            }
+            WorkStep::Unblock { item: id, blockers } => {
+                board.work().unblock(&item(*id), &items(blockers), None).map(shown)
+            }
+            WorkStep::Reset { item: id } => board.work().reset(&item(*id), None).map(shown),
+            WorkStep::Delete { item: id, force } => board.work().delete(&item(*id), *force, None).map(shown),
         }
     }
 

@@ -27,6 +27,7 @@ mod web;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use clap::{CommandFactory, FromArgMatches};
 use report::{Line, Report};
 
 /// What a measurement returns; an error is a sentence for whoever called it.
@@ -84,22 +85,33 @@ fn main() -> ExitCode {
     }
 }
 
+/// How a suite is measured.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true)]
+struct Options {
+    /// Only to see that it works
+    #[arg(long)]
+    quick: bool,
+
+    /// Only measurements whose names contain this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// Also write the results here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
 fn measure(suite: &str, measurements: &[Measurement], arguments: &[String]) -> Result {
-    let (mut quick, mut only, mut json) = (false, None, None);
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        match argument.as_str() {
-            "--quick" => quick = true,
-            "--only" => only = rest.next(),
-            "--json" => json = rest.next(),
-            _ => return Err(usage(suite, measurements).into()),
-        }
-    }
+    let names = measurements.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let command = Options::command().bin_name(format!("bench {suite}")).after_help(format!("Names: {names}"));
+    let Options { quick, only, json } =
+        Options::from_arg_matches_mut(&mut command.get_matches_from(arguments))?;
     let programs = std::env::current_exe()?.parent().ok_or("a program without a directory")?.to_owned();
     let scale = Scale { quick, rounds: if quick { 2 } else { 5 }, programs };
-    let chosen = |name: &str| only.is_none_or(|only| name.contains(only.as_str()));
+    let chosen = |name: &str| only.as_ref().is_none_or(|only| name.contains(only));
     if !measurements.iter().any(|(name, _)| chosen(name)) {
-        return Err(usage(suite, measurements).into());
+        return Err(format!("nothing is called that, only {names}").into());
     }
     let mut report = Report::new(quick);
     for (name, measurement) in measurements.iter().filter(|(name, _)| chosen(name)) {
@@ -111,12 +123,4 @@ fn measure(suite: &str, measurements: &[Measurement], arguments: &[String]) -> R
         std::fs::write(file, format!("{:#}\n", report.json()))?;
     }
     Ok(())
-}
-
-fn usage(suite: &str, measurements: &[Measurement]) -> String {
-    let names: Vec<_> = measurements.iter().map(|(name, _)| *name).collect();
-    format!(
-        "usage: bench {suite} [--quick] [--json FILE] [--only NAME], where NAME is one of {}",
-        names.join(", ")
-    )
 }

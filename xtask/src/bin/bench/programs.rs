@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::statistics::{median, percentile};
+use crate::statistics::{median, percentile, ratios};
 
 /// A program that is measured. It may be called differently each time: an item can be claimed only once.
 pub struct Program<'a> {
@@ -50,7 +50,7 @@ impl<'a> Program<'a> {
 
     /// The ratio of this program's median to the other's, in each round.
     pub fn ratios(&self, other: &Program<'_>) -> Vec<f64> {
-        self.medians().iter().zip(other.medians()).map(|(own, other)| own / other).collect()
+        ratios(&self.medians(), &other.medians())
     }
 
     /// The median of each round, in milliseconds.

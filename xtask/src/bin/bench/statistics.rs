@@ -32,6 +32,11 @@ pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
+/// Each round of one series against the same round of another.
+pub fn ratios(rounds: &[f64], others: &[f64]) -> Vec<f64> {
+    rounds.iter().zip(others).map(|(round, other)| round / other).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -88,17 +88,7 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     })?;
     // The conversation that goes on names the first scene first.
     let turn = stage.model.turn("SCENE-SHELL")?;
-    checks.see(RESUMED, || {
-        let agent = stage.agent(&session)?;
-        ended(stage, &session, "active")?;
-        if !again.sessions()?.is_empty() {
-            return Err("there is a second session".into());
-        }
-        if agent["pid"] != again.running.agent(stage.client.is_agent)? {
-            return Err(format!("it has the process {}", agent["pid"]).into());
-        }
-        Ok("active again, with its new process".to_owned())
-    });
+    checks.see(RESUMED, || again.continues(&session));
     turn.done();
     again.end()
 }

@@ -44,7 +44,7 @@ impl Run for Clear {
             let keys = keys.into_iter().map(|listed| listed.key).collect();
             return Ok(Outcome::new(WouldClear { scope, keys }));
         }
-        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
         Ok(Outcome::new(ClearedEntries(board.scope(&scope).by(by).clear(&self.pattern)?)))
     }

@@ -2,9 +2,8 @@
 
 use blackboard::{Result, Revision};
 
-use super::revision;
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope};
+use crate::commands::arguments::{Acting, InScope, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -37,7 +36,7 @@ pub struct Delete {
 impl Run for Delete {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
-        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
         let scope = board.scope(&scope).by(by);
         let deleted = match self.if_revision {

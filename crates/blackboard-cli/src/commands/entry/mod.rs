@@ -15,10 +15,10 @@ pub mod txn;
 pub mod wait;
 pub mod write;
 
+use blackboard::Result;
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::parse_since;
 use blackboard::entry::Query;
-use blackboard::{Result, Revision};
 
 use crate::commands::arguments::trimmed;
 
@@ -47,13 +47,5 @@ impl Matching {
         let since = self.since.map(|since| parse_since(&since, SystemClock.now())).transpose()?;
         let Matching { prefix, tags, author, .. } = self;
         Ok(Query { pattern, prefix, tags, author, updated_since: since, ..Query::default() })
-    }
-}
-
-/// Parses a revision.
-pub(super) fn revision(text: &str) -> Result<Revision, String> {
-    match text.trim().parse() {
-        Ok(id) if id >= 0 => Ok(Revision::new(id)),
-        _ => Err("a revision is a whole number from 0 on, as `read` and `write` show it".to_owned()),
     }
 }

@@ -45,7 +45,7 @@ impl Run for Purge {
             let by = By { author: self.acting.agent, session, fences, operation: None };
             return Ok(Outcome::new(WouldPurge(board.scope(&scope).by(by).plan_purge(&self.key)?)));
         }
-        let (board, session) = context.open(Access::write(self.acting.session.named()))?;
+        let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
         Ok(Outcome::new(PurgedKey(board.scope(&scope).by(by).purge(&self.key)?)))
     }

@@ -2,9 +2,8 @@
 
 use blackboard::{Code, Result, Revision};
 
-use super::revision;
 use crate::commands::Run;
-use crate::commands::arguments::InScope;
+use crate::commands::arguments::{InScope, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;

@@ -3,9 +3,8 @@
 use blackboard::entry::{By, WaitFor};
 use blackboard::{Result, Revision};
 
-use super::revision;
 use crate::commands::Run;
-use crate::commands::arguments::InScope;
+use crate::commands::arguments::{InScope, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;

@@ -4,9 +4,8 @@ use blackboard::entry::Write as Writing;
 use blackboard::{Result, Revision, duration};
 
 use super::input::Given;
-use super::revision;
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope, metadata, trimmed};
+use crate::commands::arguments::{Acting, InScope, metadata, revision, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;

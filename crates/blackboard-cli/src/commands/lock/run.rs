@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use blackboard::agent::Register;
 use blackboard::lock::{Acquire, Lock, Release};
-use blackboard::{Board, Code, Error, Fault, Result};
+use blackboard::{Board, Code, Error, Result};
 
 use super::Wish;
 use crate::child::{self, Ended, Signals};
@@ -50,9 +50,7 @@ pub struct Run {
 
 impl RunCommand for Run {
     fn run(self, context: &Context) -> Result<Outcome> {
-        // From here on nothing ends this process before it has given back what it holds.
-        let signals = Signals::catch()
-            .map_err(|error| Fault::new(Code::Io, "signals can't be caught").because(error))?;
+        let signals = child::catch_signals()?;
         let (board, session) = context.open(Access::write(self.session.named()))?;
         let register = match &session {
             Some(_) => None,

@@ -32,7 +32,7 @@ pub struct Remove {
 
 impl Run for Remove {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let (board, session) = context.open(Access::change(self.session.named()))?;
         let removed = board.projects().remove(&self.project.id(), self.force, session.as_deref())?;
         Ok(Outcome::new(RemovedProject(removed)))
     }

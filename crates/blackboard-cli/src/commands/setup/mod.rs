@@ -150,7 +150,7 @@ fn chosen(
 /// Shows what would be written to the person who is there, and asks.
 fn ask(report: &mut Report, context: &Context) -> Result<bool> {
     let (stdin, mut stderr) = (io::stdin(), io::stderr());
-    if context.globals.json || !stdin.is_terminal() || !stderr.is_terminal() {
+    if context.json() || !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(Refusal::new(
             Code::Usage,
             "nothing is written without being asked, and nobody is here to ask",
@@ -183,12 +183,7 @@ fn cant_ask() -> Error {
 
 fn platforms() -> ValueParser {
     let names = PLATFORMS.iter().map(|platform| platform.id).chain(["all"]);
-    PossibleValuesParser::new(names)
-        .map(|name| match PLATFORMS.iter().find(|platform| platform.id == name) {
-            Some(platform) => Chosen::One(platform),
-            None => Chosen::All,
-        })
-        .into()
+    PossibleValuesParser::new(names).map(|name| Platform::find(&name).map_or(Chosen::All, Chosen::One)).into()
 }
 
 impl std::fmt::Debug for Chosen {

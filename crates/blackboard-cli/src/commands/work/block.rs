@@ -38,7 +38,7 @@ pub struct Block {
 
 impl Run for Block {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let (board, session) = context.open(Access::change(self.session.named()))?;
         let (id, blocked_by, reason) = (self.item.id(), self.blocked_by, self.reason);
         let blocked = board.work().block(&Blocking { id, blocked_by, reason, session })?;
         context.note_text(&blocked.text);

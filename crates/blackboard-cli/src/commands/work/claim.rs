@@ -70,7 +70,7 @@ impl Run for Claim {
         let new =
             |title| self.options.item(id.clone(), title, self.project, self.priority, Some(session.clone()));
         let create = self.title.map(new).transpose()?;
-        let claimed = board.work().claim(&Claiming { id, session, create })?;
+        let claimed = board.work().claim(&Claiming { id, session, register: None, create })?;
         note_ignored(context, &claimed);
         context.note_text(&claimed.text);
         Ok(Outcome::new(ClaimedItem(claimed)))

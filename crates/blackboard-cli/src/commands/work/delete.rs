@@ -32,7 +32,7 @@ pub struct Delete {
 
 impl Run for Delete {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let (board, session) = context.open(Access::change(self.session.named()))?;
         let deleted = board.work().delete(&self.item.id(), self.force, session.as_deref())?;
         Ok(Outcome::new(DeletedItem(deleted)))
     }

@@ -6,6 +6,7 @@ pub mod complete;
 pub mod create;
 pub mod delete;
 pub mod list;
+pub mod reassign;
 pub mod release;
 pub mod reset;
 pub mod status;

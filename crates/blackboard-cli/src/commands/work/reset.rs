@@ -28,7 +28,7 @@ pub struct Reset {
 
 impl Run for Reset {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let (board, session) = context.open(Access::change(self.session.named()))?;
         Ok(Outcome::new(ResetItem(board.work().reset(&self.item.id(), session.as_deref())?)))
     }
 }

@@ -32,7 +32,7 @@ pub struct Unblock {
 
 impl Run for Unblock {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let (board, session) = context.open(Access::write(self.session.named()))?;
+        let (board, session) = context.open(Access::change(self.session.named()))?;
         let unblocked = board.work().unblock(&self.item.id(), &self.blocked_by, session.as_deref())?;
         Ok(Outcome::new(UnblockedItem(unblocked)))
     }

@@ -35,12 +35,15 @@ async function ask(path, { signal, values } = {}) {
   }
   const answer = values ? JSON.parse(text, exactNumbers) : JSON.parse(text);
   const next = response.headers.get("Blackboard-Next");
+  const unreadable = response.headers.get("Blackboard-Unreadable");
   return {
     answer,
     revision: Number(response.headers.get("Blackboard-Revision") ?? answer.revision ?? 0),
     board: response.headers.get("Blackboard-Board"),
     // Where a bare list goes on, if there is more of it.
     next: next === null ? null : decodeURIComponent(next),
+    // The rows that the answer leaves out, because they cannot be read.
+    unreadable: unreadable === null ? [] : unreadable.split(",").map(decodeURIComponent),
   };
 }
 

@@ -28,6 +28,7 @@ class Resource {
     this.lastEnd = 0;
     this.lastTook = 0;
     this.generation = 0;
+    this.unreadable = [];
     resources.push(this);
   }
 
@@ -81,8 +82,9 @@ class Resource {
     this.reading = true;
     this.again = false;
     try {
-      const { answer, revision } = await this.ask();
+      const { answer, revision, unreadable = [] } = await this.ask();
       if (generation === this.generation) {
+        this.unreadable = unreadable;
         this.readAt = revision;
         noteRevision(revision);
         this.show(answer, revision);
@@ -115,7 +117,7 @@ function trouble(resource, error) {
 function showTrouble() {
   const looked = [...failing].filter(([resource]) => resource.needed).map(([, failure]) => failure);
   const refused = looked.find((failure) => failure instanceof Refused);
-  const text = troubleOf(stream.refusal) || troubleOf(refused) || "";
+  const text = troubleOf(stream.refusal) || troubleOf(refused) || leftOut() || "";
   const element = byId("trouble");
   element.hidden = text === "";
   say(element, text);
@@ -129,6 +131,13 @@ function troubleOf(refused) {
   if (refused.status === 429)
     return `This page is not updated: ${shown(refused.message)}. Close a page or a program that follows the board.`;
   return `Cannot read the board: ${shown(refused.message)}`;
+}
+
+// What the lists of this view leave out.
+function leftOut() {
+  const rows = new Set(resources.filter((resource) => resource.needed).flatMap((resource) => resource.unreadable));
+  if (rows.size === 0) return null;
+  return `Not shown, because they cannot be read: ${shown([...rows].join(", "))}`;
 }
 
 // Reads what the current view shows, unless it is fresh.

@@ -1,6 +1,5 @@
 //! The inspector of the protocol's own authors, as a client. `cargo xtask test` installs it in CI where there is node.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,10 +12,9 @@ fn installed() -> Option<(PathBuf, Value)> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/inspector/node_modules");
     let package = modules.join("@modelcontextprotocol/inspector/package.json");
     let Ok(package) = std::fs::read_to_string(package) else {
-        // Not by a macro, whose output the test harness keeps to itself when a test passes.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: the MCP Inspector is not installed (cargo xtask test --all does that where there is node)"
+        testkit::skip(
+            "the MCP Inspector",
+            "its package, which `cargo xtask test --all` installs where there is node",
         );
         return None;
     };

@@ -245,3 +245,34 @@ fn a_secret_is_refused() {
     let mut client = Client::new(&scratch);
     client.refused("entry_write", json!({"key": "a", "value": secret}), Code::SecretLooking);
 }
+
+#[test]
+fn lists_show_what_can_be_read_and_report_the_rest() {
+    let scratch = Scratch::new();
+    register(&scratch, "Ivy");
+    let bad = register(&scratch, "Oak");
+    for id in ["bad", "fine"] {
+        scratch.json(["work", "create", id, "--title", id]);
+        scratch.json(["write", id, "1"]);
+    }
+    let database = rusqlite::Connection::open(scratch.database()).unwrap();
+    database
+        .execute_batch(
+            "UPDATE work_items SET created_at = 'never' WHERE item_id = 'bad';
+             UPDATE agents SET started_at = 'never' WHERE agent_name = 'Oak';
+             UPDATE entry_versions SET updated_at = 'never' WHERE key = 'bad';",
+        )
+        .unwrap();
+    drop(database);
+    let mut client = Client::new(&scratch);
+    let found = client.call("work_find", json!({}));
+    assert_eq!((&found["count"], &found["items"][0]["item_id"]), (&json!(1), &json!("fine")));
+    let row = &found["unreadable"][0];
+    assert_eq!((&row["table"], &row["id"]), (&json!("work_items"), &json!("bad")), "{found}");
+    let who = client.call("who", json!({}));
+    assert_eq!((&who["agents"]["count"], &who["unreadable"][0]["id"]), (&json!(1), &bad), "{who}");
+    let entries = client.call("entry_query", json!({}));
+    assert_eq!((&entries["count"], &entries["unreadable"][0]["id"]), (&json!(1), &json!("default/bad")));
+    assert_eq!(client.call("work_claim", json!({"next": true}))["item_id"], "fine");
+    assert_eq!(client.call("observe", json!({})).get("unreadable"), None);
+}

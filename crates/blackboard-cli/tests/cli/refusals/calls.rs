@@ -13,7 +13,7 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     let mut codes = BTreeSet::from([Code::Usage]);
     if command.starts_with("guard ") {
         // No board stops a commit, and what else git and its hooks can be like is seen in the tests of these commands.
-        codes.extend(own_codes(command).iter().filter(|_| has_git()));
+        codes.extend(own_codes(command).filter(|_| has_git()));
         return codes;
     }
     if BOARDLESS.contains(&command) {
@@ -40,107 +40,16 @@ pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     if acts_for_a_session(command) {
         codes.insert(Code::SessionEnded);
     }
+    if command == "serve" {
+        codes.insert(Code::PortTaken);
+    }
     codes.extend(own_codes(command));
     codes
 }
 
-/// What only this command, or few others, can end with.
-fn own_codes(command: &str) -> &'static [Code] {
-    match command {
-        "agent register" => &[Code::SecretLooking, Code::SessionStale, Code::SessionEnded],
-        "agent heartbeat" => &[Code::NoSession, Code::SessionEnded, Code::WorkNotFound, Code::SecretLooking],
-        "agent show" | "agent deregister" => &[Code::NoSession],
-        "work list" => &[Code::NoSession, Code::ProjectNotFound],
-        "work create" => {
-            &[Code::ProjectNotFound, Code::AlreadyExists, Code::DependencyCycle, Code::SecretLooking]
-        }
-        "work claim" => &[
-            Code::NoSession,
-            Code::ProjectNotFound,
-            Code::WorkNotFound,
-            Code::NothingAvailable,
-            Code::AlreadyClaimed,
-            Code::AlreadyCompleted,
-            Code::WorkBlocked,
-            Code::DependencyCycle,
-            Code::SessionStale,
-            Code::SessionEnded,
-            Code::SecretLooking,
-        ],
-        "work release" => &[
-            Code::NoSession,
-            Code::WorkNotFound,
-            Code::AlreadyCompleted,
-            Code::NotHolder,
-            Code::StaleFence,
-            Code::SessionStale,
-        ],
-        "work complete" => &[
-            Code::NoSession,
-            Code::WorkNotFound,
-            Code::AlreadyCompleted,
-            Code::WorkBlocked,
-            Code::NotHolder,
-            Code::StaleFence,
-            Code::SessionStale,
-            Code::SecretLooking,
-        ],
-        "work block" => {
-            &[Code::WorkNotFound, Code::AlreadyCompleted, Code::DependencyCycle, Code::SecretLooking]
-        }
-        "work unblock" | "work reset" | "work status" => &[Code::WorkNotFound],
-        "work delete" => &[Code::WorkNotFound, Code::InUse],
-        "project register" => &[Code::SecretLooking],
-        "project status" => &[Code::ProjectNotFound],
-        "project remove" => &[Code::ProjectNotFound, Code::InUse],
-        "observe" => &[Code::CursorAhead, Code::NoSession],
-        "run" => &[
-            Code::ProjectNotFound,
-            Code::WorkNotFound,
-            Code::AlreadyClaimed,
-            Code::AlreadyCompleted,
-            Code::WorkBlocked,
-            Code::SecretLooking,
-        ],
-        "lock acquire" => &[
-            Code::NoSession,
-            Code::Held,
-            Code::TimedOut,
-            Code::SessionStale,
-            Code::SessionEnded,
-            Code::SecretLooking,
-        ],
-        "write" | "txn" => &[
-            Code::NoSession,
-            Code::AlreadyExists,
-            Code::Conflict,
-            Code::Held,
-            Code::StaleFence,
-            Code::SessionStale,
-            Code::SessionEnded,
-            Code::SecretLooking,
-        ],
-        "read" => &[Code::CursorAhead, Code::Compacted],
-        "history" => &[Code::EntryNotFound],
-        "wait" => &[Code::TimedOut],
-        "delete" => &[Code::EntryNotFound, Code::Conflict, Code::Held, Code::StaleFence, Code::SecretLooking],
-        "purge" => &[Code::EntryNotFound, Code::Held, Code::StaleFence, Code::SecretLooking],
-        "append" | "increment" | "clear" => &[Code::Held, Code::StaleFence, Code::SecretLooking],
-        "lock release" => &[Code::NoSession, Code::NotHolder, Code::StaleFence, Code::SessionStale],
-        "lock run" => {
-            &[Code::Held, Code::TimedOut, Code::SessionStale, Code::SessionEnded, Code::SecretLooking]
-        }
-        "file reserve" => {
-            &[Code::NoSession, Code::Held, Code::SessionStale, Code::SessionEnded, Code::SecretLooking]
-        }
-        "file release" => &[Code::NoSession, Code::SessionStale],
-        "file check" => &[Code::NoSession, Code::Held],
-        "guard install" => &[Code::AlreadyExists],
-        "guard check" => &[Code::AgentNotFound, Code::AmbiguousSession, Code::Held],
-        "setup" | "setup remove" => &[Code::InvalidValue],
-        "serve" => &[Code::NotRunning, Code::AlreadyRunning, Code::PortTaken],
-        _ => &[],
-    }
+/// The codes that a line of [`PROVOCATIONS`] shows.
+fn own_codes(command: &str) -> impl Iterator<Item = Code> {
+    PROVOCATIONS.iter().filter(move |(path, ..)| *path == command).map(|(_, code, _)| *code)
 }
 
 /// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook is silent then, the
@@ -183,6 +92,7 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("work create", &["new", "--title", "New"]),
     ("work claim", &["open", "--session", "ivy"]),
     ("work release", &["held", "--session", "ivy"]),
+    ("work reassign", &["held", "--session", "ivy", "--to", "oak"]),
     ("work complete", &["held", "--session", "ivy"]),
     ("work block", &["open", "--blocked-by", "held"]),
     ("work unblock", &["waiting"]),
@@ -276,6 +186,16 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("work complete", Code::StaleFence, &["held", "--fence", "1", "--session", "ivy"]),
     ("work complete", Code::WorkBlocked, &["stuck", "--session", "ivy"]),
     ("work complete", Code::SecretLooking, &["held", "--session", "ivy", "--summary", SECRET]),
+    ("work reassign", Code::NoSession, &["held", "--to", "oak"]),
+    ("work reassign", Code::WorkNotFound, &["none", "--session", "ivy", "--to", "oak"]),
+    ("work reassign", Code::AlreadyClaimed, &["held", "--session", "oak", "--to", "oak"]),
+    ("work reassign", Code::AlreadyCompleted, &["done", "--session", "ivy", "--to", "oak"]),
+    ("work reassign", Code::WorkBlocked, &["stuck", "--session", "ivy", "--to", "oak"]),
+    ("work reassign", Code::NotHolder, &["open", "--session", "ivy", "--to", "oak", "--fence", "1"]),
+    ("work reassign", Code::StaleFence, &["held", "--session", "ivy", "--to", "oak", "--fence", "1"]),
+    ("work reassign", Code::SessionStale, &["held", "--session", "ivy", "--to", "pale"]),
+    ("work reassign", Code::SessionEnded, &["held", "--session", "ivy", "--to", "gone"]),
+    ("work reassign", Code::SecretLooking, &["held", "--session", "ivy", "--to", "oak", "--reason", SECRET]),
     ("work block", Code::WorkNotFound, &["none", "--blocked-by", "open"]),
     ("work block", Code::AlreadyCompleted, &["done", "--blocked-by", "open"]),
     ("work block", Code::DependencyCycle, &["open", "--blocked-by", "waiting"]),

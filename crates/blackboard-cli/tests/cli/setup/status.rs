@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs;
 
 use crate::scratch::Scratch;
@@ -16,8 +17,11 @@ fn programs_get_every_file_of_every_platform() {
     let file = scratch.path().join(".gemini/settings.json");
     let answer = scratch.json(["setup", "status"]);
     is_list(&answer, &["platform", "title", "installed", "files"]);
-    assert_eq!(answer["count"], 6);
-    let gemini = answer["items"].as_array().unwrap().iter().find(|one| one["platform"] == "gemini").unwrap();
+    let items = answer["items"].as_array().unwrap();
+    let platforms: BTreeSet<_> =
+        items.iter().map(|one| one["platform"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(platforms, platforms_with_examples());
+    let gemini = items.iter().find(|one| one["platform"] == "gemini").unwrap();
     assert_eq!((gemini["installed"].as_bool(), gemini["title"].as_str()), (Some(true), Some("Gemini CLI")));
     has_fields(&gemini["files"][0], &["scope", "part", "file", "state"]);
     let state = || scratch.json(["setup", "status"])["items"][2]["files"][0].clone();
@@ -28,6 +32,13 @@ fn programs_get_every_file_of_every_platform() {
     fs::write(&file, "{ broken").unwrap();
     assert_eq!(state()["state"], "unknown");
     assert!(state()["reason"].as_str().unwrap().contains("not valid JSON"), "{}", state());
+}
+
+/// Each platform has a file with what it sends.
+fn platforms_with_examples() -> BTreeSet<String> {
+    let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/hooks")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter_map(|name| name.strip_suffix(".jsonl").map(str::to_owned)).collect()
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod complete;
 mod create;
 mod delete;
 mod list;
+mod reassign;
 mod release;
 mod reset;
 mod status;

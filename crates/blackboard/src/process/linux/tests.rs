@@ -150,7 +150,8 @@ fn an_agent_is_found_by_its_child() {
     }
     let directory = testkit::tempdir().unwrap();
     let path = shell_called_claude(directory.path());
-    ask(&[&path, "-c", "\"$@\"; exit $?", "claude"], "an_agent_is_found_by_its_child", "").unwrap();
+    ask("a shell", &[&path, "-c", "\"$@\"; exit $?", "claude"], "an_agent_is_found_by_its_child", "")
+        .unwrap();
 }
 
 /// Copied by another process: a file that this one has open for writing may not be run while a thread forks.
@@ -173,7 +174,8 @@ fn a_process_of_another_user_is_alive() {
     }
     let child = Sleeper::start();
     let name = "a_process_of_another_user_is_alive";
-    ask(&["setpriv", "--reuid", "65534", "--clear-groups"], name, &child.pid().to_string());
+    let wrapper = ["setpriv", "--reuid", "65534", "--clear-groups"];
+    ask("a process of another user", &wrapper, name, &child.pid().to_string());
 }
 
 #[test]
@@ -190,7 +192,9 @@ fn processes_of_two_namespaces_are_unknown_to_each_other() {
     }
     let outer = system().mark(process::id()).unwrap();
     let name = "processes_of_two_namespaces_are_unknown_to_each_other";
-    let Some(answer) = ask(&["unshare", "--pid", "--fork", "--mount-proc"], name, &outer.to_string()) else {
+    let Some(answer) =
+        ask(NAMESPACE, &["unshare", "--pid", "--fork", "--mount-proc"], name, &outer.to_string())
+    else {
         return;
     };
     let inner = answer.lines().find_map(|line| line.strip_prefix("mark ")).unwrap().parse().unwrap();
@@ -212,7 +216,7 @@ fn in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_
     }
     let outer = system().mark(process::id()).unwrap();
     let name = "in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_else";
-    ask(&["unshare", "--pid", "--fork"], name, &outer.to_string());
+    ask(NAMESPACE, &["unshare", "--pid", "--fork"], name, &outer.to_string());
 }
 
 /// The parent by the number that the `/proc` of the outer namespace has for it.
@@ -220,6 +224,9 @@ fn parent_in_proc() -> u32 {
     let own = fs::read_link("/proc/self").unwrap().to_str().unwrap().parse().unwrap();
     Stat::read(own).unwrap().parent
 }
+
+/// What a test needs that runs in a PID namespace of its own.
+const NAMESPACE: &str = "another PID namespace";
 
 const QUESTION: &str = "BLACKBOARD_TEST_QUESTION";
 
@@ -229,12 +236,10 @@ fn question() -> Option<String> {
 
 /// Runs the test of this name again in a child that `wrapper` moved, and returns what it printed; `None` if it can't
 /// be moved here.
-fn ask(wrapper: &[&str], name: &str, question: &str) -> Option<String> {
+fn ask(what_for: &str, wrapper: &[&str], name: &str, question: &str) -> Option<String> {
     testkit::limit_test();
     let (program, options) = wrapper.split_first().unwrap();
-    let movable = Command::new(program).args(options).arg("true").output();
-    if !movable.is_ok_and(|output| output.status.success()) {
-        println!("not run: {wrapper:?} does not work here (most take root)");
+    if !testkit::machine::can(what_for, program, &[options, &["true"]].concat()) {
         return None;
     }
     // The test program may lie where another user can't go, so it is handed over open.

@@ -1,14 +1,17 @@
 //! Claiming, giving back, completing: one session has it, and a fence says since when.
 
 use super::*;
+use crate::agent::Attendance;
 use crate::project::RegisterProject;
-use crate::work::{Block, ClaimNext};
+use crate::work::{Block, ClaimNext, Reassign};
 
 on_every_engine![
     a_claim_gives_the_item_and_its_fence,
     a_claim_in_every_state,
     a_claim_again_says_since_when,
     a_claim_may_create_the_item,
+    a_claim_may_register_its_session,
+    a_refused_claim_registers_no_session,
     a_claim_of_an_item_that_exists_changes_nothing_else,
     a_claim_that_creates_needs_a_project_that_exists,
     only_a_live_session_claims,
@@ -19,6 +22,11 @@ on_every_engine![
     a_fence_of_another_claim_is_refused,
     nobody_gives_back_or_completes_what_another_one_holds,
     whoever_was_swept_comes_too_late,
+    a_handover_is_one_commit_with_a_new_fence,
+    a_handover_in_every_state,
+    a_handover_of_what_a_third_session_holds_takes_force,
+    only_a_live_session_gets_an_item_and_only_a_live_session_hands_one_over,
+    a_handover_is_told_to_the_session_that_gets_the_item,
 ];
 
 fn a_claim_gives_the_item_and_its_fence(fixture: &Fixture) {
@@ -82,6 +90,38 @@ fn a_claim_again_says_since_when(fixture: &Fixture) {
     assert!(told.is_empty());
     assert!(again.already_held && !again.claimed);
     assert_eq!((again.since, again.item), (first.since, first.item));
+}
+
+fn a_claim_may_register_its_session(fixture: &Fixture) {
+    let create = Create { session: None, ..Create::new("x", "Something") };
+    let claim = Claim { create: Some(create), ..Claim::registering("x", Register::named("Ivy")) };
+    let (claimed, told) = fixture.told_by(|| fixture.board.work().claim(&claim).unwrap());
+    assert_eq!(told, [EventType::AgentRegistered, EventType::WorkCreated, EventType::WorkClaimed]);
+    let session = claimed.item.claimed_by.clone().unwrap();
+    assert_eq!(claimed.item, fixture.work("x"));
+    assert_eq!(claimed.item.fence, Some(fixture.id(3)));
+    let agent = fixture.board.agents().get(&session).unwrap().unwrap();
+    assert_eq!((&*agent.agent_name, agent.current_work.as_deref()), ("Ivy", Some("Something")));
+    assert_eq!((agent.joined, agent.revision), (fixture.id(1), fixture.id(3)));
+    assert!(fixture.events().iter().all(|event| event.actor_id.as_ref() == Some(&session)));
+    fixture.item("y");
+    let other = fixture.board.work().claim(&Claim::registering("y", Register::named("Oak"))).unwrap();
+    assert_eq!(other.item.claimed_by_name.as_deref(), Some("Oak"));
+}
+
+fn a_refused_claim_registers_no_session(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.item("held");
+    fixture.claim("held", &ivy);
+    for (id, refusal) in [("held", Code::AlreadyClaimed), ("nothing", Code::WorkNotFound)] {
+        let delegate = Register { parent: Some(ivy.clone()), ..Register::named("Oak") };
+        for register in [Register::named("Oak"), delegate] {
+            let (refused, told) =
+                fixture.told_by(|| fixture.board.work().claim(&Claim::registering(id, register.clone())));
+            assert_eq!((code(refused), told), (refusal, Vec::new()), "{id}");
+        }
+    }
+    assert_eq!(fixture.board.export().unwrap().agents.len(), 1);
 }
 
 fn a_claim_may_create_the_item(fixture: &Fixture) {
@@ -335,4 +375,167 @@ fn whoever_was_swept_comes_too_late(fixture: &Fixture) {
     let block = Block { id: "x".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
     fixture.board.work().block(&block).unwrap();
     assert_eq!(code(fixture.board.work().complete(&late)), Code::StaleFence);
+}
+
+fn a_handover_is_one_commit_with_a_new_fence(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    for id in ["x", "y"] {
+        fixture.item(id);
+        fixture.claim(id, &ivy);
+    }
+    let before = fixture.work("y");
+    fixture.pass(90);
+    let reason = Some("Lunch".to_owned());
+    let reassign = Reassign { fence: before.fence, reason, ..Reassign::of("y", &ivy, &oak) };
+    let (reassigned, told) = fixture.told_by(|| fixture.board.work().reassign(&reassign).unwrap());
+    assert_eq!(told, [EventType::WorkReleased, EventType::WorkClaimed]);
+    assert!(reassigned.reassigned && reassigned.ignored.is_empty());
+    assert_eq!(reassigned.previously_held_by.as_deref(), Some("Ivy"));
+    let revision = fixture.revision();
+    let expected = WorkItem {
+        claimed_by: Some(oak.clone()),
+        claimed_by_name: Some("Oak".to_owned()),
+        claimed_at: Some(fixture.now()),
+        fence: Some(revision),
+        revision,
+        ..before.clone()
+    };
+    assert_eq!((&reassigned.item, &fixture.work("y")), (&expected, &expected));
+    let (loser, winner) = (fixture.agent(&ivy), fixture.agent(&oak));
+    assert_eq!((loser.current_work.as_deref(), loser.revision), (Some("Title of x"), revision));
+    assert_eq!((winner.current_work.as_deref(), winner.revision), (Some("Title of y"), revision));
+
+    let events = fixture.events();
+    let [released, claimed] = &events[events.len() - 2..] else { panic!("{events:?}") };
+    assert_eq!(released.commit_id, claimed.commit_id, "in one commit");
+    assert_eq!(released.summary, "Agent \"Ivy\" handed \"Title of y\" over to agent \"Oak\" (Lunch)");
+    assert_eq!(claimed.summary, "Agent \"Oak\" got \"Title of y\" from agent \"Ivy\" (Lunch)");
+    assert_eq!((&released.actor_id, &claimed.actor_id), (&Some(ivy.clone()), &Some(oak.clone())));
+    let fence = before.fence.unwrap().get();
+    let fields = serde_json::json!({"fence": fence, "held_by": ivy, "to": oak, "reason": "Lunch"});
+    assert_eq!(metadata(released), fields);
+    assert_eq!(metadata(claimed), serde_json::json!({"assigned_by": ivy, "reason": "Lunch"}));
+
+    // The old fence is stale, for both sessions.
+    let complete = |session: &str| Complete { fence: before.fence, ..Complete::of("y", session) };
+    assert_eq!(code(fixture.board.work().complete(&complete(&ivy))), Code::NotHolder);
+    assert_eq!(code(fixture.board.work().complete(&complete(&oak))), Code::StaleFence);
+    // A call that is repeated changes nothing, and says so.
+    let (again, told) = fixture.told_by(|| fixture.board.work().reassign(&reassign).unwrap());
+    assert!(!again.reassigned && told.is_empty());
+    assert_eq!((again.ignored, again.item), (vec!["reason"], expected));
+    fixture.complete("y", &oak);
+    assert_eq!(fixture.agent(&oak).current_work, None);
+}
+
+fn a_handover_in_every_state(fixture: &Fixture) {
+    let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
+    let (handed_over, unchanged) = (Ok(true), Ok(false));
+    for (status, by_holder, to_holder, by_other) in [
+        (Status::Available, handed_over, handed_over, handed_over),
+        (Status::Claimed, handed_over, unchanged, Err(Code::AlreadyClaimed)),
+        (Status::Blocked, Err(Code::WorkBlocked), Err(Code::WorkBlocked), Err(Code::WorkBlocked)),
+        (
+            Status::Completed,
+            Err(Code::AlreadyCompleted),
+            Err(Code::AlreadyCompleted),
+            Err(Code::AlreadyCompleted),
+        ),
+    ] {
+        for (by, to, expected) in [(&ivy, &oak, by_holder), (&oak, &ivy, to_holder), (&oak, &elm, by_other)] {
+            let id = format!("{status} {}", fixture.revision());
+            let before = fixture.item_that_is(&id, status, &ivy);
+            let outcome = fixture.board.work().reassign(&Reassign::of(&id, by, to));
+            let outcome = outcome.map(|answer| answer.reassigned).map_err(|error| error.code());
+            assert_eq!(outcome, expected, "{id} by {by} to {to}");
+            match outcome {
+                Ok(true) => assert!(fixture.work(&id).is_held_by(to)),
+                _ => assert_eq!(fixture.work(&id), before),
+            }
+        }
+    }
+    // Blocked while a session holds it: that session keeps it.
+    fixture.item("held");
+    fixture.claim("held", &ivy);
+    let block = Block { id: "held".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
+    fixture.board.work().block(&block).unwrap();
+    let refused = fixture.board.work().reassign(&Reassign::of("held", &ivy, &oak)).unwrap_err();
+    assert_eq!(refused.details().unwrap()["blocked_by"], serde_json::json!(["later"]));
+    assert!(!fixture.board.work().reassign(&Reassign::of("held", &oak, &ivy)).unwrap().reassigned);
+    for (id, session, to, expected) in [
+        ("nothing", &*ivy, &*oak, Code::WorkNotFound),
+        ("held", "unknown", &oak, Code::AgentNotFound),
+        ("held", &ivy, "unknown", Code::AgentNotFound),
+    ] {
+        assert_eq!(code(fixture.board.work().reassign(&Reassign::of(id, session, to))), expected, "{id}");
+    }
+}
+
+fn a_handover_of_what_a_third_session_holds_takes_force(fixture: &Fixture) {
+    let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
+    fixture.item("x");
+    let held = fixture.claim("x", &ivy).item;
+    let reassign = Reassign::of("x", &elm, &oak);
+    let refused = fixture.board.work().reassign(&reassign).unwrap_err();
+    assert_eq!(refused.code(), Code::AlreadyClaimed);
+    assert!(refused.to_string().contains(&format!("is claimed by Ivy ({ivy})")), "{refused}");
+    assert_eq!(refused.details().unwrap()["held_by"], ivy.as_str());
+    assert!(refused.hint().unwrap().contains("--force"));
+    assert_eq!(fixture.work("x"), held);
+
+    let wrong = Reassign { force: true, fence: Some(fixture.id(1)), ..reassign.clone() };
+    assert_eq!(code(fixture.board.work().reassign(&wrong)), Code::StaleFence);
+    let forced = Reassign { force: true, fence: held.fence, ..reassign };
+    assert!(fixture.board.work().reassign(&forced).unwrap().item.is_held_by(&oak));
+    let events = fixture.events();
+    let released = &events[events.len() - 2];
+    assert_eq!(released.summary, "Agent \"Elm\" took \"Title of x\" from agent \"Ivy\" for agent \"Oak\"");
+    assert_eq!((&released.actor_id, &metadata(released)["held_by"]), (&Some(elm), &ivy.as_str().into()));
+    assert_eq!(fixture.agent(&ivy).current_work, None);
+    // The chart of the dashboard knows from whom the item was taken.
+    let lanes = fixture.board.work().lanes(Duration::from_hours(1)).unwrap().lanes;
+    let mut holders: Vec<_> = lanes.iter().map(|lane| lane.agent_name.clone().unwrap()).collect();
+    holders.sort_unstable();
+    assert_eq!(holders, ["Ivy", "Oak"]);
+}
+
+fn only_a_live_session_gets_an_item_and_only_a_live_session_hands_one_over(fixture: &Fixture) {
+    let (ended, stale) = (fixture.session("Ended"), fixture.session("Stale"));
+    fixture.board.agents().deregister(&ended).unwrap();
+    fixture.pass(301);
+    let ivy = fixture.session("Ivy");
+    fixture.sweep();
+    fixture.item("x");
+    fixture.claim("x", &ivy);
+    for (session, expected) in [(&ended, Code::SessionEnded), (&stale, Code::SessionStale)] {
+        let refused = fixture.board.work().reassign(&Reassign::of("x", &ivy, session)).unwrap_err();
+        assert_eq!(refused.code(), expected);
+        assert_eq!(refused.hint(), Some("name an active session: blackboard agent list"));
+        let forced = Reassign { force: true, ..Reassign::of("x", session, &ivy) };
+        assert_eq!(code(fixture.board.work().reassign(&forced)), expected);
+    }
+    assert!(fixture.work("x").is_held_by(&ivy));
+}
+
+fn a_handover_is_told_to_the_session_that_gets_the_item(fixture: &Fixture) {
+    let (ivy, oak, elm) = (fixture.session("Ivy"), fixture.session("Oak"), fixture.session("Elm"));
+    for id in ["held", "free"] {
+        fixture.item(id);
+    }
+    fixture.claim("held", &ivy);
+    let told = |session: &str| -> Vec<_> {
+        let attended = fixture.board.agents().attend(&Attendance::of(session)).unwrap();
+        attended.news.events.into_iter().map(|event| event.summary).collect()
+    };
+    for session in [&ivy, &oak, &elm] {
+        told(session);
+    }
+    for id in ["held", "free"] {
+        fixture.board.work().reassign(&Reassign::of(id, &ivy, &oak)).unwrap();
+    }
+    let handed_over = "Agent \"Ivy\" handed \"Title of held\" over to agent \"Oak\"";
+    let got = "Agent \"Oak\" got \"Title of held\" from agent \"Ivy\"";
+    assert_eq!(told(&oak), [got, "Agent \"Ivy\" assigned \"Title of free\" to agent \"Oak\""]);
+    assert_eq!(told(&elm), [handed_over]);
+    assert!(told(&ivy).is_empty());
 }

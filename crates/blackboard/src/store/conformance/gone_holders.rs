@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::file::{Check, Reserve};
 use crate::lock::Acquire;
 use crate::store::{Key, Prefetch};
-use crate::work::ClaimNext;
+use crate::work::{ClaimNext, Reassign};
 
 on_every_engine![
     every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_heartbeat,
@@ -57,6 +57,7 @@ const CALLS: &[(&str, Call)] = &[
         let next = ClaimNext { session: oak.to_owned(), ..ClaimNext::default() };
         fixture.board.work().claim_next(&next).map(drop)
     }),
+    ("reassign", |fixture, oak| fixture.board.work().reassign(&Reassign::of("x", oak, oak)).map(drop)),
     ("delete an item", |fixture, oak| fixture.board.work().delete("x", false, Some(oak)).map(drop)),
     ("acquire", |fixture, oak| fixture.board.locks().acquire(&Acquire::of("deploy", oak)).map(drop)),
     ("acquire, and wait no time", |fixture, oak| {

@@ -20,6 +20,7 @@ mod attendance;
 mod brief;
 mod claims;
 pub(crate) mod commits;
+mod comparisons;
 mod current_work;
 mod dashboard;
 mod dependencies;
@@ -71,7 +72,7 @@ use super::Memory;
 #[cfg(test)]
 use super::sqlite::{Sqlite, SqliteOptions};
 use super::{Commit, Committed, Page, Patience, Range, Row, Store};
-use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register};
+use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register, newcomer};
 use crate::clock::{Clock, FixedClock, Timestamp};
 use crate::entry::{By, Entry, Scope, Value, Write, Written};
 use crate::error::{Code, Result};
@@ -82,7 +83,7 @@ use crate::revision::Revision;
 use crate::settings::Settings;
 use crate::store::Changes;
 use crate::sweep::{Sweep, Swept};
-use crate::work::{Claim, Claimed, Complete, Create, Priority, Release, Status, WorkItem};
+use crate::work::{Claim, Claimed, Complete, Create, Priority, Release, Status, WorkItem, blank_item};
 use crate::{Board, Metadata};
 
 /// The engines. Each line makes a module of tests in every file of the suite.
@@ -117,6 +118,7 @@ const FILES: &[&[Test]] = &[
     brief::TESTS,
     claims::TESTS,
     commits::TESTS,
+    comparisons::TESTS,
     current_work::TESTS,
     dashboard::TESTS,
     dependencies::TESTS,
@@ -405,6 +407,7 @@ impl Fixture {
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
         drop(self.note_revisions());
+        // `announced.rs` lets a commit of this name read as it likes.
         let commit = Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
     }
@@ -486,50 +489,12 @@ fn metadata(event: &Event) -> serde_json::Value {
 
 /// A row as an engine stores it.
 pub(crate) fn an_agent(session: &str) -> Agent {
-    Agent {
-        session_id: session.to_owned(),
-        agent_name: "Somebody".to_owned(),
-        pid: None,
-        parent_id: None,
-        project: None,
-        current_work: None,
-        own_work: None,
-        status: AgentStatus::Active,
-        started_at: at(1),
-        last_seen_at: at(1),
-        last_beat_at: at(1),
-        ended_at: None,
-        progress: None,
-        metadata: None,
-        revision: Revision::ZERO,
-        joined: Revision::ZERO,
-        process: None,
-        shares_process: false,
-    }
+    Agent { agent_name: "Somebody".to_owned(), ..newcomer(session, at(1)) }
 }
 
 /// A row as an engine stores it.
 pub(crate) fn an_item(id: &str) -> WorkItem {
-    WorkItem {
-        item_id: id.to_owned(),
-        project_id: None,
-        title: "Something to do".to_owned(),
-        description: None,
-        source: "local".to_owned(),
-        source_ref: None,
-        status: Status::Available,
-        priority: Priority::P2,
-        claimed_by: None,
-        claimed_by_name: None,
-        claimed_at: None,
-        fence: None,
-        completed_at: None,
-        summary: None,
-        blocked_by: None,
-        created_at: at(1),
-        metadata: None,
-        revision: Revision::ZERO,
-    }
+    blank_item(&Create::new(id, "Something to do"), at(1))
 }
 
 /// A row as an engine stores it.

@@ -217,3 +217,51 @@ fn nobody_is_told_that_nothing_is_available_while_something_is() {
     let claimed = board.work().claim_next(&ClaimNext { session: ivy, ..ClaimNext::default() }).unwrap();
     assert_eq!(claimed.item.item_id, "y");
 }
+
+/// The place in what is left of the queue of the item that a session gets after another session claimed as many items that it
+/// had chosen, and the priority of that item.
+fn place_after_losing(sessions_before: usize, lost: usize) -> (usize, Priority) {
+    let fixture = Fixture::memory();
+    let other = fixture.session("Other");
+    for number in 0..sessions_before {
+        fixture.session(&format!("Before {number}"));
+    }
+    let session = fixture.session("Ivy");
+    for number in 0..30 {
+        fixture.pass(1);
+        let priority = Some(if number < 20 { Priority::P1 } else { Priority::P2 });
+        fixture
+            .board
+            .work()
+            .create(&Create { priority, ..Create::new(&format!("{number:02}"), "T") })
+            .unwrap();
+    }
+    let (others, claimed) = (fixture.board.clone(), AtomicUsize::new(0));
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
+        if let Look::Row(Key::WorkItem(id)) = look
+            && claimed.load(Ordering::Relaxed) < lost
+        {
+            claimed.fetch_add(1, Ordering::Relaxed);
+            others.work().claim(&Claim::of(id, &other)).unwrap();
+        }
+    });
+    let item = board.work().claim_next(&ClaimNext { session, ..ClaimNext::default() }).unwrap().item;
+    let left = fixture.board.export().unwrap().work_items;
+    let older = left.iter().filter(|other| other.status == Status::Available && other.item_id < item.item_id);
+    (older.count(), item.priority)
+}
+
+#[test]
+fn sessions_that_lose_the_next_item_spread_over_the_first_of_its_priority() {
+    for (lost, most) in [(0, 1), (1, 2), (2, 4), (3, 8)] {
+        let places: std::collections::BTreeSet<_> = (0..24)
+            .map(|sessions_before| {
+                let (place, priority) = place_after_losing(sessions_before, lost);
+                assert_eq!(priority, Priority::P1, "an urgent item is never passed over");
+                place
+            })
+            .collect();
+        assert!(places.iter().all(|place| *place < most), "after {lost}: {places:?}");
+        assert!(places.len() > most / 2, "after {lost}: {places:?}");
+    }
+}

@@ -15,6 +15,7 @@ on_every_engine![
     a_log_that_takes_too_much_room_is_cut,
     heartbeats_and_operations_go_after_their_time,
     a_session_keeps_its_newest_thousand_heartbeats,
+    a_session_that_ended_or_is_stale_keeps_its_newest_thousand_heartbeats,
     heartbeats_that_are_old_and_too_many_do_not_end_the_batches_early,
     a_heartbeat_dated_in_the_future_does_not_keep_older_ones,
     a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something,
@@ -128,7 +129,7 @@ fn events_go_in_batches_and_whole_commits(fixture: &Fixture) {
     let first = prune(fixture);
     assert_eq!((first.events, first.more), (651, true));
     assert_eq!(fixture.events()[0].commit_id, fixture.events()[0].id);
-    assert_eq!(prune(fixture), Pruned { events: 96, agents: 0, more: false });
+    assert_eq!(prune(fixture), Pruned { events: 96, ..Pruned::default() });
     assert_eq!(fixture.events().len(), 1);
 }
 
@@ -181,6 +182,24 @@ fn a_session_keeps_its_newest_thousand_heartbeats(fixture: &Fixture) {
     let oldest = fixture.board.read(&[], |tx| tx.keys(&Range::heartbeats_of(&busy), 1)).unwrap().remove(0);
     assert_eq!(oldest.unwrap(), Row::from(heartbeat(&busy, 1000)).key());
     assert_eq!(fixture.heartbeats(&other), 1);
+}
+
+fn a_session_that_ended_or_is_stale_keeps_its_newest_thousand_heartbeats(fixture: &Fixture) {
+    let (ended, stale) = (fixture.session("Ivy"), fixture.session("Oak"));
+    for session in [&ended, &stale] {
+        let rows = (1..=1010).map(|seconds| HeartbeatRow {
+            session_id: session.clone(),
+            timestamp: fixture.now().minus(Duration::from_secs(seconds)),
+            progress: None,
+            work_item_id: None,
+        });
+        fixture.put(&rows.map(Row::from).collect::<Vec<_>>());
+    }
+    fixture.board.agents().deregister(&ended).unwrap();
+    fixture.pass(301);
+    assert_eq!(fixture.sweep().stale_agents.len(), 1);
+    prune_all(&fixture.board);
+    assert_eq!([fixture.heartbeats(&ended), fixture.heartbeats(&stale)], [1000, 1000]);
 }
 
 fn heartbeats_that_are_old_and_too_many_do_not_end_the_batches_early(fixture: &Fixture) {

@@ -142,7 +142,6 @@ fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
         (Range::cursors_of("a2"), &[]),
         (Range::heartbeats_of("a1"), &["a1 10", "a1 20"]),
         (Range::heartbeats_about("w1"), &["a2 10", "a1 20"]),
-        (Range::heartbeats_before(at(99)), &["a1 10", "a2 10", "a1 20"]),
     ] {
         assert_eq!(names(fixture, &range), expected, "{range:?}");
     }
@@ -158,7 +157,9 @@ fn bounds_take_in_their_beginning_and_leave_out_their_end(fixture: &Fixture) {
         (Range::completed_since(at(55)), &["w7", "w5"]),
         (Range::completed_since(at(56)), &["w5"]),
         (Range::operations_before(at(20)), &["first"]),
-        (Range::heartbeats_before(at(20)), &["a1 10", "a2 10"]),
+        (Range::heartbeats_of("a1").before(at(20)), &["a1 10"]),
+        (Range::live_agents().aged(at(100), Duration::from_mins(1)), &["a2", "a3"]),
+        (Range::live_agents().aged(at(100), Duration::from_secs(61)), &[]),
         (Range::agents_with_prefix("a"), &["a1", "a2", "a3"]),
         (Range::agents_with_prefix("b1"), &["b1"]),
         (Range::agents_with_prefix("c"), &[]),

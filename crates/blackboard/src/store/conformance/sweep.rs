@@ -20,6 +20,8 @@ on_every_engine![
     a_threshold_of_zero_includes_the_current_millisecond,
     a_dry_run_changes_nothing,
     a_deferred_sweep_comes_before_the_call_that_it_is_part_of,
+    a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep,
+    a_deferred_sweep_of_one_call_is_no_part_of_another,
     a_sweep_reads_its_candidates_at_once,
     two_sweeps_mark_once,
     a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred,
@@ -52,6 +54,42 @@ fn a_deferred_sweep_comes_before_the_call_that_it_is_part_of(fixture: &Fixture) 
     assert_eq!(code(claim), Code::WorkNotFound);
     let told: Vec<_> = fixture.events_after(before).iter().map(|event| event.event_type.clone()).collect();
     assert_eq!(told, [EventType::EntryExpired], "also if the call is refused");
+}
+
+fn a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    fixture.pass(300);
+    fixture.board.sweep_if_deferred();
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "no sweep was deferred");
+    fixture.board.sweep_with_next_call(None);
+    assert!(fixture.board.scope("locks").write(&a_write("a", "1")).is_err());
+    // Any call on the board would begin with the sweep, so the store is asked.
+    let status = || {
+        let (mut status, key) = (None, crate::store::Key::Agent(ivy.clone()));
+        let read = fixture.board.store().read(&[], &mut |tx| {
+            status = tx.row::<Agent>(&key)?.map(|agent| agent.status);
+            Ok(())
+        });
+        read.map(|()| status).unwrap()
+    };
+    assert_eq!(status(), Some(AgentStatus::Active));
+    fixture.board.sweep_if_deferred();
+    assert_eq!(status(), Some(AgentStatus::Stale));
+    fixture.beat(&ivy);
+    fixture.pass(300);
+    fixture.board.sweep_if_deferred();
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "a deferred sweep is made once");
+}
+
+fn a_deferred_sweep_of_one_call_is_no_part_of_another(fixture: &Fixture) {
+    let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
+    fixture.pass(300);
+    // Both calls have begun before one of them reads.
+    let calls = [&ivy, &oak].map(|session| fixture.board.for_call(Some(session)));
+    assert_eq!(fixture.agent(&oak).status, AgentStatus::Active, "a call that is not swept");
+    assert_eq!(calls[0].agents().get(&oak).unwrap().unwrap().status, AgentStatus::Stale, "swept for Ivy");
+    assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "its own caller is never marked");
+    assert_eq!(calls[1].agents().get(&ivy).unwrap().unwrap().status, AgentStatus::Stale, "swept for Oak");
 }
 
 fn a_sweep_reads_its_candidates_at_once(fixture: &Fixture) {

@@ -1,5 +1,6 @@
 //! The sweep when the clock can't be trusted: silence means nothing if nobody had a chance to be heard.
 
+use super::watched::watched;
 use super::*;
 
 on_every_engine![
@@ -9,6 +10,7 @@ on_every_engine![
     registering_notes_that_the_clock_was_set,
     a_clock_that_was_set_back_gives_grace_too,
     another_boot_is_no_reason_to_wait,
+    the_time_of_the_engine_decides_what_is_due,
 ];
 
 fn set_forward(fixture: &Fixture, seconds: u64) {
@@ -81,4 +83,36 @@ fn another_boot_is_no_reason_to_wait(fixture: &Fixture) {
     fixture.processes.reboot();
     set_forward(fixture, 3600);
     assert_eq!(marks(fixture), 1, "its process can't have survived");
+}
+
+fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {
+    // The clock of the caller is an hour behind that of the engine, and as fast.
+    let clock = Arc::new(FixedClock::at("2026-02-03T14:30:00Z").unwrap());
+    let pass = |seconds| {
+        clock.advance(Duration::from_secs(seconds));
+        fixture.pass(seconds);
+    };
+    let board = watched(fixture.board.clone(), clock.clone(), |_| {});
+    let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    let note = Write { ttl: Some(Duration::from_secs(10)), ..a_write("note", "1") };
+    board.scope("team").write(&note).unwrap();
+    pass(10);
+    assert_eq!(board.sweep_in_passing(None).entries_expired, 1);
+    pass(289);
+    board.sweep_with_next_call(None);
+    assert_eq!(board.agents().show(&ivy).unwrap().agent.status, AgentStatus::Active);
+    pass(1);
+    board.sweep_with_next_call(None);
+    assert_eq!(
+        board.agents().show(&ivy).unwrap().agent.status,
+        AgentStatus::Stale,
+        "by the probes of the read"
+    );
+    board.agents().heartbeat(&Beat::of(&ivy)).unwrap();
+    pass(7 * 86_400 + 1);
+    board.agents().heartbeat(&Beat::of(&ivy)).unwrap();
+    let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(dry.heartbeats_pruned, 1);
+    assert_eq!(board.sweep(&Sweep::default()).unwrap().heartbeats_pruned, 1);
+    assert_eq!(fixture.heartbeats(&ivy), 1);
 }

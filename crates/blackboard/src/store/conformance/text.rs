@@ -5,7 +5,7 @@ use crate::file::Reserve;
 use crate::follow::{Follow, Start};
 use crate::lock::Acquire;
 use crate::project::RegisterProject;
-use crate::work::Block;
+use crate::work::{Block, Reassign};
 
 on_every_engine![
     text_that_was_changed_is_reported,
@@ -32,6 +32,9 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
     let claim = Claim { create: Some(Create::new("b", marked)), ..Claim::of("b", session) };
     let claimed = board.work().claim(&claim).unwrap();
     let reason = Some(longer.to_owned());
+    fixture.item("c");
+    let reassign = Reassign { reason: reason.clone(), ..Reassign::of("c", session, session) };
+    let reassigned = board.work().reassign(&reassign).unwrap();
     let block = Block { id: "a".to_owned(), blocked_by: owned(&["b"]), reason, session: None };
     let blocked = board.work().block(&block).unwrap();
     let beat = Beat { progress: Some(longer.to_owned()), work: Some(marked.to_owned()), ..Beat::of(session) };
@@ -47,6 +50,7 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
         (registered.text, &["project"][..], &["work"][..]),
         (created.text, &["title", "description"], &["source_ref"]),
         (claimed.text, &[], &["title"]),
+        (reassigned.text, &["reason"], &[]),
         (blocked.text, &["reason"], &[]),
         (beaten.text, &["progress"], &["work"]),
         (completed.unwrap().text, &["summary"], &[]),

@@ -57,6 +57,10 @@ impl Store for Watched {
         self.board.store().wait(after, timeout)
     }
 
+    fn has_writer_lock(&self) -> bool {
+        self.board.store().has_writer_lock()
+    }
+
     fn size(&self) -> Result<u64> {
         self.board.store().size()
     }

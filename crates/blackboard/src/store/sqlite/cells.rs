@@ -84,8 +84,7 @@ pub(super) fn head_from(row: &rusqlite::Row<'_>) -> Result<EntryHead> {
 }
 
 /// The columns of an event, in the order of [`Event::read`].
-pub(super) const EVENT_COLUMNS: &str =
-    "id, timestamp, event_type, actor_id, target_id, target_type, summary, metadata, commit_id";
+pub(super) const EVENT_COLUMNS: &str = Event::COLUMNS;
 
 /// An event, from [`EVENT_COLUMNS`].
 pub(super) fn event_from(row: &rusqlite::Row<'_>) -> Result<Event> {

@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::open::{self, io_fault};
+use super::sidecars::endings;
 use super::trust::{not_ours, shell_word};
 use crate::entry::Glob;
 use crate::error::{Error, Result};
@@ -28,8 +29,6 @@ const EVERYTHING: &str = "\
 /// What follows the lines of a user that would let the database through.
 const AND_STILL: &str = "\n# Written by blackboard: the lines above would publish the board.\n";
 
-/// What a database and its hooks leave in their directory. The first six can hold what is on the board.
-const ENDINGS: [&str; 8] = ["", "-wal", "-journal", "-shm", "-lock", "-wake", "-new", "-wal-orphaned"];
 const HOOK_LOG: &str = Sidecar::HookLog.name();
 
 /// The most bytes that are read of a `.gitignore`, of a file that names a directory of git, and of an index.
@@ -131,6 +130,7 @@ fn names_read(mut index: impl BufRead, wanted: &[u8], hash: usize) -> io::Result
     const EXTENDED: u16 = 0x4000;
     const LENGTH: u16 = 0x0fff;
     let invalid = || io::Error::from(ErrorKind::InvalidData);
+    let endings: Vec<String> = endings().collect();
 
     let mut header = [0; 12];
     index.read_exact(&mut header)?;
@@ -173,10 +173,10 @@ fn names_read(mut index: impl BufRead, wanted: &[u8], hash: usize) -> io::Result
         match name.strip_prefix(wanted) {
             // A conflict has a name up to three times, one after the other.
             Some(ending)
-                if ENDINGS.iter().any(|known| known.as_bytes() == ending) && found.last() != Some(&name) =>
+                if endings.iter().any(|known| known.as_bytes() == ending) && found.last() != Some(&name) =>
             {
                 found.push(name.clone());
-                if found.len() == ENDINGS.len() {
+                if found.len() == endings.len() {
                     break;
                 }
             }
@@ -221,8 +221,8 @@ fn read_ignore_file(file: &Path) -> Result<Option<Vec<u8>>> {
 fn completed(before: Option<&[u8]>, name: &str) -> Option<Vec<u8>> {
     let Some(before) = before else { return Some(EVERYTHING.into()) };
     let all_ignored = |text: &[u8]| {
-        let names = ENDINGS.map(|ending| format!("{name}{ending}"));
-        names.iter().map(String::as_str).chain([HOOK_LOG]).all(|name| ignores(text, name))
+        let mut names = endings().map(|ending| format!("{name}{ending}"));
+        names.all(|name| ignores(text, &name)) && ignores(text, HOOK_LOG)
     };
     if all_ignored(before) {
         return None;
@@ -330,8 +330,8 @@ mod tests {
                 assert!(git(&root, &[&["init", "-q"][..], options].concat()));
                 assert!(tracked(&board).is_none(), "there is no index");
                 let other = ["a", "deep/.blackboard/local.c", "deep/.blackboard/local.db2", "z"];
-                for file in other.map(|name| root.join(name)).iter().chain([&board, &beside(&board, "-wal")])
-                {
+                let own = ["", "-serve", "-wal"].map(|ending| beside(&board, ending));
+                for file in other.map(|name| root.join(name)).iter().chain(&own) {
                     fs::write(file, "x").unwrap();
                 }
                 assert!(git(&root, &[&["add"], &other[..]].concat()));
@@ -342,11 +342,9 @@ mod tests {
                 assert!(git(&root, &["update-index", "--skip-worktree", "a"]));
                 let found = tracked(&board).unwrap();
                 let names: Vec<_> = found.names.iter().map(|name| name.to_str().unwrap()).collect();
-                assert_eq!(
-                    names,
-                    ["deep/.blackboard/local.db", "deep/.blackboard/local.db-wal"],
-                    "version {version}"
-                );
+                let expected =
+                    ["", "-serve", "-wal"].map(|ending| format!("deep/.blackboard/local.db{ending}"));
+                assert_eq!(names, expected, "version {version}");
                 let refusal = found.refusal(&board);
                 let cure = refusal.hint().unwrap();
                 assert!(Command::new("sh").args(["-c", cure]).output().unwrap().status.success(), "{cure}");

@@ -54,7 +54,7 @@ pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};
 use self::txn::Transaction;
 use self::wake::Wake;
-use super::{Changes, Commit, Committed, Patience, Prefetch, Sidecars, Store, Tx};
+use super::{Changes, Commit, Committed, Patience, Prefetch, Store, Tx};
 use crate::clock::Clock;
 use crate::error::{Code, Error, Result};
 use crate::revision::{Pending, Revision};
@@ -104,6 +104,9 @@ pub struct SqliteOptions {
     /// a look whether it went to the file that is there, and is not acknowledged if it did not. A process that opens a board
     /// for one thing and ends saves that look.
     pub stays_open: bool,
+    /// Whether a new board creates the directories that its path names and that are missing. A path that a person types may
+    /// be wrong.
+    pub create_directories: bool,
     /// Whether the directory is one that a project keeps for its board. A new board there gets a `.gitignore`.
     pub in_project: bool,
     /// Whether to look into git's index when the board is opened, and refuse a database that git tracks. A new one and one
@@ -133,6 +136,7 @@ impl Default for SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             waiting: Waiting::Queue,
             stays_open: true,
+            create_directories: true,
             in_project: false,
             check_git: true,
             allow_network_filesystem: false,
@@ -145,7 +149,6 @@ pub struct Sqlite {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     options: SqliteOptions,
-    sidecars: SqliteSidecars,
     queue: Queue,
     wake: Wake,
     /// Writers of this process take turns here, before they meet those of others.
@@ -228,7 +231,6 @@ impl Sqlite {
         Sqlite {
             path: path.to_owned(),
             clock,
-            sidecars: SqliteSidecars::new(path),
             queue: Queue::new(path, options.busy_timeout, options.waiting),
             wake: Wake::new(path),
             options: options.clone(),
@@ -417,10 +419,6 @@ impl Store for Sqlite {
 
     fn check_still_there(&self) -> Result<()> {
         self.opened.get().map_or(Ok(()), |opened| trust::check_still_there(&self.path, opened))
-    }
-
-    fn sidecars(&self) -> Option<&dyn Sidecars> {
-        Some(&self.sidecars)
     }
 
     fn size(&self) -> Result<u64> {

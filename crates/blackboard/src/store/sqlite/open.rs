@@ -16,11 +16,15 @@ use super::sidecars::beside;
 use super::{Durability, SqliteOptions, faults, filesystem, git, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::text::shell_word;
 
 /// Creates the board at `path` if no other process does so first. Many may try at once.
 pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: Timestamp) -> Result<()> {
     let created = match path.parent() {
         Some(directory) => {
+            if !options.create_directories && !directory.as_os_str().is_empty() && !directory.exists() {
+                return Err(no_directory(path, directory));
+            }
             trust::check_filesystem(path, options, || filesystem::of_directory(directory))?;
             create_private_directory(directory).map_err(|error| io_fault(directory, "created", error))?
         }
@@ -53,6 +57,13 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
     } else {
         placed
     }
+}
+
+fn no_directory(path: &Path, directory: &Path) -> Error {
+    let (path, directory) = (path.display().to_string(), directory.display().to_string());
+    let message = format!("cannot create a board at {path}: the directory {directory} does not exist");
+    let hint = format!("check the path, or create the directory: mkdir -p {}", shell_word(&directory));
+    Refusal::new(Code::InvalidValue, message).hint(hint).into()
 }
 
 /// A connection to a board.

@@ -47,21 +47,42 @@ impl Sidecars for SqliteSidecars {
 
 /// The path of one sidecar of the database.
 pub(super) fn path_of(database: &Path, sidecar: Sidecar) -> PathBuf {
-    match sidecar {
-        Sidecar::HookLog => database.with_file_name(sidecar.name()),
-        Sidecar::ServerRegistration | Sidecar::DashboardLink | Sidecar::WriterQueue | Sidecar::WakeWord => {
-            let mut path = database.as_os_str().to_owned();
-            path.push("-");
-            path.push(sidecar.name());
-            PathBuf::from(path)
-        }
+    if is_named_after_database(sidecar) {
+        continued(database, &["-", sidecar.name()])
+    } else {
+        database.with_file_name(sidecar.name())
     }
 }
 
 /// The file beside the database with this ending.
 pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
+    continued(database, &[ending])
+}
+
+/// How the names of all files continue that a board may have beside its database, whose own ending is empty.
+pub(super) fn endings() -> impl Iterator<Item = String> {
+    let sidecars = Sidecar::ALL.into_iter().filter(|sidecar| is_named_after_database(*sidecar));
+    let sidecars = sidecars.map(|sidecar| format!("-{}", sidecar.name()));
+    SQLITE_ENDINGS.into_iter().map(str::to_owned).chain(sidecars)
+}
+
+/// The endings of the database, of what SQLite keeps beside it, and of what an interrupted open leaves there.
+const SQLITE_ENDINGS: [&str; 6] = ["", "-wal", "-journal", "-shm", "-new", "-wal-orphaned"];
+
+fn is_named_after_database(sidecar: Sidecar) -> bool {
+    match sidecar {
+        Sidecar::HookLog => false,
+        Sidecar::ServerRegistration | Sidecar::DashboardLink | Sidecar::WriterQueue | Sidecar::WakeWord => {
+            true
+        }
+    }
+}
+
+fn continued(database: &Path, ending: &[&str]) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
-    path.push(ending);
+    for part in ending {
+        path.push(part);
+    }
     PathBuf::from(path)
 }
 
@@ -81,5 +102,9 @@ mod tests {
             "/b/local.db-wake",
         ];
         assert_eq!(names, expected.map(PathBuf::from));
+        let endings: Vec<_> = endings().collect();
+        for name in expected.iter().filter_map(|name| name.strip_prefix("/b/local.db")) {
+            assert!(endings.iter().any(|ending| ending == name), "git may publish {name}");
+        }
     }
 }

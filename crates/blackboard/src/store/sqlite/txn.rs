@@ -19,7 +19,7 @@ use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell as Column, Table, checked_revision};
 use crate::store::{
-    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, VersionHead, check_versions, count_older,
+    Changes, Committed, Erasure, Key, Page, Range, Row, Tx, VersionHead, check_changes, count_older,
     event_time,
 };
 
@@ -119,7 +119,7 @@ impl<'a> Transaction<'a> {
             return Ok(committed);
         }
         changes.resolve(first);
-        check_versions(&changes, first)?;
+        check_changes(&changes, first)?;
         // Rows that others refer to come first and go last, in whatever order the verb named them.
         changes.put.sort_by_key(|row| row.table().generation);
         changes.remove.sort_by_key(|key| std::cmp::Reverse(key.table().generation));
@@ -176,7 +176,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn remove(&self, key: &Key) -> Result<()> {
-        if !self.read.borrow().contains_key(key) {
+        if !key.table().appended && !self.read.borrow().contains_key(key) {
             return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
         }
         self.execute(key.table().sql.delete, params_from_iter(key.cells()))?;
@@ -253,8 +253,8 @@ impl<'a> Transaction<'a> {
                 let id = checked_revision(id).ok_or_else(|| {
                     faults::corrupt(self.path, "the last event has an id that no board can have")
                 })?;
-                let time = time.parse().map_err(|error: Error| faults::corrupt(self.path, error))?;
-                (id, Some(time))
+                // A time that another program has made unreadable is no reason to accept no further event.
+                (id, time.parse().ok())
             }
             None => (Revision::ZERO, None),
         };

@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use super::redis::Server;
 use crate::boards::Scratch;
 use crate::report::{Bar, Line, Unit};
-use crate::statistics::median;
+use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
 const SCOPE: &str = "default";
@@ -29,10 +29,9 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
         library.push(through_the_library(writes)?);
         raw.push(by_hand(writes)?);
     }
-    let ratios: Vec<_> = library.iter().zip(&raw).map(|(own, raw)| own / raw).collect();
     let told = format!("{:.0} writes/s, raw {:.0} writes/s", median(&library), median(&raw));
     let what = "writes per second in process against a raw loop of the same statements";
-    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios, told)])
+    Ok(vec![Line::new(what, Bar::AtLeast(0.7), Unit::Ratio, &ratios(&library, &raw), told)])
 }
 
 fn key(number: usize) -> String {
@@ -137,8 +136,6 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             Ok(())
         })?);
     }
-    let ratios =
-        |others: &[f64]| library.iter().zip(others).map(|(own, other)| own / other).collect::<Vec<_>>();
     let told = |name: &str, others: &[f64]| {
         format!("{:.0} reads/s, {name} {:.0} reads/s", median(&library), median(others))
     };
@@ -147,14 +144,14 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
             "reads per second in process against a raw prepared SELECT",
             Bar::AtLeast(0.6),
             Unit::Ratio,
-            &ratios(&raw),
+            &ratios(&library, &raw),
             told("raw", &raw),
         ),
         Line::new(
             "the same against a Redis GET on loopback",
             Bar::AtLeast(2.5),
             Unit::Ratio,
-            &ratios(&remote),
+            &ratios(&library, &remote),
             told("Redis", &remote),
         ),
     ])

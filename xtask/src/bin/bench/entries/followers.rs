@@ -11,7 +11,7 @@ use super::redis::{Client, Server};
 use crate::boards::Scratch;
 use crate::programs::{microseconds, milliseconds};
 use crate::report::{Bar, Line, Unit};
-use crate::statistics::{median, percentile};
+use crate::statistics::{median, percentile, ratios};
 use crate::{Result, Scale};
 
 /// How long nobody may stay silent.
@@ -80,10 +80,9 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         own.push(median(&delays(writes, &mut tell, &heard)?));
         remote.push(median(&delays(writes, &mut tell_remote, &heard_remote)?));
     }
-    let ratios: Vec<_> = own.iter().zip(&remote).map(|(own, remote)| own / remote).collect();
     let told = format!("{:.0} µs, Redis {:.0} µs", median(&own), median(&remote));
     let what = "a write until `observe --follow` has printed it, p50, against `XADD` until `XREAD BLOCK` has";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios, told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&own, &remote), told)])
 }
 
 /// Microseconds from each write until its line.

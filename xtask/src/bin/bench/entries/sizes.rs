@@ -8,7 +8,7 @@ use rusqlite::params;
 
 use crate::boards::Scratch;
 use crate::report::{Bar, Line, Unit};
-use crate::statistics::median;
+use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
 /// The scope that is filled.
@@ -64,9 +64,8 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
 }
 
 fn compared(what: &str, times: &[Vec<f64>; 2]) -> Line {
-    let ratios: Vec<_> = times[1].iter().zip(&times[0]).map(|(large, small)| large / small).collect();
     let told = format!("{:.1} µs, {:.1} µs", median(&times[1]), median(&times[0]));
-    Line::new(what, Bar::AtMost(1.5), Unit::Ratio, &ratios, told)
+    Line::new(what, Bar::AtMost(1.5), Unit::Ratio, &ratios(&times[1], &times[0]), told)
 }
 
 /// Microseconds.

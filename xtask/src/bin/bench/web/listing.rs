@@ -8,7 +8,7 @@ use super::server::{Server, ask, body, request};
 use crate::boards::Scratch;
 use crate::programs::microseconds;
 use crate::report::{Bar, Line, Unit};
-use crate::statistics::median;
+use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
 const ITEMS: usize = 5000;
@@ -47,8 +47,7 @@ pub fn listing(scale: &Scale) -> Result<Vec<Line>> {
         }
         own.push(median(&times));
     }
-    let ratios: Vec<_> = remote.iter().zip(&own).map(|(remote, own)| remote / own).collect();
     let told = format!("{:.0} µs for {bytes} bytes, in process {:.0} µs", median(&remote), median(&own));
     let what = "`/api/work?limit=200` among 5,000 items, against the same query + serde_json in process";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios, told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&remote, &own), told)])
 }

@@ -10,7 +10,7 @@ use super::server::{Server, request};
 use crate::boards::Scratch;
 use crate::entries::followers::{Follower, delays, follow, until_heard};
 use crate::report::{Bar, Line, Unit};
-use crate::statistics::median;
+use crate::statistics::{median, ratios};
 use crate::{Result, Scale};
 
 /// A write until its message is at a client.
@@ -46,8 +46,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
         browser.push(median(&delays(writes, &mut push, &pushed)?));
         terminal.push(median(&delays(writes, &mut tell, &heard)?));
     }
-    let ratios: Vec<_> = browser.iter().zip(&terminal).map(|(own, other)| own / other).collect();
     let told = format!("{:.0} µs, `observe --follow` {:.0} µs", median(&browser), median(&terminal));
     let what = "commit → SSE bytes at a client, p50, against `observe --follow`";
-    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios, told)])
+    Ok(vec![Line::new(what, Bar::AtMost(2.0), Unit::Ratio, &ratios(&browser, &terminal), told)])
 }

@@ -1,4 +1,8 @@
-//! The token that a request has to carry, and the cookie that a browser gets for it.
+//! Which requests the server answers, and the cookie that a browser gets.
+//!
+//! A browser lets every page of the world send requests to this machine. None of them gets an answer: a request is
+//! answered if it names this server as its host, which no foreign name that was made to point here does, and if no page of
+//! another origin sent it. Following a link to the page itself is no such request.
 //!
 //! The loopback interface belongs to every user of the machine, and the board to one of them. Each server makes a
 //! token when it starts. The token is in the private file that `serve --status` reads, and in the printed address. The
@@ -20,17 +24,19 @@ use std::time::{Duration, Instant};
 
 use blackboard::{Code, Fault, Result};
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, SET_COOKIE,
-    WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN,
+    SET_COOKIE, WWW_AUTHENTICATE,
 };
 use hyper::http::request::Parts;
-use hyper::{Method, StatusCode};
+use hyper::http::uri::Authority;
+use hyper::{Method, StatusCode, Version};
 use serde::{Deserialize, Serialize};
 
 use super::clients::Client;
 use super::reply::{self, Reply};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// How many random bytes a secret has.
 const SECRET_BYTES: usize = 16;
@@ -84,6 +90,7 @@ impl fmt::Debug for Secret {
 
 /// Which requests a server answers.
 pub struct Access {
+    port: u16,
     /// `None` if every program on this machine may ask.
     token: Option<Secret>,
     /// What the cookies of this server begin with.
@@ -100,11 +107,20 @@ impl Access {
     pub fn new(port: u16, token: Option<Secret>) -> Result<Access> {
         let cookie = format!("blackboard-{port}");
         let (session, key) = (Secret::random()?, RandomState::new());
-        Ok(Access { token, session, cookie, key, started: Instant::now() })
+        Ok(Access { port, token, session, cookie, key, started: Instant::now() })
     }
 
-    /// The client that sent a request; the answer instead, if it has no token or still has to get its cookie.
+    /// The client that sent a request; the answer instead, if the request was not meant for this server, was sent by another
+    /// site, has no token, or still has to get its cookie.
     pub fn admit(&self, request: &Parts) -> Result<Client, Box<Reply>> {
+        match foreign_request(request, self.port) {
+            Some(refusal) => Err(Box::new(refusal)),
+            None => self.identify(request),
+        }
+    }
+
+    /// The client that the token or the cookie of a request names.
+    fn identify(&self, request: &Parts) -> Result<Client, Box<Reply>> {
         // Without a token any program can get any number of cookies, so all clients share one limit.
         let Some(token) = &self.token else { return Ok(Client::Program) };
         let known = self.client(&request.headers);
@@ -185,6 +201,67 @@ impl Access {
     }
 }
 
+/// The answer to a request that was not meant for this server, or that another site sent; none if it may ask.
+fn foreign_request(request: &Parts, port: u16) -> Option<Reply> {
+    let forbidden = |code, message| {
+        let hint = format!("open http://127.0.0.1:{port}/");
+        Some(reply::refused(StatusCode::FORBIDDEN, code, message, &hint))
+    };
+    let foreign_origin = || forbidden("foreign_origin", "a page of another origin sent this request");
+    let named = request.uri.authority().map(Authority::as_str);
+    let is_for_us = match one(&request.headers, &HOST) {
+        Single::Value(host) => is_ours(host, port) && named.is_none_or(|named| is_ours(named, port)),
+        // Before 1.1 there was no such header, and there are no browsers of that time left.
+        Single::None | Single::Many => false,
+    };
+    if !is_for_us || request.version < Version::HTTP_11 {
+        return forbidden("foreign_host", "this request names another host");
+    }
+    match one(&request.headers, &ORIGIN) {
+        Single::None => {}
+        Single::Value(origin) if origin.strip_prefix("http://").is_some_and(|host| is_ours(host, port)) => {}
+        _ => return foreign_origin(),
+    }
+    let navigates = one(&request.headers, &FETCH_MODE) == Single::Value("navigate");
+    match one(&request.headers, &FETCH_SITE) {
+        Single::None | Single::Value("same-origin" | "none") => None,
+        Single::Value("same-site" | "cross-site") if navigates && request.method == Method::GET => None,
+        _ => foreign_origin(),
+    }
+}
+
+/// A header that should be there once at most.
+#[derive(PartialEq)]
+enum Single<'a> {
+    None,
+    Value(&'a str),
+    /// Several of them, or one that is not text.
+    Many,
+}
+
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Single<'a> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Single::None,
+        (Some(value), None) => value.to_str().map_or(Single::Many, Single::Value),
+        _ => Single::Many,
+    }
+}
+
+/// Whether a host and port are those of this server.
+fn is_ours(host: &str, port: u16) -> bool {
+    let (name, given) = match host.rsplit_once(':') {
+        // The colons of an address in brackets are its own.
+        Some((name, given)) if !given.ends_with(']') => (name, Some(given)),
+        _ => (host, None),
+    };
+    let is_port = match given {
+        Some(given) => given == port.to_string(),
+        None => port == 80,
+    };
+    is_port && ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
 /// The token in the address of the page.
 fn token_in_address(request: &Parts) -> Option<&str> {
     let query = request.uri.query().filter(|_| request.uri.path() == "/")?;
@@ -222,7 +299,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        access.admit(&parts).map_err(|reply| reply.status())
+        access.identify(&parts).map_err(|reply| reply.status())
     }
 
     #[test]
@@ -291,5 +368,71 @@ mod tests {
         }
         // A browser that has a cookie is sent to the address without a token, whatever that is.
         assert_eq!(admitted(&access, "/?token=old", &[("cookie", &own)]), Err(StatusCode::SEE_OTHER));
+    }
+
+    fn answer_to(headers: &[(&str, &str)], uri: &str) -> Option<StatusCode> {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        foreign_request(&parts, 3141).map(|reply| reply.status())
+    }
+
+    #[test]
+    fn only_this_server_by_its_own_names_is_asked() {
+        for host in ["127.0.0.1:3141", "localhost:3141", "LocalHost:3141", "[::1]:3141"] {
+            assert_eq!(answer_to(&[("host", host)], "/"), None, "{host}");
+        }
+        for host in [
+            "",
+            ":3141",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "127.0.0.1:31410",
+            "evil.example:3141",
+            "localhost",
+            "localhost.:3141",
+            "localhost:3141:3141",
+            "127.0.0.1.evil.example:3141",
+            "user@127.0.0.1:3141",
+            "[::1]",
+            "[::2]:3141",
+            "0.0.0.0:3141",
+            "127.1:3141",
+            "localhost:03141",
+            "localhost:3141 ",
+        ] {
+            assert_eq!(answer_to(&[("host", host)], "/"), Some(StatusCode::FORBIDDEN), "{host}");
+        }
+        assert_eq!(answer_to(&[], "/"), Some(StatusCode::FORBIDDEN));
+        let two = [("host", "127.0.0.1:3141"), ("host", "evil.example")];
+        assert_eq!(answer_to(&two, "/"), Some(StatusCode::FORBIDDEN));
+        let named = [("host", "127.0.0.1:3141")];
+        assert_eq!(answer_to(&named, "http://evil.example/"), Some(StatusCode::FORBIDDEN));
+        assert_eq!(answer_to(&named, "http://127.0.0.1:3141/"), None);
+    }
+
+    #[test]
+    fn no_page_of_another_origin_gets_an_answer() {
+        let own = ("host", "127.0.0.1:3141");
+        for (name, value, expected) in [
+            ("origin", "http://127.0.0.1:3141", true),
+            ("origin", "http://localhost:3141", true),
+            ("origin", "http://localhost:8000", false),
+            ("origin", "https://127.0.0.1:3141", false),
+            ("origin", "http://evil.example", false),
+            ("origin", "null", false),
+            ("origin", "", false),
+            ("sec-fetch-site", "same-origin", true),
+            ("sec-fetch-site", "none", true),
+            ("sec-fetch-site", "same-site", false),
+            ("sec-fetch-site", "cross-site", false),
+            ("sec-fetch-site", "whatever", false),
+        ] {
+            assert_eq!(answer_to(&[own, (name, value)], "/").is_none(), expected, "{name}: {value}");
+        }
+        let link = [own, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        assert_eq!(answer_to(&link, "/"), None);
     }
 }

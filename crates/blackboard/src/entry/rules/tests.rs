@@ -1,6 +1,7 @@
 //! The rules of entries, as tables of cases.
 
 use super::*;
+use crate::entry::Value;
 use crate::store::conformance::an_entry;
 
 const NOW: Timestamp = Timestamp::EPOCH;

@@ -1,16 +1,17 @@
-//! Processes, as `/proc` shows them.
+//! Processes as `/proc` shows them: descendants, and their end. `xtask` uses it too.
 
 use std::fs;
+use std::io;
 #[cfg(target_os = "linux")]
 use std::thread;
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 
-use crate::Result;
-
 /// What the system says about a process.
 pub struct Process {
+    /// Its number.
     pub pid: u32,
+    /// The number of its parent.
     pub parent: u32,
     /// Its name, as `ps` shows it.
     pub name: String,
@@ -31,6 +32,25 @@ pub fn kill_with_descendants(pid: u32) {
         kill(process);
     }
     kill(pid);
+}
+
+/// Kills the processes that this thread has started and that still run. One that was waited for is not among them.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_children_of_this_thread() {
+    // Where the kernel has no such file, the processes end with their fixtures alone.
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).for_each(kill_with_descendants);
+}
+
+/// Kills every process below this one, and returns them.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_all_below_this_one() -> Vec<Process> {
+    let mut found = below(std::process::id()).unwrap_or_default();
+    found.retain(|process| process.pid != std::process::id());
+    for process in &found {
+        kill(process.pid);
+    }
+    found
 }
 
 /// Stops a process and its descendants until all that are found are stopped, and returns them.
@@ -62,8 +82,9 @@ pub fn kill(pid: u32) {
     signal(pid, rustix::process::Signal::KILL);
 }
 
+/// Sends a signal to a process.
 #[cfg(unix)]
-fn signal(pid: u32, signal: rustix::process::Signal) {
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
         // It may have ended.
         let _ = rustix::process::kill_process(pid, signal);
@@ -77,7 +98,7 @@ pub fn kill(pid: u32) {
 }
 
 /// A process and its descendants, each after its parent.
-pub fn below(root: u32) -> Result<Vec<Process>> {
+pub fn below(root: u32) -> io::Result<Vec<Process>> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());

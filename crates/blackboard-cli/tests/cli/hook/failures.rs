@@ -1,0 +1,104 @@
+//! What a hook does when something is wrong, and what it never keeps.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::{NONE, Stage};
+
+#[test]
+fn a_hook_ends_well_also_when_it_was_called_wrongly_or_can_not_answer() {
+    let stage = Stage::new();
+    for words in [&["hook"][..], &["hook", "claude", "--nonsense"], &["--json", "hook"]] {
+        assert_eq!(stage.scratch.run(words).code, 0, "{words:?}");
+    }
+    assert_eq!(stage.scratch.run(["work", "claim", "hook", "--nonsense"]).code, 2, "only hooks do");
+    let call = json!({"session_id": "1", "hook_event_name": "SessionStart", "cwd": stage.directory()});
+    let mut command = stage.scratch.command(["hook", "claude"]);
+    command.stdin(Stdio::piped()).stdout(fs::File::create("/dev/full").unwrap()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn whatever_goes_wrong_it_is_silent_and_the_log_has_a_line() {
+    let stage = Stage::new();
+    let silent = |platform: &str, input: &[u8], environment: &[(&str, &str)]| {
+        let before = stage.log().lines().count();
+        let output = stage.run(platform, input, environment);
+        assert_eq!((output.code, &*output.stdout, &*output.stderr), (0, "", ""), "{platform} {input:.80?}");
+        let log = stage.log();
+        assert_eq!(log.lines().count(), before + 1, "{platform} {input:.80?}: {log}");
+        log.lines().last().unwrap().to_owned()
+    };
+    let call = |session: &str, event: &str| {
+        let call = json!({"session_id": session, "hook_event_name": event, "cwd": stage.directory()});
+        call.to_string().into_bytes()
+    };
+    // Without a board there is nothing to do, and nothing is created: not even a log.
+    let contents = stage.scratch.contents();
+    let output = stage.run("claude", &call("1", "PostToolUse"), &[]);
+    assert_eq!((output.code, &*output.stdout, &*output.stderr), (0, "", ""));
+    assert!(stage.scratch.contents() == contents, "nothing was created");
+
+    stage.hook("claude", "known", "SessionStart", NONE());
+    for input in [
+        &b""[..],
+        b"nonsense",
+        b"[]",
+        b"{\"session_id\": 1}",
+        b"\xff\xfe",
+        b"{\"hook_event_name\": \"Stop\"",
+        &call(&"x".repeat(1000), "Stop"),
+        &vec![b'x'; 17 * 1024 * 1024],
+    ] {
+        silent("claude", input, &[]);
+    }
+    for event in ["Stop", "SessionEnd"] {
+        assert!(silent("claude", &call("unknown", event), &[]).contains("agent_not_found"), "{event}");
+    }
+    assert!(silent("amp", &call("1", "Stop"), &[]).contains("unknown platform"));
+    silent("claude", &call("known", "Stop"), &[("BLACKBOARD_DB", "redis://nowhere")]);
+    silent("claude", &call("new", "SessionStart"), &[("BLACKBOARD_PID", "nonsense")]);
+    let foreign = stage.scratch.path().join(".pai/blackboard/foreign.db").to_str().unwrap().to_owned();
+    fs::write(&foreign, "not a database").unwrap();
+    silent("claude", &call("new", "SessionStart"), &[("BLACKBOARD_DB", &foreign)]);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(stage.scratch.path().join(".pai/blackboard/hook.log")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn nothing_of_prompts_inputs_and_outputs_is_kept() {
+    let stage = Stage::new();
+    let secret = "xyzzy-plugh-7f3a";
+    let more = |tool: &str| {
+        json!({
+            "prompt": secret, "initial_prompt": secret, "transcript_path": format!("/{secret}"), "tool_name": tool,
+            "tool_input": {"file_path": "a.rs", "content": secret, "command": secret, "old_string": secret},
+            "tool_response": {"output": secret}, "error": secret, "message": secret, "last_assistant_message": secret,
+        })
+    };
+    let environment = [("SECRET_TOKEN", secret)];
+    for event in
+        ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "Unheard", "SessionEnd"]
+    {
+        for session in ["ivy", "unknown"] {
+            stage.hook_in("claude", session, event, more("Write"), &environment);
+        }
+    }
+    stage.run("claude", format!("{{\"prompt\": \"{secret}\"").as_bytes(), &environment);
+    let directory = stage.scratch.path().join(".pai/blackboard");
+    let mut files = 0;
+    for file in fs::read_dir(directory).unwrap() {
+        let content = fs::read(file.unwrap().path()).unwrap();
+        let found = content.windows(secret.len()).any(|window| window == secret.as_bytes());
+        assert!(!found, "what was said is on the board or in the log");
+        files += 1;
+    }
+    assert!(files >= 3 && !stage.log().is_empty(), "{files} files");
+}

@@ -1,0 +1,183 @@
+//! A session from its first hook to its last.
+
+use std::fs;
+use std::path::Path;
+
+use blackboard::id::session_of_hint;
+use serde_json::{Value, json};
+
+use super::{NONE, Stage, text_of};
+
+#[test]
+fn a_session_lives_by_its_hooks() {
+    let stage = Stage::new();
+    for (platform, name, events) in [
+        ("claude", "Claude Code", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("codex", "Codex", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("gemini", "Gemini CLI", ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"]),
+        ("copilot", "Copilot CLI", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]),
+        ("cursor", "Cursor", ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"]),
+        (
+            "opencode",
+            "OpenCode",
+            ["session.created", "chat.message", "tool.execute.after", "session.idle", "session.deleted"],
+        ),
+    ] {
+        let hint = format!("{platform}:s1");
+        let [start, prompt, tool, idle, end] = events;
+        let said = stage.hook(platform, "s1", start, NONE()).unwrap();
+        assert!(text_of(&said).contains(&session_of_hint(&hint)), "{platform}: {said}");
+        let agent = stage.agent(&hint);
+        assert_eq!((&agent["agent_name"], &agent["project"]), (&json!(name), &json!("collab")), "{platform}");
+        assert_eq!((&agent["status"], &agent["pid"]), (&json!("active"), &json!(std::process::id())));
+        assert_eq!(stage.hook(platform, "s1", idle, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "idle", "{platform}");
+        assert_eq!(stage.hook(platform, "s1", prompt, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}");
+        stage.hook(platform, "s1", idle, NONE());
+        assert_eq!(stage.hook(platform, "s1", tool, json!({"tool_name": "Bash"})), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}");
+        assert_eq!(stage.hook(platform, "s1", end, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
+        assert_eq!(stage.hook(platform, "s1", tool, NONE()), None, "{platform}: it was under way");
+        assert_eq!(stage.hook(platform, "s1", idle, NONE()), None, "{platform}");
+        assert_eq!(stage.agent(&hint)["status"], "completed", "{platform}");
+        stage.hook(platform, "s1", start, NONE()).unwrap();
+        assert_eq!(stage.agent(&hint)["status"], "active", "{platform}: it is resumed");
+        stage.hook(platform, "s1", end, NONE());
+    }
+}
+
+#[test]
+fn a_session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
+    let stage = Stage::new();
+    stage.hook("codex", "oak", "SessionStart", NONE());
+    for (platform, prompt, tool, end) in [
+        ("claude", "UserPromptSubmit", "PostToolUse", "SessionEnd"),
+        ("cursor", "beforeSubmitPrompt", "postToolUse", "sessionEnd"),
+        ("opencode", "chat.message", "tool.execute.after", "session.deleted"),
+    ] {
+        let session = |name: &str| session_of_hint(&format!("{platform}:{name}"));
+        let is_brief = |said: Option<Value>, name: &str| {
+            said.is_some_and(|said| text_of(&said).contains(&format!("is {}", session(name))))
+        };
+        assert_eq!(stage.hook(platform, "never", end, NONE()), None, "{platform}");
+        assert_eq!(stage.scratch.run(["agent", "show", &session("never")]).code, 3, "{platform}");
+        let told = stage.hook(platform, "new", prompt, NONE());
+        assert_eq!(stage.agent(&format!("{platform}:new"))["status"], "active", "{platform}");
+        let told_next = stage.hook(platform, "new", tool, NONE());
+        let (at_prompt, at_tool) = (is_brief(told, "new"), is_brief(told_next, "new"));
+        assert_eq!((at_prompt, at_tool), (platform != "cursor", platform == "cursor"), "{platform}");
+        assert_eq!(stage.hook(platform, "new", tool, NONE()), None, "{platform}: it is told once");
+        assert!(is_brief(stage.hook(platform, "tool", tool, NONE()), "tool"), "{platform}");
+        stage.hook(platform, "new", end, NONE());
+        stage.hook(platform, "new", prompt, NONE());
+        assert_eq!(stage.agent(&format!("{platform}:new"))["status"], "active", "{platform}: it goes on");
+        for name in ["new", "tool"] {
+            stage.hook(platform, name, end, NONE());
+        }
+    }
+    // A sub-agent proves that its parent lives, unless that has just ended.
+    let edit = |agent: &str| json!({"tool_name": "Bash", "agent_id": agent});
+    assert!(stage.hook("claude", "lost", "PostToolUse", edit("sub1")).is_some());
+    assert_eq!(stage.agent("claude:lost/sub1")["parent_id"], session_of_hint("claude:lost"));
+    stage.hook("claude", "lost", "SessionEnd", NONE());
+    assert_eq!(stage.hook("claude", "lost", "PostToolUse", edit("sub2")), None);
+    assert_eq!(stage.agent("claude:lost")["status"], "completed");
+}
+
+#[test]
+fn a_session_whose_parent_has_ended_has_none_and_keeps_its_name() {
+    let stage = Stage::new();
+    stage.hook("opencode", "s0", "session.created", NONE());
+    stage.hook("opencode", "s1", "session.created", json!({"parent_id": "s0"}));
+    stage.hook("opencode", "s1", "session.deleted", NONE());
+    stage.hook("opencode", "s1", "chat.message", NONE());
+    assert_eq!(stage.agent("opencode:s1")["agent_name"], "OpenCode (delegate)");
+    stage.hook("opencode", "s0", "session.deleted", NONE());
+    assert!(stage.hook("opencode", "s2", "session.created", json!({"parent_id": "s0"})).is_some());
+    let agent = stage.agent("opencode:s2");
+    assert_eq!((&agent["status"], &agent["parent_id"]), (&json!("active"), &Value::Null));
+}
+
+#[test]
+fn a_session_that_forgot_is_told_again_and_its_shell_always_knows_it() {
+    let stage = Stage::new();
+    let file = stage.file("env");
+    let environment = [("CLAUDE_ENV_FILE", &*file)];
+    let start = |source: &str| {
+        let _ = fs::remove_file(&file);
+        let said = stage.hook_in("claude", "ivy", "SessionStart", json!({"source": source}), &environment);
+        assert!(fs::read_to_string(&file).unwrap().contains("BLACKBOARD_SESSION_ID"), "{source}");
+        said.is_some()
+    };
+    assert!(start("startup"));
+    assert!(!start("startup"), "it was told a moment ago");
+    stage.scratch.json(["work", "create", "--id", "x", "--title", "X"]);
+    assert!(stage.hook("claude", "ivy", "PostToolUse", NONE()).is_some());
+    assert!(start("compact"));
+    assert_eq!(stage.hook("claude", "ivy", "PostToolUse", NONE()), None);
+}
+
+#[test]
+fn a_session_is_called_as_pai_calls_its_assistant() {
+    let stage = Stage::new();
+    let settings = stage.scratch.path().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, r#"{"daidentity": {"name": "Ivy"}}"#).unwrap();
+    stage.hook("claude", "1", "SessionStart", NONE());
+    assert_eq!(stage.agent("claude:1")["agent_name"], "Ivy");
+    assert_eq!(stage.scratch.json(["agent", "register"])["agent_name"], "Ivy");
+}
+
+#[test]
+fn names_projects_and_sessions_are_found_and_handed_on() {
+    let stage = Stage::new();
+    let file = stage.file("env file");
+    let environment = [("BLACKBOARD_AGENT_NAME", "Ivy"), ("CLAUDE_ENV_FILE", &*file)];
+    stage.hook_in("claude", "1", "SessionStart", NONE(), &environment);
+    let session = session_of_hint("claude:1");
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("export BLACKBOARD_SESSION_ID='{session}'\n"));
+    assert_eq!(stage.agent("claude:1")["agent_name"], "Ivy");
+    stage.hook_in("gemini", "1", "SessionStart", NONE(), &environment);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1, "that file is Claude Code's");
+    stage.configure(r#"{"agent": {"name": "Elm"}}"#);
+    stage.hook("claude", "2", "SessionStart", NONE());
+    assert_eq!(stage.agent("claude:2")["agent_name"], "Elm");
+    for (id, path) in
+        [("outer", stage.scratch.path().to_owned()), ("inner", Path::new(&stage.directory()).into())]
+    {
+        let path = path.canonicalize().unwrap();
+        stage.scratch.json([
+            "project",
+            "register",
+            "--id",
+            id,
+            "--name",
+            id,
+            "--path",
+            path.to_str().unwrap(),
+        ]);
+    }
+    stage.hook("claude", "3", "SessionStart", json!({"cwd": stage.file("src")}));
+    assert_eq!(stage.agent("claude:3")["project"], "inner", "the nearest that is registered");
+    fs::create_dir_all(stage.scratch.path().join("plain")).unwrap();
+    let plain = stage.scratch.path().join("plain");
+    stage.hook("claude", "4", "SessionStart", json!({"cwd": plain}));
+    assert_eq!(stage.agent("claude:4")["project"], "outer");
+    let cursor = stage.hook("cursor", "1", "sessionStart", NONE()).unwrap();
+    assert_eq!(cursor["env"]["BLACKBOARD_SESSION_ID"], session_of_hint("cursor:1"));
+}
+
+#[test]
+fn a_copilot_that_calls_twice_is_one_session_and_told_once() {
+    let stage = Stage::new();
+    let copilot = [("COPILOT_CLI", "1")];
+    assert!(stage.hook_in("copilot", "1", "SessionStart", NONE(), &copilot).is_some());
+    assert_eq!(stage.hook_in("claude", "1", "SessionStart", NONE(), &copilot), None);
+    stage.scratch.json(["work", "create", "--id", "x", "--title", "X"]);
+    let told = stage.hook_in("claude", "1", "PostToolUse", NONE(), &copilot).unwrap();
+    assert!(told["additionalContext"].as_str().unwrap().contains("\"X\""), "{told}");
+    assert_eq!(stage.hook_in("copilot", "1", "PostToolUse", NONE(), &copilot), None);
+    assert_eq!(stage.scratch.json(["agent", "list", "--all"])["count"], 1);
+}

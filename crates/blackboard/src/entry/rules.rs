@@ -1,0 +1,183 @@
+//! The rules of entries, each a function of what it is given.
+//!
+//! - **Actor.** The session that acts has to exist. The author is the name that the caller gives, or the name of the session's
+//!   agent, or `cli`.
+//! - **Fence tokens.** A commit that names a lock or a work item is refused unless that is held at exactly this revision.
+//! - **Leases.** An entry with a lease can be changed by its session alone, and is removed in the commit that ends the session.
+//!   Its fence token is the revision of the write that took the lease.
+//! - **Expiry.** An entry whose time to live is over is invisible. It is removed, with its own event, before anything else
+//!   happens to its key.
+//! - **Versions.** The version counts the writes of a key. It continues after a removal for as long as the tombstone is kept.
+//!
+//! [`decide`] is the rule of a write: the entry before and the circumstances in, the entry after or a refusal out.
+//! `editor.rs` applies the rules to the keys of a commit. The text of refusals is in `wording.rs`.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use super::wording::{conflict, exists, reserved_scope, stale_fence};
+use super::{By, Entry, FILES, Fence, LOCKS, Write, check_key, check_scope, known_tag_set};
+use crate::agent::Agent;
+use crate::clock::Timestamp;
+use crate::error::{Code, Error, Refusal, Result};
+use crate::metadata::Metadata;
+use crate::revision::Revision;
+use crate::store::{Key, Prefetch, Range, Tx};
+use crate::work::{Status, WorkItem};
+
+/// The author without a name and without a session.
+const NO_AUTHOR: &str = "cli";
+
+/// The author of what a commit does.
+pub(super) fn author_of(by: &By, agent: Option<&Agent>) -> String {
+    match (&by.author, agent) {
+        (Some(author), _) => author.clone(),
+        (None, Some(agent)) => agent.agent_name.clone(),
+        (None, None) => NO_AUTHOR.to_owned(),
+    }
+}
+
+/// The circumstances of a write, beside the entry before it.
+pub(super) struct Circumstances<'a> {
+    pub(super) scope: &'a str,
+    pub(super) author: &'a str,
+    /// The session that acts.
+    pub(super) session: Option<&'a str>,
+    /// The version and the revision that the entry gets.
+    pub(super) version: u64,
+    pub(super) revision: Revision,
+    pub(super) now: Timestamp,
+}
+
+/// What a key becomes by a write.
+pub(super) fn decide(
+    write: &Write,
+    before: Option<&Entry>,
+    circumstances: &Circumstances<'_>,
+) -> Result<Entry> {
+    let Circumstances { scope, author, session, version, revision, now } = *circumstances;
+    check_ttl(write.ttl)?;
+    check_conditions(write, before, scope)?;
+    let leased = before.and_then(|before| before.session_id.clone());
+    let (session_id, fence) = match leased {
+        Some(holder) => (Some(holder), before.and_then(|before| before.fence)),
+        None => match session.filter(|_| write.lease) {
+            Some(session) => (Some(session.to_owned()), Some(revision)),
+            None => (None, None),
+        },
+    };
+    let (mut tags, mut metadata) = (write.tags.clone(), write.metadata.clone());
+    let mut expires_at = write.ttl.map(|ttl| now.plus(ttl));
+    if let Some(before) = before.filter(|_| write.merge) {
+        tags = known_tag_set(tags.into_iter().chain(before.tags.iter().cloned()).collect())?;
+        metadata = merged(before.metadata.as_ref(), metadata)?;
+        expires_at = expires_at.or(before.expires_at);
+    }
+    Ok(Entry {
+        scope: scope.to_owned(),
+        key: write.key.clone(),
+        value: write.value.clone(),
+        version,
+        revision,
+        created_at: before.map_or(now, |before| before.created_at),
+        created_by: before.map_or(author, |before| &before.created_by).to_owned(),
+        updated_at: now,
+        updated_by: author.to_owned(),
+        expires_at,
+        tags,
+        metadata,
+        session_id,
+        fence,
+    })
+}
+
+fn check_conditions(write: &Write, before: Option<&Entry>, scope: &str) -> Result<()> {
+    if let Some(before) = before.filter(|_| write.if_absent) {
+        return Err(exists(scope, before));
+    }
+    match write.if_revision {
+        Some(expected) if expected != before.map_or(Revision::ZERO, |before| before.revision) => {
+            Err(conflict(scope, &write.key, expected, before))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn merged(before: Option<&Metadata>, after: Option<Metadata>) -> Result<Option<Metadata>> {
+    match (before, after) {
+        (Some(before), Some(after)) => before.merged_with(&after).map(Some),
+        (before, after) => Ok(after.or_else(|| before.cloned())),
+    }
+}
+
+/// Whether the session that acts may change an entry that is leased by `holder`.
+pub(super) fn may_change(holder: Option<&str>, session: Option<&str>) -> bool {
+    holder.is_none() || holder == session
+}
+
+/// Refuses a time to live in which no reader could see the entry.
+pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<()> {
+    match ttl {
+        Some(ttl) if ttl.as_millis() == 0 => {
+            Err(Error::invalid("what lives for less than a millisecond would never be seen"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an ordinary change in a scope that has verbs of its own.
+pub(super) fn check_not_reserved(scope: &str) -> Result<()> {
+    if [LOCKS, FILES].contains(&scope) { Err(reserved_scope(scope)) } else { Ok(()) }
+}
+
+/// The entry with this key, unless it has expired.
+pub(crate) fn visible(tx: &dyn Tx, key: &Key) -> Result<Option<Entry>> {
+    Ok(tx.row::<Entry>(key)?.filter(|entry| !entry.is_expired(tx.now())))
+}
+
+/// Refuses a fence token that is stale: the lock or work item is not held at this revision any more.
+pub(super) fn check_fence(tx: &dyn Tx, fence: &Fence) -> Result<()> {
+    let (current, expected) = match fence {
+        Fence::Lock { name, fence } => {
+            let lock = visible(tx, &Key::Entry(LOCKS.to_owned(), name.clone()))?;
+            (lock.and_then(|lock| lock.fence), fence)
+        }
+        Fence::Work { id, fence } => {
+            let item = tx.row::<WorkItem>(&Key::WorkItem(id.clone()))?;
+            let claimed = item.filter(|item| item.claimed_by.is_some() && item.status != Status::Completed);
+            (claimed.and_then(|item| item.fence), fence)
+        }
+    };
+    if current == Some(*expected) { Ok(()) } else { Err(stale_fence(fence, current)) }
+}
+
+/// Refuses to end a holding with another fence token than it has: it was lost and acquired again in between.
+pub(crate) fn check_own_fence(
+    kind: &str,
+    name: &str,
+    current: Option<Revision>,
+    given: Option<Revision>,
+    hint: &str,
+) -> Result<()> {
+    let Some((current, given)) = current.zip(given).filter(|(current, given)| current != given) else {
+        return Ok(());
+    };
+    let message = format!("{kind} {name} is held at fence {current}; fence {given} is not valid any more");
+    Err(Refusal::new(Code::StaleFence, message).hint(hint).detail("fence", current.get()).into())
+}
+
+/// Refuses the key of a new entry that has invisible characters, and a new scope that has some. Earlier versions accepted
+/// more of them, and their scopes and keys stay usable.
+pub(super) fn check_new_name(tx: &dyn Tx, scope: &str, key: &str) -> Result<()> {
+    check_key(scope, key)?;
+    match check_scope(scope) {
+        Ok(()) => Ok(()),
+        Err(refused) => {
+            let scope = Range::entries(scope, "");
+            tx.prefetch(&[Prefetch::Any(scope.clone())])?;
+            if tx.any(&scope)? { Ok(()) } else { Err(refused) }
+        }
+    }
+}

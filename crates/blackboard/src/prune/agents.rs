@@ -1,0 +1,188 @@
+//! Agents that ended long ago, and what goes with them: cursors, heartbeats, edits, and their names on finished items.
+
+use super::heartbeats::remove_heartbeats;
+use super::{BATCH, Pruned};
+use crate::agent::{Agent, AgentStatus};
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::file::Edit;
+use crate::store::{Changes, Cursor, Key, Prefetch, Range, Tx};
+use crate::sweep::{Candidate, SkippedAgent};
+use crate::work::{Status, WorkItem};
+
+/// How many agents go in one transaction: each takes its cursors along, and its finished items and heartbeats as far as
+/// the batch goes.
+const AGENT_BATCH: usize = 20;
+
+/// How many ended agents are looked at for that: those that were marked stale are kept longer, and are in front of others.
+const LOOKED_AT: usize = 1000;
+
+/// Agents that retention removes.
+#[derive(Default)]
+pub(super) struct AgentBatch {
+    /// Their sessions, one more than go at once.
+    pub(super) due: Vec<String>,
+    /// Those that stay because one of their rows cannot be read.
+    pub(super) skipped: Vec<SkippedAgent>,
+}
+
+impl Board {
+    /// The agents that stay because one of their rows cannot be read, though they ended long ago.
+    pub(crate) fn agents_that_cannot_be_pruned(&self) -> Result<Vec<SkippedAgent>> {
+        Ok(self.read(&[], |tx| self.agents_to_forget(tx))?.skipped)
+    }
+
+    /// The agents that are due. One that has to stay is none of them, so that it keeps no other from going.
+    pub(super) fn agents_to_forget(&self, tx: &dyn Tx) -> Result<AgentBatch> {
+        let shortest = self.settings().keep_completed_agents.min(self.settings().keep_stale_agents);
+        let range = Range::agents_ended_before(tx.now().minus(shortest));
+        let mut batch = AgentBatch::default();
+        for candidate in Candidate::all(tx, &range, LOOKED_AT)? {
+            if batch.due.len() > AGENT_BATCH {
+                break;
+            }
+            let agent = match &candidate.row {
+                Ok(agent) => agent,
+                Err(error) => {
+                    batch.skipped.push(candidate.skipped(error));
+                    continue;
+                }
+            };
+            if !self.is_over(agent, tx.now()) {
+                continue;
+            }
+            match forget(tx, agent, BATCH) {
+                Ok((Forgotten::Everything | Forgotten::Part, _)) => batch.due.push(candidate.session_id),
+                Ok((Forgotten::Nothing, _)) => {}
+                Err(error) if error.is_unreadable_row() => batch.skipped.push(candidate.skipped(&error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Whether an agent ended long enough ago.
+    fn is_over(&self, agent: &Agent, now: Timestamp) -> bool {
+        let keep = match agent.status {
+            AgentStatus::Completed => self.settings().keep_completed_agents,
+            AgentStatus::Stale => self.settings().keep_stale_agents,
+            AgentStatus::Active | AgentStatus::Idle => return false,
+        };
+        agent.ended_at.is_some_and(|ended| now.since(ended) >= keep)
+    }
+
+    pub(super) fn prune_agents(
+        &self,
+        tx: &dyn Tx,
+        batch: &AgentBatch,
+        changes: &mut Changes,
+        pruned: &mut Pruned,
+    ) -> Result<()> {
+        let mut room = BATCH;
+        for (place, session) in batch.due.iter().enumerate() {
+            if place == AGENT_BATCH {
+                // If none of them could go, checking again at once would find the same ones.
+                pruned.more = pruned.agents > 0;
+                break;
+            }
+            let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
+            let Some(agent) = agent.filter(|agent| self.is_over(agent, tx.now())) else { continue };
+            let (forgotten, with_it) = match forget(tx, &agent, room) {
+                // It could be read a moment ago: the next search skips it.
+                Err(error) if error.is_unreadable_row() => continue,
+                forgotten => forgotten?,
+            };
+            room = room.saturating_sub(with_it.put.len() + with_it.remove.len());
+            changes.put.extend(with_it.put);
+            changes.remove.extend(with_it.remove);
+            match forgotten {
+                Forgotten::Everything => pruned.agents += 1,
+                Forgotten::Nothing => {}
+                // What was too much for this batch goes with the next one.
+                Forgotten::Part => {
+                    pruned.more = true;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How much of an agent went.
+enum Forgotten {
+    Everything,
+    Part,
+    Nothing,
+}
+
+/// Removes an agent and what goes with it, as far as there is room. What it did keeps its name.
+fn forget(tx: &dyn Tx, agent: &Agent, mut room: usize) -> Result<(Forgotten, Changes)> {
+    let session = &agent.session_id;
+    let (delegates, claimed) = (Range::delegates_of(session), Range::claimed_by(session));
+    let (own, edits) = (Range::heartbeats_of(session), Range::edits_of_session(session));
+    let cursors = Range::cursors_of(session);
+    tx.prefetch(&[
+        Prefetch::Range(delegates.clone()),
+        Prefetch::Candidates(claimed.clone(), room + 1),
+        Prefetch::Keys(own.clone(), room + 1),
+        Prefetch::Candidates(edits.clone(), room + 1),
+        Prefetch::Range(cursors.clone()),
+    ])?;
+    let mut changes = Changes::new();
+    // An agent that a delegate refers to stays.
+    if !tx.rows::<Agent>(&delegates)?.is_empty() {
+        return Ok((Forgotten::Nothing, changes));
+    }
+    let mut items = tx.candidate_rows::<WorkItem>(&claimed, room + 1)?;
+    let all_items_go = items.len() <= room;
+    if all_items_go {
+        tx.prefetch(&[Prefetch::Range(claimed.clone())])?;
+        items = tx.rows(&claimed)?;
+    } else {
+        items.truncate(room);
+        let keys = items.iter().map(|item| Prefetch::Row(Key::WorkItem(item.item_id.clone())));
+        tx.prefetch(&keys.collect::<Vec<_>>())?;
+    }
+    if items.iter().any(|item| item.status != Status::Completed) {
+        // No verb leaves open work with an agent that has ended, and no agent loses work without an event.
+        return Ok((Forgotten::Nothing, changes));
+    }
+    for item in items {
+        let key = Key::WorkItem(item.item_id);
+        if let Some(item) = tx.row::<WorkItem>(&key)?.filter(|item| item.claimed_by.as_ref() == Some(session))
+        {
+            changes.put(WorkItem { claimed_by: None, ..item });
+            room -= 1;
+        }
+    }
+    let heartbeats = tx.keys(&own, room + 1)?;
+    let all_heartbeats_go = heartbeats.len() <= room;
+    // A heartbeat whose key cannot be read refers to the agent, which stays with it.
+    let heartbeats = heartbeats.into_iter().take(room).collect::<Result<Vec<_>>>()?;
+    tx.prefetch(&heartbeats.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    remove_heartbeats(tx, &heartbeats, &mut changes)?;
+    room -= heartbeats.len();
+    if !all_items_go || !all_heartbeats_go {
+        return Ok((Forgotten::Part, changes));
+    }
+    let edits = tx.candidate_rows::<Edit>(&edits, room + 1)?;
+    let all_edits_go = edits.len() <= room;
+    let edits = edits.into_iter().take(room).map(|edit| Key::Edit(edit.worktree, edit.path, edit.session_id));
+    let edits: Vec<_> = edits.collect();
+    tx.prefetch(&edits.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    for key in edits {
+        if tx.row::<Edit>(&key)?.is_some() {
+            changes.remove(key);
+        }
+    }
+    if !all_edits_go {
+        return Ok((Forgotten::Part, changes));
+    }
+    for cursor in tx.rows::<Cursor>(&cursors)? {
+        changes.remove(Key::Cursor(cursor.owner, cursor.reader));
+    }
+    changes.remove(Key::Agent(session.to_owned()));
+    Ok((Forgotten::Everything, changes))
+}

@@ -1,0 +1,118 @@
+//! The event log: its oldest part goes, by age and by size, in whole commits.
+
+use super::BATCH;
+use crate::board::Board;
+use crate::entry::Tombstone;
+use crate::error::Result;
+use crate::event::{Event, TargetType};
+use crate::revision::Revision;
+use crate::store::{Changes, Key, Page, Prefetch, Tx, VersionHead};
+
+/// How many events are read in each of three places of the log, to know how large events are.
+const SAMPLE: usize = 16;
+
+/// What the version of an entry takes besides its value.
+const VERSION_BYTES: usize = 200;
+
+/// How many bytes go in one transaction, about: large values take as long to remove as many rows.
+const BATCH_BYTES: u64 = 4 * 1024 * 1024;
+
+impl Board {
+    /// The revision up to which the event log may be removed, as much as goes at once, and whether more is due.
+    pub(super) fn events_to_prune(&self, tx: &dyn Tx) -> Result<Option<(Revision, bool)>> {
+        let floor = tx.floor()?;
+        let newest = tx.revision()?;
+        let too_old = tx.revision_before(tx.now().minus(self.settings().keep_events))?;
+        let average = average_bytes(tx, floor, newest)?;
+        // Up to where the event log has to be removed so that it takes no more space than it may.
+        let too_much = tx.revision_back(newest, self.settings().max_log_bytes / average)?;
+        let due = too_old.max(too_much).min(tx.revision_back(newest, 1)?);
+        let batch = (BATCH_BYTES / average).clamp(1, BATCH as u64);
+        let beyond_batch = tx.count_events(floor, due)?.saturating_sub(batch);
+        let until = match tx.revision_back(due, beyond_batch)? {
+            until if until > floor => end_of_commit(tx, until, newest)?,
+            _ => return Ok(None),
+        };
+        Ok((until > floor).then_some((until, until < due)))
+    }
+}
+
+/// Removes the event log up to and including `until`, and returns how many events that are. Another call may have removed them
+/// meanwhile; the newest commit is never among them, because it was not when the search ended.
+pub(super) fn prune_events(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<u64> {
+    let floor = tx.floor()?;
+    if until <= floor {
+        return Ok(0);
+    }
+    cut_log(tx, until, changes)?;
+    tx.count_events(floor, until)
+}
+
+/// Removes the event log up to and including `until`, with what only this part of it needed: the versions of entries that
+/// were superseded in it, the removals, and their tombstones. This is the rule for every engine.
+pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<()> {
+    let mut tombstones = Vec::new();
+    for VersionHead { revision, previous, removed } in tx.version_heads(tx.floor()?, until)? {
+        changes.remove_versions.extend(previous);
+        let Some((scope, key)) = removed else { continue };
+        changes.remove_versions.push(revision);
+        tombstones.push((Key::Tombstone(scope, key), revision));
+    }
+    tx.prefetch(&tombstones.iter().map(|(key, _)| Prefetch::Row(key.clone())).collect::<Vec<_>>())?;
+    for (key, revision) in tombstones {
+        let tombstone = match tx.row::<Tombstone>(&key) {
+            // It stays; no key can be used that has it.
+            Err(error) if error.is_unreadable_row() => None,
+            tombstone => tombstone?,
+        };
+        if tombstone.is_some_and(|tombstone| tombstone.revision == revision) {
+            changes.remove(key);
+        }
+    }
+    changes.trim_events = Some(until);
+    Ok(())
+}
+
+/// The end of the commit at `revision`, or of the one before if it is the newest: what is removed ends with a whole
+/// commit, as a page does, and the newest one stays.
+fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Revision> {
+    let page = Page::after(revision.previous(), 1);
+    tx.prefetch(&[Prefetch::Events(page)])?;
+    let page = tx.events(&page)?;
+    Ok(match page.last() {
+        Some(last) if last.id >= newest => tx.revision_back(last.commit_id.previous(), 0)?,
+        Some(last) => last.id,
+        None => revision,
+    })
+}
+
+/// How many bytes an event takes with the version of its entry, by a few of them.
+fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> {
+    let kept = tx.count_events(floor, newest)?;
+    let middle = tx.revision_back(newest, kept - kept / 2)?;
+    let end = tx.revision_back(newest, SAMPLE as u64)?;
+    let pages = [floor, middle, end].map(|start| Page::after(start, SAMPLE));
+    tx.prefetch(&pages.map(Prefetch::Events))?;
+    let mut sample = Vec::with_capacity(pages.len() * SAMPLE);
+    for page in &pages {
+        // A commit of thousands of entries is not read for the sake of a guess.
+        sample.extend(tx.events(page)?.into_iter().take(SAMPLE));
+    }
+    let has_version = |event: &&Event| event.target_type == Some(TargetType::Entry);
+    let versions = sample.iter().filter(has_version).map(|event| Prefetch::Version(event.id));
+    tx.prefetch(&versions.collect::<Vec<_>>())?;
+    let mut bytes = sample.iter().map(approximate_bytes).sum::<usize>();
+    for event in sample.iter().filter(has_version) {
+        let version = tx.version(event.id)?;
+        bytes += version.map_or(0, |version| VERSION_BYTES + version.entry.value.as_str().len());
+    }
+    Ok((bytes / sample.len().max(1)).max(1) as u64)
+}
+
+fn approximate_bytes(event: &Event) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    60 + event.summary.len()
+        + text(&event.actor_id)
+        + text(&event.target_id)
+        + event.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
+}

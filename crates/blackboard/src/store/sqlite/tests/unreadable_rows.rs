@@ -1,0 +1,245 @@
+//! Rows that cannot be read: they are skipped and reported, and keep no others from being swept or pruned.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::Scratch;
+use crate::Board;
+use crate::agent::{Beat, Register};
+use crate::entry::{By, Value, Write};
+use crate::store::Range;
+use crate::sweep::Sweep;
+use crate::work::{Claim, Create};
+
+/// Changes the file behind the program's back.
+fn tamper(scratch: &Scratch, sql: &str) {
+    let connection = Connection::open(scratch.path()).unwrap();
+    connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}")).unwrap();
+}
+
+/// Registers an agent without a process that holds an item and a leased entry, each with the agent's name.
+fn an_agent_that_holds(board: &Board, name: &str) -> String {
+    let session = board.agents().register(&Register::named(name)).unwrap().agent.session_id;
+    board.work().create(&Create::new(name, name)).unwrap();
+    board.work().claim(&Claim::of(name, &session)).unwrap();
+    let leased = Write { lease: true, ..Write::new(name, Value::null()) };
+    board.scope("team").by(By::session(&session)).write(&leased).unwrap();
+    session
+}
+
+/// The names of stale agents, sorted: agents seen in the same millisecond come in the order of their random ids.
+fn names(stale: &[crate::sweep::StaleAgent]) -> Vec<&str> {
+    let mut names: Vec<_> = stale.iter().map(|agent| agent.agent_name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn an_agent_whose_rows_cannot_be_read_is_skipped_and_the_others_are_swept() {
+    for (what, sql, is_named) in [
+        ("an item that it holds", "UPDATE work_items SET claimed_at = 'x' WHERE item_id = 'bad'", true),
+        ("an entry that it holds", "UPDATE entry_versions SET value = '{' WHERE key = 'bad'", true),
+        ("its start", "UPDATE agents SET started_at = 'x' WHERE agent_name = 'bad'", false),
+        ("its metadata", "UPDATE agents SET metadata = '{' WHERE agent_name = 'bad'", false),
+        ("its session", "UPDATE agents SET session_id = x'ff00' WHERE agent_name = 'bad'", false),
+    ] {
+        let scratch = Scratch::new();
+        let (_, board) = scratch.board();
+        let bad = an_agent_that_holds(&board, "bad");
+        an_agent_that_holds(&board, "good");
+        scratch.clock.advance(Duration::from_mins(5));
+        tamper(&scratch, sql);
+
+        let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+        assert_eq!(names(&dry.stale_agents), ["good"], "{what}");
+        let [skipped] = &dry.skipped_agents[..] else { panic!("{what}: {dry:?}") };
+        assert_eq!(skipped.agent_name.as_deref(), is_named.then_some("bad"), "{what}");
+        let expected = if what == "its session" { "" } else { bad.as_str() };
+        assert_eq!(skipped.session_id, expected, "{what}");
+        assert!(!skipped.error.is_empty(), "{what}");
+
+        let automatic = board.sweep_in_passing(None);
+        assert_eq!(automatic.skipped_agents, dry.skipped_agents, "{what}");
+        assert_eq!(names(&automatic.stale_agents), ["good"], "{what}");
+        let swept = board.sweep(&Sweep::default()).unwrap();
+        assert_eq!(swept.skipped_agents, dry.skipped_agents, "{what}");
+        assert_eq!(names(&swept.stale_agents), [""; 0], "{what}");
+        // Nothing of it was changed: once it can be read again, it is swept completely.
+        if what == "an item that it holds" {
+            tamper(&scratch, "UPDATE work_items SET claimed_at = NULL WHERE item_id = 'bad'");
+            let healed = board.sweep(&Sweep::default()).unwrap();
+            assert_eq!(names(&healed.stale_agents), ["bad"]);
+            assert_eq!((healed.stale_agents[0].released_items.len(), healed.skipped_agents.len()), (1, 0));
+            assert_eq!(healed.stale_agents[0].released_leases.len(), 1);
+        }
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_read_take_no_write_lock_from_others() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    an_agent_that_holds(&board, "bad");
+    let ttl = Some(Duration::from_secs(1));
+    board.scope("team").write(&Write { ttl, ..Write::new("expired", Value::null()) }).unwrap();
+    scratch.clock.advance(Duration::from_mins(5));
+    tamper(
+        &scratch,
+        "UPDATE work_items SET claimed_at = 'x' WHERE item_id = 'bad';
+         UPDATE entry_versions SET value = '{' WHERE key = 'expired'",
+    );
+    let other = Connection::open(scratch.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // A sweep that asked for the lock would stop there, and would know nothing of the rows.
+    let swept = board.sweep_in_passing(None);
+    assert_eq!((swept.skipped_agents.len(), swept.skipped_entries.len()), (1, 1), "{swept:?}");
+}
+
+#[test]
+fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    an_agent_that_holds(&board, "bad");
+    // More than an automatic sweep looks at, half of them because of their own row.
+    tamper(
+        &scratch,
+        "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1200)
+         INSERT INTO agents SELECT 'copy-' || n, 'copy ' || n, pid, parent_id, project, current_work, status,
+             started_at, last_seen_at, iif(n % 2, '{', metadata), last_beat_at, ended_at, progress, process,
+             shares_process, joined_revision, revision, own_work FROM agents, number;
+         INSERT INTO work_items SELECT 'of-' || session_id, project_id, title, description, source, source_ref,
+             'claimed', work_items.priority, session_id, 'x', completed_at, blocked_by, created_at, NULL,
+             agent_name, fence, work_items.revision, summary FROM work_items, agents
+             WHERE session_id LIKE 'copy-%';
+         UPDATE work_items SET claimed_at = 'x'",
+    );
+    scratch.clock.advance(Duration::from_secs(1));
+    for name in ["a", "b", "c"] {
+        an_agent_that_holds(&board, name);
+    }
+    scratch.clock.advance(Duration::from_mins(5));
+    let swept = board.sweep_in_passing(None);
+    assert_eq!(names(&swept.stale_agents), ["a", "b", "c"]);
+    assert_eq!(swept.skipped_agents.len(), 1201);
+    assert_eq!(board.sweep(&Sweep::default()).unwrap().skipped_agents.len(), 1201);
+}
+
+#[test]
+fn expired_entries_that_cannot_be_read_do_not_hide_those_behind_them() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let write = |key: &str, seconds| {
+        let ttl = Some(Duration::from_secs(seconds));
+        board.scope("team").write(&Write { ttl, ..Write::new(key, Value::null()) }).unwrap();
+    };
+    for number in 0..150 {
+        write(&format!("bad-{number}"), 1);
+    }
+    write("good", 2);
+    scratch.clock.advance(Duration::from_secs(2));
+    tamper(&scratch, "UPDATE entry_versions SET value = '{' WHERE key LIKE 'bad-%'");
+    let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!((dry.entries_expired, dry.skipped_entries.len()), (1, 150));
+    let swept = board.sweep_in_passing(None);
+    assert_eq!((swept.entries_expired, swept.skipped_entries.len()), (1, 150));
+    assert_eq!((swept.skipped_entries[0].scope.as_str(), &*swept.skipped_entries[0].key), ("team", "bad-0"));
+    let swept = board.sweep(&Sweep::default()).unwrap();
+    assert_eq!((swept.entries_expired, swept.skipped_entries.len()), (0, 150));
+}
+
+#[test]
+fn heartbeats_whose_time_cannot_be_read_keep_no_other_from_being_pruned() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    for _ in 0..4 {
+        scratch.clock.advance(Duration::from_secs(1));
+        board.agents().heartbeat(&Beat::of(&session)).unwrap();
+    }
+    scratch.clock.advance(Duration::from_hours(24 * 8));
+    board.agents().heartbeat(&Beat::of(&session)).unwrap();
+    tamper(
+        &scratch,
+        "UPDATE heartbeats SET timestamp = 'never' WHERE id = 1; UPDATE heartbeats SET timestamp = x'00' WHERE id = 2",
+    );
+    assert_eq!(board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap().heartbeats_pruned, 2);
+    assert_eq!(board.sweep(&Sweep::default()).unwrap().heartbeats_pruned, 2);
+    assert_eq!(board.read(&[], |tx| tx.count(&Range::heartbeats_of(&session))).unwrap(), 3);
+    assert!(!board.prune().unwrap().more);
+}
+
+/// An agent that sent some heartbeats and ended, with one heartbeat that this SQL has damaged.
+fn an_ended_agent_with_heartbeats(scratch: &Scratch, board: &Board, damage: Option<&str>) -> String {
+    let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+    for _ in 0..3 {
+        scratch.clock.advance(Duration::from_secs(1));
+        board.agents().heartbeat(&Beat::of(&session)).unwrap();
+    }
+    board.agents().deregister(&session).unwrap();
+    if let Some(damage) = damage {
+        tamper(
+            scratch,
+            &format!(
+                "UPDATE heartbeats SET {damage} WHERE id = \
+                 (SELECT min(id) FROM heartbeats WHERE session_id = '{session}')"
+            ),
+        );
+    }
+    session
+}
+
+#[test]
+fn an_ended_agent_goes_with_a_heartbeat_that_cannot_be_read() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let session = an_ended_agent_with_heartbeats(&scratch, &board, Some("progress = x'ff00'"));
+    let read = board.read(&[], |tx| tx.range(&Range::heartbeats_of(&session)));
+    assert!(read.is_err_and(|error| error.is_unreadable_row()));
+    scratch.clock.advance(Duration::from_hours(25));
+    let pruned = board.prune().unwrap();
+    assert_eq!((pruned.agents, pruned.skipped_agents.len()), (1, 0));
+    assert_eq!(board.agents().get(&session).unwrap(), None);
+}
+
+#[test]
+fn agents_whose_heartbeats_have_no_readable_time_stay_are_reported_and_hide_no_others() {
+    for damage in ["timestamp = 'never'", "timestamp = ''", "timestamp = x'00'"] {
+        let scratch = Scratch::new();
+        let (_, board) = scratch.board();
+        let bad: Vec<_> = (0..25)
+            .map(|_| {
+                scratch.clock.advance(Duration::from_secs(1));
+                an_ended_agent_with_heartbeats(&scratch, &board, Some(damage))
+            })
+            .collect();
+        let good = an_ended_agent_with_heartbeats(&scratch, &board, None);
+        scratch.clock.advance(Duration::from_hours(25));
+        let pruned = board.prune().unwrap();
+        let is_reported = |skipped: &[crate::sweep::SkippedAgent]| {
+            let mut sessions: Vec<_> = skipped.iter().map(|agent| agent.session_id.clone()).collect();
+            sessions.sort();
+            sessions.dedup();
+            let mut expected = bad.clone();
+            expected.sort();
+            let is_named = |agent: &crate::sweep::SkippedAgent| agent.agent_name.as_deref() == Some("Ivy");
+            sessions == expected && skipped.iter().all(is_named)
+        };
+        assert!(is_reported(&pruned.skipped_agents), "{damage}: {pruned:?}");
+        assert_eq!((pruned.agents, pruned.more), (1, false), "{damage}");
+        assert_eq!(board.agents().get(&good).unwrap(), None, "{damage}");
+        assert!(board.agents().get(&bad[0]).unwrap().is_some(), "{damage}");
+        // A week later the heartbeats that can be read go, and the dry run counts no others.
+        scratch.clock.advance(Duration::from_hours(24 * 7));
+        let readable = 2 * bad.len() as u64;
+        let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+        assert_eq!(dry.heartbeats_pruned, readable, "{damage}");
+        assert!(is_reported(&dry.skipped_agents), "{damage}: {dry:?}");
+        let swept = board.sweep(&Sweep::default()).unwrap();
+        assert_eq!(
+            (swept.heartbeats_pruned, &swept.skipped_agents),
+            (readable, &dry.skipped_agents),
+            "{damage}"
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! Rows that cannot be read, because another program wrote a value that no row can have.
+//!
+//! A list leaves them out and reports them to the board's observer; a board without an observer refuses the list, so that no
+//! row is left out in silence. A row that a call names by its key is an error on every board.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::board::Board;
+use crate::clock::Timestamp;
+use crate::entry::{EntryHead, EntryVersion};
+use crate::error::{Error, Fault, Result};
+use crate::event::Event;
+use crate::revision::Revision;
+use crate::store::record::Cell;
+use crate::store::{Key, Page, Prefetch, Range, Row, Tx, VersionHead};
+
+/// A row that a list left out, because it cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct UnreadableRow {
+    /// The table that it is in.
+    pub table: &'static str,
+    /// Its key, with slashes between the parts; `None` if that cannot be read either.
+    pub id: Option<String>,
+    /// Which value cannot be read, and why.
+    pub reason: String,
+}
+
+/// What is called with each row that a list left out.
+pub(crate) type UnreadableObserver = Arc<dyn Fn(&UnreadableRow) + Send + Sync>;
+
+impl Board {
+    /// As [`Board::read`], for a verb that lists what it finds: rows that cannot be read are left out and reported, if the
+    /// board has an observer for them. Rows that `prefetch` names by their key are errors as before.
+    pub(crate) fn read_list<T>(
+        &self,
+        prefetch: &[Prefetch<'_>],
+        mut f: impl FnMut(&dyn Tx) -> Result<T>,
+    ) -> Result<T> {
+        match (self.read(prefetch, &mut f), self.unreadable_observer()) {
+            (Err(error), Some(observer)) if error.is_unreadable_row() => {
+                let named = prefetch
+                    .iter()
+                    .filter_map(|one| if let Prefetch::Row(key) = one { Some(key) } else { None });
+                let named: Vec<&Key> = named.collect();
+                self.read(prefetch, |tx| f(&ReadableTx { tx, named: &named, observer }))
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// Reports a row that a verb passes over because it cannot be read.
+    pub(crate) fn report_unreadable(&self, key: &Key, error: &Error) {
+        if let Some(observer) = self.unreadable_observer() {
+            observer(&UnreadableRow::of(key, error));
+        }
+    }
+}
+
+impl UnreadableRow {
+    fn of(key: &Key, error: &Error) -> UnreadableRow {
+        UnreadableRow { table: key.table().name, id: Some(id_of(key)), reason: reason_of(error) }
+    }
+}
+
+/// The key as text.
+fn id_of(key: &Key) -> String {
+    let parts = key.cells().into_iter().map(|cell| match cell {
+        Cell::Text(text) => text.to_owned(),
+        Cell::Time(moment) => moment.to_string(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Revision(revision) => revision.to_string(),
+        Cell::Null | Cell::Process(_) | Cell::List(_) => String::new(),
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn reason_of(error: &Error) -> String {
+    error.damaged_value().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// The error of a row that was asked for by its key: which row it is, and what to do.
+pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
+    let Some(value) = error.damaged_value() else { return error };
+    let (table, id) = (value.table, id_of(key));
+    let columns = &key.table().columns[..key.table().key_columns];
+    let condition: Vec<_> = columns
+        .iter()
+        .zip(key.cells())
+        .map(|(column, cell)| match cell {
+            Cell::Text(text) => format!("{column} = '{}'", text.replace('\'', "''")),
+            Cell::Integer(number) => format!("{column} = {number}"),
+            Cell::Revision(revision) => format!("{column} = {revision}"),
+            Cell::Time(moment) => format!("{column} = '{moment}'"),
+            Cell::Null | Cell::Process(_) | Cell::List(_) => format!("{column} IS NULL"),
+        })
+        .collect();
+    let hint = format!(
+        "another program wrote this value; correct it in the database file with sqlite3: UPDATE {table} SET {} = … WHERE {}",
+        value.column(),
+        condition.join(" AND ")
+    );
+    let code = error.code();
+    let message = format!("row {id} of {table} cannot be read: {value}");
+    Fault::new(code, message).hint(hint).into()
+}
+
+/// A view of the board without the rows that cannot be read.
+struct ReadableTx<'a> {
+    tx: &'a dyn Tx,
+    /// Rows that the call asks for by their key.
+    named: &'a [&'a Key],
+    observer: &'a UnreadableObserver,
+}
+
+impl ReadableTx<'_> {
+    fn report(&self, row: &UnreadableRow) {
+        (self.observer)(row);
+    }
+
+    /// The row, if it can be read.
+    fn readable(&self, key: &Key, found: Result<Option<Row>>) -> Result<Option<Row>> {
+        match found {
+            Err(error) if error.is_unreadable_row() && !self.named.contains(&key) => {
+                self.report(&UnreadableRow::of(key, &error));
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// The first rows of a range that can be read.
+    fn rows(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for key in self.tx.keys(range, usize::MAX)? {
+            if rows.len() == limit {
+                break;
+            }
+            match key {
+                Ok(key) => rows.extend(self.readable(&key, self.tx.peek(&key))?),
+                Err(error) if error.is_unreadable_row() => {
+                    let table = (range.index.table)().name;
+                    self.report(&UnreadableRow { table, id: None, reason: reason_of(&error) });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Tx for ReadableTx<'_> {
+    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
+        self.tx.prefetch(next)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.tx.now()
+    }
+
+    fn revision(&self) -> Result<Revision> {
+        self.tx.revision()
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Row>> {
+        self.readable(key, self.tx.get(key))
+    }
+
+    fn peek(&self, key: &Key) -> Result<Option<Row>> {
+        self.readable(key, self.tx.peek(key))
+    }
+
+    fn range(&self, range: &Range) -> Result<Vec<Row>> {
+        self.candidates(range, usize::MAX)
+    }
+
+    fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
+        match self.tx.candidates(range, limit) {
+            Err(error) if error.is_unreadable_row() => self.rows(range, limit),
+            rows => rows,
+        }
+    }
+
+    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
+        match self.tx.heads(range, limit) {
+            Err(error) if error.is_unreadable_row() => {
+                let rows = self.rows(range, limit)?.into_iter();
+                Ok(rows.filter_map(|row| row.try_into().ok()).map(|entry| EntryHead::of(&entry)).collect())
+            }
+            heads => heads,
+        }
+    }
+
+    fn any(&self, range: &Range) -> Result<bool> {
+        self.tx.any(range)
+    }
+
+    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
+        self.tx.keys(range, limit)
+    }
+
+    fn count(&self, range: &Range) -> Result<u64> {
+        self.tx.count(range)
+    }
+
+    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
+        self.tx.events(page)
+    }
+
+    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
+        match self.tx.version(revision) {
+            Err(error) if error.is_unreadable_row() => {
+                let (table, id) = ("entry_versions", Some(revision.to_string()));
+                self.report(&UnreadableRow { table, id, reason: reason_of(&error) });
+                Ok(None)
+            }
+            version => version,
+        }
+    }
+
+    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
+        self.tx.version_heads(after, until)
+    }
+
+    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
+        self.tx.count_events(after, until)
+    }
+
+    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
+        self.tx.revision_back(until, count)
+    }
+
+    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
+        self.tx.revision_before(moment)
+    }
+
+    fn floor(&self) -> Result<Revision> {
+        self.tx.floor()
+    }
+
+    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
+        self.tx.missing_blockers(limit)
+    }
+}
