@@ -27,12 +27,12 @@ const AGENTS: usize = 50;
 const TRIES: usize = 3;
 
 /// A command of the product, and what the floor does instead.
-pub struct Pair {
+struct Pair {
     name: &'static str,
-    pub command: &'static [&'static str],
+    command: &'static [&'static str],
     floor: &'static [&'static str],
     /// The command's standard input. A command that has one is a hook, which has nothing to write shortly after another one.
-    pub input: Option<&'static str>,
+    input: Option<&'static str>,
 }
 
 /// What the hint of a session is, for whom it registered as Claude Code does.
@@ -41,7 +41,7 @@ const HINT: &str = "claude:counted";
 const TOOL_USED: &str = r#"{"session_id":"counted","hook_event_name":"PostToolUse","tool_name":"Bash",
     "tool_input":{"command":"cargo test"},"tool_response":{"stdout":"ok"}}"#;
 
-pub const PAIRS: &[Pair] = &[
+const PAIRS: &[Pair] = &[
     Pair { name: "--version", command: &["--version"], floor: &["nothing"], input: None },
     Pair { name: "agent list", command: &["agent", "list", "--json"], floor: &["list", "DB"], input: None },
     Pair {
@@ -87,8 +87,7 @@ impl Options {
 
 /// Counts, and compares if it was asked to.
 pub fn run(options: &Options) -> Result {
-    let programs =
-        release::build(release::Options { bench: true, symbols: options.profile, ..Default::default() })?;
+    let programs = release::build(release::Options { bench: true, symbols: options.profile })?;
     let board = Board::new(&programs)?;
     let accepted = accepted()?;
     let mut counted = BTreeMap::new();
@@ -138,19 +137,16 @@ fn accepted() -> Result<Value> {
 }
 
 /// A board from which every count starts.
-pub struct Board {
+struct Board {
     programs: PathBuf,
     template: TempDir,
     session: String,
-    /// Whether profiles name functions as the linker does.
-    pub mangled: bool,
 }
 
 impl Board {
-    pub fn new(programs: &Path) -> Result<Board> {
+    fn new(programs: &Path) -> Result<Board> {
         let template = tempfile::tempdir()?;
-        let mut board =
-            Board { programs: programs.to_owned(), template, session: String::new(), mangled: false };
+        let mut board = Board { programs: programs.to_owned(), template, session: String::new() };
         let pid = std::process::id().to_string();
         for number in 0..AGENTS {
             let name = format!("Agent {number}");
@@ -195,7 +191,7 @@ impl Board {
         self.line("floor", pair.floor)
     }
 
-    pub fn line(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+    fn line(&self, program: &str, arguments: &[&str]) -> Vec<String> {
         let mut words = vec![self.programs.join(release::program(program)).display().to_string()];
         words.extend(arguments.iter().map(|&argument| match argument {
             "DB" => "local.db".to_owned(),
@@ -206,7 +202,7 @@ impl Board {
     }
 
     /// Counts the instructions of one call on a copy of the board, and returns the directory of the profile.
-    pub fn count(&self, line: &[String], input: Option<&str>) -> Result<(u32, TempDir)> {
+    fn count(&self, line: &[String], input: Option<&str>) -> Result<(u32, TempDir)> {
         let place = tempfile::tempdir()?;
         fs::copy(self.template.path().join("local.db"), place.path().join("local.db"))?;
         let Some(input) = input else {
@@ -230,7 +226,6 @@ impl Board {
     fn collect(&self, line: &[String], place: &Path, stdin: Stdio) -> Result<u32> {
         let out = format!("--callgrind-out-file={}", place.join("profile").display());
         let mut words = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), out];
-        words.extend(self.mangled.then(|| "--demangle=no".to_owned()));
         words.extend_from_slice(line);
         let output = run::output(self.command(&words, place).stdin(stdin), run::SHORT)?;
         let report = String::from_utf8_lossy(&output.stderr);

@@ -10,7 +10,6 @@ mod cli_docs;
 mod e2e_agents;
 #[cfg(test)]
 mod guarantees;
-mod hot_functions;
 mod install;
 mod instructions;
 mod load;
@@ -46,8 +45,6 @@ enum Task {
     /// Measure the board against what is possible
     #[command(subcommand)]
     Bench(bench::Kind),
-    /// Write hot-functions.ld: the functions that hot commands call, which the linker places together
-    HotFunctions,
     /// Run real agents with stand-in models
     E2eAgents(e2e_agents::Options),
     /// Take the pictures of the README from a demonstration, with chromium
@@ -65,7 +62,6 @@ impl Task {
             Task::Load(options) => load::run(&options),
             Task::Torture(options) => torture::run(&options),
             Task::Bench(kind) => bench::run(&kind),
-            Task::HotFunctions => hot_functions::run(),
             Task::E2eAgents(options) => e2e_agents::run(&options),
             Task::Pictures => pictures::run(),
             Task::CliDocs => cli_docs::run(),

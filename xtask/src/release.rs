@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Result, hot_functions, run};
+use crate::{Result, run};
 
 /// The limit of one build.
 pub const TO_BUILD: Duration = Duration::from_mins(15);
@@ -23,8 +23,6 @@ pub struct Options {
     pub bench: bool,
     /// With symbols, in a directory of its own: for profiles.
     pub symbols: bool,
-    /// With the linker's map, in [`map`]. Only one program may be built then.
-    pub map: bool,
 }
 
 /// Builds `blackboard`, and returns the directory that it is in.
@@ -43,17 +41,11 @@ pub fn build(options: Options) -> Result<PathBuf> {
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
     }
     if STATIC {
-        let mut flags = vec![
-            "-Ctarget-feature=+crt-static".to_owned(),
-            "-Crelocation-model=static".to_owned(),
-            "-Cforce-unwind-tables=no".to_owned(),
-            format!("-Clink-arg=-Wl,--script={}", hot_functions::script().display()),
-        ];
-        if options.map {
-            flags.push(format!("-Clink-arg=-Wl,--no-demangle,-Map={}", map()?.display()));
-        }
-        // Unlike RUSTFLAGS, this form allows a space in a path.
-        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
+        cargo.env(
+            variable,
+            "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no",
+        );
     }
     let status = run::status(cargo.arg("--target-dir").arg(&directory), TO_BUILD)?;
     if !status.success() {
@@ -67,11 +59,6 @@ pub fn build(options: Options) -> Result<PathBuf> {
         .into());
     }
     Ok(directory.join(host).join("release"))
-}
-
-/// The file to which the linker writes what it put where.
-pub fn map() -> Result<PathBuf> {
-    Ok(target_directory()?.join("symbols/blackboard.map"))
 }
 
 /// Refuses an ELF binary that asks for a dynamic loader.
