@@ -12,7 +12,7 @@ use blackboard::text::TextChanges;
 use blackboard::{Board, Error, Result};
 
 use crate::args::Globals;
-use crate::commands::arguments::InScope;
+use crate::commands::arguments::ScopeOption;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
 use crate::identity;
@@ -66,7 +66,7 @@ impl Context {
     }
 
     /// The scope that is named, or that of the environment, or the usual one.
-    pub fn scope(&self, given: &InScope) -> Result<String> {
+    pub fn scope(&self, given: &ScopeOption) -> Result<String> {
         match (&given.scope, &self.environment.scope) {
             (Some(scope), _) => Ok(scope.clone()),
             (None, Some(scope)) => {
@@ -200,9 +200,9 @@ impl Context {
         self.sweep_if_deferred();
         if let Some((board, writes)) = &*self.opened.borrow() {
             if *writes {
-                board.prune_in_passing();
+                board.try_prune();
             }
-            board.settle();
+            board.maintain();
         }
     }
 

@@ -232,7 +232,7 @@ impl SqliteFile {
                 Durability::Full => sqlite::Durability::Full,
             },
             busy_timeout: opening.write_limit.unwrap_or(defaults.busy_timeout),
-            waiting: opening.write_limit.map_or(defaults.waiting, |_| Waiting::QueueNoLonger),
+            waiting: opening.write_limit.map_or(defaults.waiting, |_| Waiting::QueueWithDeadline),
             stays_open: opening.stays_open,
             create_directories: self.create_directories,
             in_project: self.in_project,

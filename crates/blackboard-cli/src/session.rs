@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 
 use blackboard::agent::{Agent, AgentStatus};
 use blackboard::process::{
-    Found, Liveness, ProcessInfo, ProcessMark, Processes, SystemProcesses, find_agent, find_client,
+    Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, find_agent, find_client,
     find_terminal_shell,
 };
 use blackboard::{Board, Code, Error, Refusal, Result};
@@ -126,7 +126,7 @@ impl Context {
 pub struct Client {
     /// Its process.
     pub pid: Option<u32>,
-    process: Option<ProcessMark>,
+    process: Option<ProcessIdentity>,
     ancestors: Vec<ProcessInfo>,
     /// The sessions that the environment names, best first.
     named: Vec<String>,

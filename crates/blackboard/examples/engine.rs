@@ -24,7 +24,7 @@ use blackboard::event::Event;
 use blackboard::revision::Pending;
 use blackboard::store::record::{Index, IndexValue};
 use blackboard::store::{
-    Changes, Commit, Committed, Key, Page, Patience, Prefetch, Range, Row, Store, Tx, VersionHead,
+    Changes, Commit, Committed, Key, OnBusy, Page, Prefetch, Range, Row, Store, Tx, VersionHead,
     check_changes, event_time,
 };
 use blackboard::work::Status;
@@ -113,13 +113,13 @@ impl Store for JsonFile {
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
-        let mut file = match (commit.patience, self.file.try_lock()) {
+        let mut file = match (commit.on_busy, self.file.try_lock()) {
             (_, Ok(file)) => file,
             (_, Err(TryLockError::Poisoned(poisoned))) => poisoned.into_inner(),
-            (Patience::Wait, Err(TryLockError::WouldBlock)) => {
+            (OnBusy::Wait, Err(TryLockError::WouldBlock)) => {
                 self.file.lock().unwrap_or_else(PoisonError::into_inner)
             }
-            (Patience::Never, Err(TryLockError::WouldBlock)) => {
+            (OnBusy::Fail, Err(TryLockError::WouldBlock)) => {
                 return Err(Refusal::new(Code::Busy, "another commit is running").into());
             }
         };

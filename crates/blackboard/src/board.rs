@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::agent::Agents;
 use crate::clock::{Clock, SystemClock};
-use crate::entry::{By, Scope};
+use crate::entry::{Actor, Scope};
 use crate::error::{Code, Fault, Refusal, Result};
 use crate::event::Events;
 use crate::file::Files;
@@ -23,7 +23,7 @@ use crate::project::Projects;
 use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
-use crate::store::{Changes, Commit, Key, Memory, Operation, Patience, Prefetch, Range, Row, Store, Tx};
+use crate::store::{Changes, Commit, Key, Memory, OnBusy, Operation, Prefetch, Range, Row, Store, Tx};
 use crate::sweep::{DeferredSweep, Due, Swept};
 use crate::unreadable::{UnreadableObserver, UnreadableRow, naming_row};
 use crate::work::Work;
@@ -72,7 +72,7 @@ impl Board {
     /// The board in a SQLite file, which is created if it does not exist.
     ///
     /// The file's write-ahead log is checkpointed now and then, after a commit and when the last clone of the board is
-    /// dropped. Who would rather pay for that at a moment of their own calls [`Board::settle`].
+    /// dropped. Who would rather pay for that at a moment of their own calls [`Board::maintain`].
     pub fn open(path: &Path) -> Result<Board> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Sqlite::open(path, clock.clone(), &SqliteOptions::default())?;
@@ -169,7 +169,7 @@ impl Board {
 
     /// What agents share: the entries of a scope.
     pub fn scope(&self, name: &str) -> Scope<'_> {
-        Scope { board: self, name: name.to_owned(), by: By::default() }
+        Scope { board: self, name: name.to_owned(), actor: Actor::default() }
     }
 
     /// Who holds which lock.
@@ -251,8 +251,8 @@ impl Board {
     }
 
     /// Work that can be done once the answer is out. Never waits, never fails.
-    pub fn settle(&self) {
-        self.store.settle();
+    pub fn maintain(&self) {
+        self.store.maintain();
     }
 
     pub(crate) fn ids(&self) -> &dyn Ids {
@@ -337,7 +337,7 @@ impl Board {
         prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, prefetch, patience: Patience::Wait, callers }, f)
+        self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Wait, callers }, f)
     }
 
     /// As [`Board::commit`], but gives up with `busy` at once when another writer is at work.
@@ -347,18 +347,18 @@ impl Board {
         prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, prefetch, patience: Patience::Never, callers: &[] }, f)
+        self.commit_with(Commit { name, prefetch, on_busy: OnBusy::Fail, callers: &[] }, f)
     }
 
     /// As [`Board::commit`] or [`Board::try_commit`].
     pub(crate) fn commit_patiently<T: Pending>(
         &self,
-        patience: Patience,
+        on_busy: OnBusy,
         name: &'static str,
         prefetch: &[Prefetch<'_>],
         f: impl FnMut(&dyn Tx) -> Result<(Changes, T)>,
     ) -> Result<T> {
-        self.commit_with(Commit { name, prefetch, patience, callers: &[] }, f)
+        self.commit_with(Commit { name, prefetch, on_busy, callers: &[] }, f)
     }
 
     /// As [`Board::commit`], under the caller's name for this operation: whoever asks for the same again with the same

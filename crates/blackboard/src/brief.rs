@@ -8,11 +8,11 @@ use crate::agent::{Agent, READER, existing};
 use crate::board::Board;
 use crate::entry::{Entry, LOCKS};
 use crate::error::Result;
-use crate::file::{Reservation, Standing, every_reservation};
+use crate::file::{ActiveReservation, Reservation, every_reservation};
 use crate::lock::Lock;
-use crate::news::News;
 use crate::revision::Revision;
 use crate::store::{Changes, Cursor, Key, Prefetch, Range};
+use crate::updates::Updates;
 use crate::work::{Status, WorkItem};
 
 /// How far back it looks.
@@ -42,7 +42,7 @@ pub struct Brief {
     /// Which files are reserved.
     pub files: Vec<Reservation>,
     /// What happened in the last hour that it would have been told of.
-    pub lately: News,
+    pub lately: Updates,
     /// The board's revision: news start after it.
     pub revision: Revision,
 }
@@ -96,7 +96,7 @@ impl Board {
                 }
             }
             let mut files = Vec::new();
-            for standing in Standing::all(tx)? {
+            for standing in ActiveReservation::all(tx)? {
                 files.push(standing.reservation.with_name_of_today(tx)?);
             }
             let revision = tx.revision()?;
@@ -105,7 +105,7 @@ impl Board {
                 parent_name: parent.map(|parent| parent.agent_name),
                 available: items(Status::Available)?,
                 claimed: items(Status::Claimed)?,
-                lately: News::between(tx, &agent, an_hour_ago, revision)?,
+                lately: Updates::between(tx, &agent, an_hour_ago, revision)?,
                 agents,
                 locks,
                 files,

@@ -28,7 +28,7 @@ use crate::entry::compacted;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{Batch, Filter, Filters, scan};
 use crate::revision::Revision;
-use crate::store::{Changes, Cursor, Key, Patience, Prefetch, Tx};
+use crate::store::{Changes, Cursor, Key, OnBusy, Prefetch, Tx};
 use crate::text::{check_id, check_known_id};
 
 /// The longest sleep of a follower: it notices after this time that it is stopped.
@@ -236,19 +236,19 @@ impl Board {
         check_id("cursor", name)?;
         self.settings().text.check_unaltered([name])?;
         let start = self.check_not_ahead(new_after.unwrap_or(current))?;
-        self.store_cursor(Patience::Wait, Cursor::OWNERLESS, name, start)
+        self.store_cursor(OnBusy::Wait, Cursor::OWNERLESS, name, start)
     }
 
     /// Stores how far a reader has read, and returns how far it is known to have read then. A cursor never goes back.
     pub(crate) fn store_cursor(
         &self,
-        patience: Patience,
+        on_busy: OnBusy,
         owner: &str,
         reader: &str,
         revision: Revision,
     ) -> Result<Revision> {
         let key = Key::Cursor(owner.to_owned(), reader.to_owned());
-        self.commit_patiently(patience, "advance cursor", &[Prefetch::Row(key.clone())], |tx| {
+        self.commit_patiently(on_busy, "advance cursor", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             let known = tx.row::<Cursor>(&key)?.map(|cursor| cursor.revision);
             if known.is_none_or(|known| known < revision) {
@@ -349,7 +349,7 @@ impl Follower {
             if let Some(batch) = batch {
                 // Under many writers one attempt may not have been enough. Now the cursor has to be stored, so that at most
                 // one batch is seen twice. If it cannot be stored, this batch is read again.
-                self.store(Patience::Wait).inspect_err(|_| self.position = before)?;
+                self.store(OnBusy::Wait).inspect_err(|_| self.position = before)?;
                 self.delivered = batch.last;
                 return Ok(Check::Done(batch));
             }
@@ -370,7 +370,7 @@ impl Follower {
         if let Some(cursor) = &mut self.cursor {
             cursor.acknowledged = cursor.acknowledged.max(last.min(self.position));
         }
-        self.store(Patience::Never).inspect_err(|_| self.progress = Progress::Failed)
+        self.store(OnBusy::Fail).inspect_err(|_| self.progress = Progress::Failed)
     }
 
     /// Reads on: the next batch, if an event is wanted.
@@ -409,22 +409,22 @@ impl Follower {
         }
         cursor.acknowledged = self.position;
         let long = cursor.stored_at.elapsed() >= LONG_BEHIND;
-        if cursor.passed >= FAR_BEHIND || long { self.store(Patience::Never) } else { Ok(()) }
+        if cursor.passed >= FAR_BEHIND || long { self.store(OnBusy::Fail) } else { Ok(()) }
     }
 
-    fn store(&mut self, patience: Patience) -> Result<()> {
+    fn store(&mut self, on_busy: OnBusy) -> Result<()> {
         let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.stored < cursor.acknowledged) else {
             return Ok(());
         };
-        match self.board.store_cursor(patience, &cursor.owner, &cursor.reader, cursor.acknowledged) {
+        match self.board.store_cursor(on_busy, &cursor.owner, &cursor.reader, cursor.acknowledged) {
             Ok(_) => {
                 cursor.stored = cursor.acknowledged;
                 cursor.stored_at = Instant::now();
                 cursor.passed = 0;
                 Ok(())
             }
-            // It is tried again later, and before the next batch with patience.
-            Err(error) if error.code() == Code::Busy && patience == Patience::Never => Ok(()),
+            // It is tried again later, and before the next batch with on_busy.
+            Err(error) if error.code() == Code::Busy && on_busy == OnBusy::Fail => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -510,7 +510,7 @@ impl Board {
     /// Sweeps automatically if the last sweep was long enough ago.
     fn sweep_if_due(&self, caller: Option<&str>) {
         if self.schedule().take_turn() {
-            self.sweep_in_passing(caller);
+            self.try_sweep(caller);
         }
     }
 }

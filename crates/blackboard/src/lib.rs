@@ -38,7 +38,7 @@
 //! | [`board`] | [`Board`]: the handles to everything |
 //! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
 //! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
-//! | [`brief`], [`news`] | what an agent should know: when it starts, and from then on |
+//! | [`brief`], [`updates`] | what an agent should know: when it starts, and from then on |
 //! | [`follow`] | following the event log: every call that waits does it here |
 //! | [`store`] | the contract of the engines, memory and SQLite |
 //! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
@@ -62,7 +62,6 @@ mod json;
 pub mod lock;
 pub mod metadata;
 mod names;
-pub mod news;
 pub mod process;
 pub mod project;
 pub mod prune;
@@ -73,6 +72,7 @@ pub mod store;
 pub mod sweep;
 pub mod text;
 mod unreadable;
+pub mod updates;
 mod wildcard;
 pub mod work;
 

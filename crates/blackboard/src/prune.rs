@@ -31,7 +31,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Cursor, Key, Mark, Operation, Prefetch, Range, Row, Tx};
+use crate::store::{BookkeepingRow, Changes, Cursor, Key, Operation, Prefetch, Range, Row, Tx};
 use crate::sweep::{SkippedAgent, Swept};
 
 /// How many rows go in one transaction.
@@ -49,10 +49,10 @@ const REST: Duration = Duration::from_hours(1);
 /// How long the answer of a named operation is remembered.
 const REMEMBER_OPERATIONS: Duration = Duration::from_hours(24);
 
-const KEY: Key = Key::Mark(Cow::Borrowed("prune"));
+const KEY: Key = Key::BookkeepingRow(Cow::Borrowed("prune"));
 
 #[derive(Serialize, Deserialize)]
-struct PruneMark {
+struct PruneState {
     due_at: Timestamp,
 }
 
@@ -98,7 +98,7 @@ impl Due {
 impl Board {
     /// The pruning that comes after a command: a few batches, and none if another session writes. What it skips goes to the
     /// observer of [`Board::with_sweep_observer`].
-    pub fn prune_in_passing(&self) {
+    pub fn try_prune(&self) {
         for _ in 0..BATCHES_IN_PASSING {
             // The next command that writes tries again.
             let Ok(Pruned { more, skipped_agents, .. }) = self.prune() else { return };
@@ -147,8 +147,8 @@ impl Board {
             let is_old = |edit: &Edit| edit.noted_at() < oldest_edit(tx);
             prune_rows(tx, &due.edits, is_old, &mut changes, &mut pruned)?;
             if !pruned.more {
-                let due = PruneMark { due_at: tx.now().plus(REST) };
-                changes.put(Mark {
+                let due = PruneState { due_at: tx.now().plus(REST) };
+                changes.put(BookkeepingRow {
                     name: Cow::Borrowed("prune"),
                     value: serde_json::to_string(&due).unwrap_or_default(),
                 });
@@ -232,8 +232,8 @@ fn readable(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
 }
 
 fn is_due(tx: &dyn Tx) -> Result<bool> {
-    let mark = tx.row::<Mark>(&KEY)?;
-    let mark = mark.and_then(|mark| serde_json::from_str::<PruneMark>(&mark.value).ok());
+    let mark = tx.row::<BookkeepingRow>(&KEY)?;
+    let mark = mark.and_then(|mark| serde_json::from_str::<PruneState>(&mark.value).ok());
     // A due time further away than the rest was written under another clock.
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))
 }

@@ -56,7 +56,7 @@ pub struct BoardStatus {
 
 /// A part of a board and the room that it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Room {
+pub struct SpaceUsage {
     /// The table, together with its indexes, or `unused`.
     pub what: String,
     /// How many bytes.
@@ -196,12 +196,12 @@ impl Board {
     /// # use blackboard::Board;
     /// # let directory = std::env::temp_dir().join(format!("blackboard-room-{}", std::process::id()));
     /// let board = Board::open(&directory.join("local.db"))?;
-    /// assert!(board.room()?.iter().any(|part| part.what == "events"));
+    /// assert!(board.space_usage()?.iter().any(|part| part.what == "events"));
     /// # std::fs::remove_dir_all(directory).unwrap();
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn room(&self) -> Result<Vec<Room>> {
-        self.store().room()
+    pub fn space_usage(&self) -> Result<Vec<SpaceUsage>> {
+        self.store().space_usage()
     }
 
     /// How many work items there are, without the rest of [`Board::status`].

@@ -9,9 +9,9 @@
 //! |---|---|
 //! | `deferred.rs` | the check whether anything is due, as part of the next call |
 //! | `gone.rs` | a call refused because of a session whose process is gone |
-//! | `clock_mark.rs` | whether the clock can be trusted |
+//! | `clock_reading.rs` | whether the clock can be trusted |
 
-mod clock_mark;
+mod clock_reading;
 mod deferred;
 mod gone;
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-pub(crate) use self::clock_mark::ClockMark;
+pub(crate) use self::clock_reading::ClockReading;
 pub(crate) use self::deferred::{DeferredSweep, Due};
 pub(crate) use self::gone::QUIET;
 use crate::agent::{Agent, AgentStatus};
@@ -32,7 +32,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::process::Liveness;
 use crate::revision::{Pending, Revision};
-use crate::store::{Changes, Key, Patience, Prefetch, Range, Tx};
+use crate::store::{Changes, Key, OnBusy, Prefetch, Range, Tx};
 use crate::work::WorkItem;
 
 /// How many agents an automatic sweep marks or refreshes.
@@ -126,7 +126,7 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        let mut swept = self.sweep_agents(sweep, Patience::Wait)?;
+        let mut swept = self.sweep_agents(sweep, OnBusy::Wait)?;
         let heartbeats =
             if sweep.dry_run { self.count_old_heartbeats()? } else { self.prune_old_heartbeats()? };
         swept.heartbeats_pruned = heartbeats.count;
@@ -138,7 +138,7 @@ impl Board {
             return Ok(swept);
         }
         loop {
-            let expired = self.expire_entries(Patience::Wait)?;
+            let expired = self.expire_entries(OnBusy::Wait)?;
             swept.entries_expired += expired.count;
             if expired.count == 0 {
                 // Nothing else is left in front of these: they are all of them.
@@ -151,17 +151,17 @@ impl Board {
     /// The automatic sweep of other commands. It never waits and never fails, checks about 1,000 agents without a recent
     /// heartbeat, marks or refreshes at most 100 of them, and removes at most 100 expired entries. What it did also goes to
     /// the observer that [`Board::with_sweep_observer`] sets.
-    pub fn sweep_in_passing(&self, caller: Option<&str>) -> Swept {
+    pub fn try_sweep(&self, caller: Option<&str>) -> Swept {
         self.schedule().restart();
         // One read tells whether there is anything to do; that is almost never the case.
         self.sweep_by(&self.sweep_probes(caller.map(str::to_owned)))
     }
 
-    fn sweep_agents(&self, sweep: &Sweep, patience: Patience) -> Result<Swept> {
+    fn sweep_agents(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<Swept> {
         let mut swept = Swept::default();
-        let (most_done, most_looked_at) = match patience {
-            Patience::Never => (BATCH, LOOKED_AT),
-            Patience::Wait => (usize::MAX, usize::MAX),
+        let (most_done, most_looked_at) = match on_busy {
+            OnBusy::Fail => (BATCH, LOOKED_AT),
+            OnBusy::Wait => (usize::MAX, usize::MAX),
         };
         let mut looked_at = HashSet::new();
         loop {
@@ -170,7 +170,7 @@ impl Board {
             let is_last_page = candidates.len() < limit;
             let skipped_before = swept.skipped_agents.len();
             if looked_at.is_empty()
-                && (candidates.is_empty() || !self.clock_can_be_trusted(sweep, patience)?)
+                && (candidates.is_empty() || !self.clock_can_be_trusted(sweep, on_busy)?)
             {
                 return Ok(swept);
             }
@@ -184,9 +184,9 @@ impl Board {
                 {
                     continue;
                 }
-                match self.judge(&candidate, now, sweep, patience, &mut swept) {
+                match self.judge(&candidate, now, sweep, on_busy, &mut swept) {
                     // Another process writes, and this sweep does not wait: the next command continues here.
-                    Err(error) if patience == Patience::Never && error.code() == Code::Busy => {
+                    Err(error) if on_busy == OnBusy::Fail && error.code() == Code::Busy => {
                         return Ok(swept);
                     }
                     Err(error) if error.is_unreadable_row() => {
@@ -208,7 +208,7 @@ impl Board {
         candidate: &Candidate,
         now: Timestamp,
         sweep: &Sweep,
-        patience: Patience,
+        on_busy: OnBusy,
         swept: &mut Swept,
     ) -> Result<()> {
         let agent = match &candidate.row {
@@ -224,11 +224,11 @@ impl Board {
         };
         if liveness == Liveness::Alive && !agent.shares_process {
             if !sweep.dry_run {
-                self.refresh(agent, patience)?;
+                self.refresh(agent, on_busy)?;
             }
             swept.pids_verified.push(agent.session_id.clone());
-        } else if now.since(agent.last_seen_at) >= self.patience_with(agent, liveness, sweep) {
-            swept.stale_agents.extend(self.mark_stale(agent, liveness, sweep.dry_run, patience)?);
+        } else if now.since(agent.last_seen_at) >= self.stale_threshold_for(agent, liveness, sweep) {
+            swept.stale_agents.extend(self.mark_stale(agent, liveness, sweep.dry_run, on_busy)?);
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Board {
 
     /// How long this agent may go without a heartbeat. A process that hosts many sessions proves nothing about one of them
     /// while it is alive: then the time alone decides, and takes longer.
-    fn patience_with(&self, agent: &Agent, liveness: Liveness, sweep: &Sweep) -> Duration {
+    fn stale_threshold_for(&self, agent: &Agent, liveness: Liveness, sweep: &Sweep) -> Duration {
         let threshold = self.threshold_of(sweep);
         match (liveness, agent.shares_process, sweep.threshold) {
             (Liveness::Dead, _, _) | (_, false, _) | (_, _, Some(_)) => threshold,
@@ -257,9 +257,9 @@ impl Board {
     }
 
     /// Notes that an agent without a heartbeat was seen alive, so that it is no candidate for a while.
-    fn refresh(&self, silent: &Agent, patience: Patience) -> Result<()> {
+    fn refresh(&self, silent: &Agent, on_busy: OnBusy) -> Result<()> {
         let key = Key::Agent(silent.session_id.clone());
-        self.commit_patiently(patience, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
+        self.commit_patiently(on_busy, "sweep refresh", &[Prefetch::Row(key.clone())], |tx| {
             let mut changes = Changes::new();
             if let Some(mut agent) = tx.row::<Agent>(&key)?
                 && agent.status.is_live()
@@ -277,7 +277,7 @@ impl Board {
         silent: &Agent,
         liveness: Liveness,
         dry_run: bool,
-        patience: Patience,
+        on_busy: OnBusy,
     ) -> Result<Option<StaleAgent>> {
         let session = &silent.session_id;
         let prefetch = [
@@ -294,7 +294,7 @@ impl Board {
         if dry_run {
             return Ok(expected);
         }
-        self.commit_patiently(patience, "sweep", &prefetch, |tx| {
+        self.commit_patiently(on_busy, "sweep", &prefetch, |tx| {
             let agent = tx.row::<Agent>(&Key::Agent(session.clone()))?;
             // A heartbeat that arrived meanwhile wins, and of two sweeps the first.
             let Some(agent) = agent.filter(|agent| {
@@ -311,10 +311,10 @@ impl Board {
 
     /// Whether silence means anything. If the wall clock moved against the monotonic one, nobody had a chance to be
     /// heard in the time that seems to have passed: everybody has one threshold from now.
-    fn clock_can_be_trusted(&self, sweep: &Sweep, patience: Patience) -> Result<bool> {
-        let seen = ClockMark::reading(self);
+    fn clock_can_be_trusted(&self, sweep: &Sweep, on_busy: OnBusy) -> Result<bool> {
+        let seen = ClockReading::reading(self);
         let (known, now) =
-            self.read(&[Prefetch::Row(ClockMark::KEY)], |tx| Ok((ClockMark::stored(tx)?, tx.now())))?;
+            self.read(&[Prefetch::Row(ClockReading::KEY)], |tx| Ok((ClockReading::stored(tx)?, tx.now())))?;
         match known {
             Some(known) if known.agrees_with(&seen) => Ok(known.grace_until.is_none_or(|until| now >= until)),
             // Another boot: processes of the one before are dead, whatever the clock says.
@@ -322,9 +322,9 @@ impl Board {
             None => Ok(true),
             Some(_) if sweep.dry_run => Ok(false),
             Some(_) => {
-                self.commit_patiently(patience, "sweep clock", &[Prefetch::Row(ClockMark::KEY)], |tx| {
+                self.commit_patiently(on_busy, "sweep clock", &[Prefetch::Row(ClockReading::KEY)], |tx| {
                     let mut changes = Changes::new();
-                    ClockMark::note(self, tx, &mut changes)?;
+                    ClockReading::note(self, tx, &mut changes)?;
                     Ok((changes, ()))
                 })?;
                 Ok(false)
@@ -486,8 +486,8 @@ mod tests {
         ] {
             let sweep = Sweep { threshold: threshold.map(Duration::from_secs), ..Sweep::default() };
             let agent = Agent { shares_process, ..an_agent("a") };
-            let patience = board.patience_with(&agent, liveness, &sweep);
-            assert_eq!(patience.as_secs(), expected, "{liveness:?}, shared {shares_process}, {threshold:?}");
+            let on_busy = board.stale_threshold_for(&agent, liveness, &sweep);
+            assert_eq!(on_busy.as_secs(), expected, "{liveness:?}, shared {shares_process}, {threshold:?}");
         }
     }
 

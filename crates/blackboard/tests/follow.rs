@@ -226,7 +226,7 @@ fn a_subscription_whose_caller_takes_its_time_keeps_nobody_from_folding_the_log_
         write(&others, number);
     }
     wait_until("the log is folded back: no reader holds on to a state of the board", || {
-        others.settle();
+        others.maintain();
         (std::fs::metadata(&wal).unwrap().len() == 0).then_some(())
     });
     let rest: Vec<_> = subscription.take(399).map(|event| event.unwrap().id.get()).collect();

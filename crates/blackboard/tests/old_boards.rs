@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::agent::{AgentStatus, Attendance, Beat, HeartbeatRow, Register};
+use blackboard::agent::{AgentStatus, CheckIn, Heartbeat, HeartbeatRow, Register};
 use blackboard::clock::FixedClock;
-use blackboard::entry::{By, Query, Value, Write};
+use blackboard::entry::{Actor, Query, Value, Write};
 use blackboard::event::Since;
-use blackboard::file::{Check, Edited, FileFilter, Reserve, Touch};
+use blackboard::file::{Check, Edited, FileActivity, FileFilter, Reserve};
 use blackboard::id::CountingIds;
 use blackboard::lock::{Acquire, Release};
 use blackboard::process::FakeProcesses;
@@ -128,7 +128,10 @@ fn fill(board: &Board, clock: &FixedClock) {
     pass(301);
     let beat = remembered_beat(ivy_id);
     board.agents().heartbeat(&beat).unwrap();
-    board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(delegate) }).unwrap();
+    board
+        .agents()
+        .heartbeat(&Heartbeat { status: Some(AgentStatus::Idle), ..Heartbeat::of(delegate) })
+        .unwrap();
     board.sweep(&Sweep::default()).unwrap();
     fill_with_entries(board, clock);
     fill_with_edits(board);
@@ -139,7 +142,7 @@ fn fill(board: &Board, clock: &FixedClock) {
 fn fill_with_entries(board: &Board, clock: &FixedClock) {
     let [ivy, ..] = SESSIONS;
     let json = |text: &str| Value::parse(text, 1024).unwrap();
-    let team = board.scope("team").by(By::session(ivy));
+    let team = board.scope("team").acting_as(Actor::session(ivy));
     let first = Write {
         tags: vec!["finance".to_owned(), "q4".to_owned()],
         metadata: Some(Metadata::parse(r#"{"z": 1.0, "a": 1}"#).unwrap()),
@@ -155,8 +158,8 @@ fn fill_with_entries(board: &Board, clock: &FixedClock) {
     clock.advance(Duration::from_secs(1));
     assert_eq!(board.sweep(&Sweep::default()).unwrap().entries_expired, 1);
     team.write(&Write { lease: true, ..Write::new("held", json("1")) }).unwrap();
-    let counted = By { operation: Some("op-2".to_owned()), ..By::default() };
-    board.scope("team").by(counted).increment("counter", 2).unwrap();
+    let counted = Actor { operation: Some("op-2".to_owned()), ..Actor::default() };
+    board.scope("team").acting_as(counted).increment("counter", 2).unwrap();
     let note = Some("release 2".to_owned());
     board.locks().acquire(&Acquire { note, ..Acquire::of("deploy", ivy) }).unwrap();
     board.files().reserve(&Reserve::of("/src/pai", &["src/**"], ivy)).unwrap();
@@ -171,18 +174,16 @@ fn fill_with_edits(board: &Board) {
         tool: Some("Edit".to_owned()),
         denied: false,
     };
-    assert!(
-        board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(ivy) }).unwrap().wrote
-    );
+    assert!(board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(ivy) }).unwrap().wrote);
 }
 
 /// A heartbeat that is sent again to a board that remembers it.
-fn remembered_beat(session: &str) -> Beat {
-    Beat {
+fn remembered_beat(session: &str) -> Heartbeat {
+    Heartbeat {
         progress: Some("Schema done".to_owned()),
         work_item: Some("gh:owner/pai#78".to_owned()),
         operation: Some("op-1".to_owned()),
-        ..Beat::of(session)
+        ..Heartbeat::of(session)
     }
 }
 
@@ -317,8 +318,8 @@ fn shows_the_entries_that_were_in_it(board: &Board) {
     assert!(listed[0].expires_at.is_some());
     let refused = team.delete("held").unwrap_err();
     assert_eq!((refused.code(), &refused.details().unwrap()["held_by"]), (Code::Held, &ivy.into()));
-    let again = By { operation: Some("op-2".to_owned()), ..By::default() };
-    assert_eq!(team.clone().by(again).increment("counter", 2).unwrap().version, 1);
+    let again = Actor { operation: Some("op-2".to_owned()), ..Actor::default() };
+    assert_eq!(team.clone().acting_as(again).increment("counter", 2).unwrap().version, 1);
     assert_eq!(team.read("counter").unwrap().unwrap().as_str(), "2");
     let lock = &board.locks().list().unwrap()[0];
     assert_eq!((lock.name.as_str(), lock.agent_name.as_str()), ("deploy", "Ivy"));
@@ -326,13 +327,16 @@ fn shows_the_entries_that_were_in_it(board: &Board) {
     assert_eq!(board.files().list(&FileFilter::default()).unwrap()[0].pattern, "src/**");
     // What was removed goes on from where it was.
     assert_eq!(team.write(&Write::new("gone", Value::null())).unwrap().version, 2);
-    assert_eq!(team.by(By::session(done)).entry("held").unwrap().unwrap().session_id.as_deref(), Some(ivy));
+    assert_eq!(
+        team.acting_as(Actor::session(done)).entry("held").unwrap().unwrap().session_id.as_deref(),
+        Some(ivy)
+    );
 }
 
 fn shows_the_edits_that_were_in_it(board: &Board) {
-    let others = board.files().who_else(&Check::of("/src/pai", &["README.md"], None)).unwrap();
+    let others = board.files().conflicts(&Check::of("/src/pai", &["README.md"], None)).unwrap();
     assert_eq!((others.len(), &*others[0].agent_name), (1, "Ivy"));
-    assert_eq!(others[0].touch, Touch::Edited { tool: Some("Edit".to_owned()) });
+    assert_eq!(others[0].touch, FileActivity::Edited { tool: Some("Edit".to_owned()) });
 }
 
 /// Whatever it was before, now edits can be noted in it.
@@ -340,15 +344,15 @@ fn takes_edits(board: &Board) {
     let [_, delegate, ..] = SESSIONS;
     let edited =
         Edited { worktree: "/src/pai".to_owned(), paths: vec!["new.md".to_owned()], ..Edited::default() };
-    board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(delegate) }).unwrap();
-    let others = board.files().who_else(&Check::of("/src/pai", &["new.md"], None)).unwrap();
+    board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(delegate) }).unwrap();
+    let others = board.files().conflicts(&Check::of("/src/pai", &["new.md"], None)).unwrap();
     assert_eq!(others[0].session_id, delegate);
 }
 
 /// Whatever it was before, now it is a board like any other.
 fn takes_entries(board: &Board) {
     let [ivy, ..] = SESSIONS;
-    let scope = board.scope("new").by(By::session(ivy));
+    let scope = board.scope("new").acting_as(Actor::session(ivy));
     let tagged = Write { tags: vec!["t".to_owned()], ..Write::new("a", Value::null()) };
     assert_eq!(scope.write(&tagged).unwrap().version, 1);
     assert_eq!(scope.write(&tagged).unwrap().version, 2);

@@ -371,7 +371,7 @@ fn a_lock_that_is_held_for_too_long_is_busy_and_readers_go_on() {
     let refused = board.work().create(&Create::new("y", "Y")).unwrap_err();
     assert_eq!(refused.code(), Code::Busy);
     assert_eq!(board.export().unwrap().work_items.len(), 1);
-    assert!(board.sweep_in_passing(None).stale_agents.is_empty());
+    assert!(board.try_sweep(None).stale_agents.is_empty());
     writer.execute_batch("ROLLBACK").unwrap();
     assert!(board.work().create(&Create::new("y", "Y")).unwrap().created);
 }
@@ -408,8 +408,8 @@ fn who_opens_a_board_to_read_reads_it_and_changes_nothing() {
     assert_eq!(board.work().status("x").unwrap().item.title, "X");
     let refused = board.work().create(&Create::new("y", "Y")).unwrap_err();
     assert_eq!(refused.code(), Code::ReadOnly);
-    assert!(board.sweep_in_passing(None).stale_agents.is_empty());
-    board.settle();
+    assert!(board.try_sweep(None).stale_agents.is_empty());
+    board.maintain();
     drop(board);
     assert!(fs::read(&scratch.path).unwrap() == before);
 }

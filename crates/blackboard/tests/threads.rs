@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use blackboard::agent::{AgentStatus, Beat, Register};
+use blackboard::agent::{AgentStatus, Heartbeat, Register};
 use blackboard::clock::{Clock, FixedClock};
 use blackboard::event::{Event, EventType, Since};
 use blackboard::file::{FileFilter, Reserve};
@@ -291,7 +291,8 @@ fn event_ids_are_in_the_order_of_commits(shared: &Shared) {
         }
         let mut own = Vec::new();
         for round in 0..20 {
-            let beat = Beat { progress: Some(format!("Round {round}")), ..Beat::of(&sessions[number]) };
+            let beat =
+                Heartbeat { progress: Some(format!("Round {round}")), ..Heartbeat::of(&sessions[number]) };
             own.push(board.agents().heartbeat(&beat).unwrap().revision.get());
         }
         own
@@ -315,7 +316,7 @@ fn a_heartbeat_and_a_sweep_at_once_leave_one_truth(shared: &Shared) {
         let (mut beats, mut marked) = (Vec::new(), 0);
         for outcome in shared.at_once(2, |number, board| {
             if number == 0 {
-                Ok(board.agents().heartbeat(&Beat::of(&session)).unwrap())
+                Ok(board.agents().heartbeat(&Heartbeat::of(&session)).unwrap())
             } else {
                 Err(board.sweep(&Sweep::default()).unwrap().stale_agents.len())
             }
@@ -354,7 +355,7 @@ fn two_sweeps_at_once_mark_once(shared: &Shared) {
     }
     shared.clock.advance(Duration::from_secs(301));
     let sweeps = shared.at_once(4, |number, board| {
-        if number % 2 == 0 { board.sweep(&Sweep::default()).unwrap() } else { board.sweep_in_passing(None) }
+        if number % 2 == 0 { board.sweep(&Sweep::default()).unwrap() } else { board.try_sweep(None) }
     });
     let marked: Vec<_> = sweeps.iter().flat_map(|swept| &swept.stale_agents).collect();
     assert_eq!(marked.len(), 20);
@@ -366,10 +367,10 @@ fn two_sweeps_at_once_mark_once(shared: &Shared) {
 fn a_named_heartbeat_counts_once_however_often_it_is_sent(shared: &Shared) {
     let board = shared.board();
     let session = register(&board, "Ivy");
-    let beat = Beat {
+    let beat = Heartbeat {
         progress: Some("Half done".to_owned()),
         operation: Some("op-1".to_owned()),
-        ..Beat::of(&session)
+        ..Heartbeat::of(&session)
     };
     let answers = shared.at_once(8, |_, board| board.agents().heartbeat(&beat).unwrap());
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "the same answer for everybody");

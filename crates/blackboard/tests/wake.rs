@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::sync::Barrier;
 use std::time::Duration;
 
-use blackboard::agent::{Beat, Register};
+use blackboard::agent::{Heartbeat, Register};
 use blackboard::event::Since;
 use blackboard::work::Create;
 use blackboard::{Board, Revision};
@@ -40,7 +40,8 @@ impl Teller {
     }
 
     fn tell(&self) -> Revision {
-        let beat = Beat { progress: Some("One step further".to_owned()), ..Beat::of(&self.session) };
+        let beat =
+            Heartbeat { progress: Some("One step further".to_owned()), ..Heartbeat::of(&self.session) };
         self.board.agents().heartbeat(&beat).unwrap().revision
     }
 }
@@ -163,7 +164,7 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
         }
         // Nobody but the one who waits has the board open, and for the moments of his looks alone.
         wait_until("the log is folded back: no reader holds on to a state of the board", || {
-            others.settle();
+            others.maintain();
             (std::fs::metadata(file.beside("-wal")).unwrap().len() == 0).then_some(())
         });
         others.work().create(&Create::new("the last one", "Something")).unwrap();
@@ -189,9 +190,9 @@ fn nobody_is_woken_by_what_has_no_events() {
     });
     let after_event = word().unwrap();
     assert_eq!(after_event[..4], u32::try_from(told.get()).unwrap().to_ne_bytes());
-    teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();
+    teller.board.agents().heartbeat(&Heartbeat::of(&teller.session)).unwrap();
     assert_eq!(revision(&board), told);
     std::fs::write(file.beside("-wake"), [0; 4096]).unwrap();
-    teller.board.agents().heartbeat(&Beat::of(&teller.session)).unwrap();
+    teller.board.agents().heartbeat(&Heartbeat::of(&teller.session)).unwrap();
     assert_eq!(word().unwrap(), [0; 4096], "it is not touched");
 }

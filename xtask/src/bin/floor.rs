@@ -81,7 +81,7 @@ fn claim(database: &Path, session: &str, item: &str) -> rusqlite::Result<()> {
     connection.execute(TELL, event)?;
     connection.execute_batch("COMMIT")?;
     answer(&format!("{{\"ok\":true,\"item_id\":\"{item}\",\"fence\":{}}}", last + 1));
-    settle(&connection, &frames)?;
+    maintain(&connection, &frames)?;
     leave_open(connection);
     Ok(())
 }
@@ -101,7 +101,7 @@ fn heartbeat(database: &Path, session: &str) -> rusqlite::Result<()> {
     connection.execute(NOTE, params![session, NOW, none, none])?;
     connection.execute_batch("COMMIT")?;
     answer("{\"ok\":true}");
-    settle(&connection, &frames)?;
+    maintain(&connection, &frames)?;
     leave_open(connection);
     Ok(())
 }
@@ -189,7 +189,7 @@ fn open(database: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU32>)> {
 }
 
 /// What the product does once its answer is out: is pruning due, is the log long?
-fn settle(connection: &Connection, frames: &AtomicU32) -> rusqlite::Result<()> {
+fn maintain(connection: &Connection, frames: &AtomicU32) -> rusqlite::Result<()> {
     read_all(connection, "SELECT name, value FROM marks WHERE name = ?", &["prune"])?;
     if frames.load(Ordering::Relaxed) > 100 {
         connection.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::PASSIVE)?;

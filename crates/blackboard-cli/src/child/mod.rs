@@ -7,18 +7,18 @@ mod session;
 mod unix;
 
 #[cfg(not(unix))]
-mod elsewhere;
+mod unsupported;
 
 use std::io;
 use std::process::ExitStatus;
 
 use blackboard::{Code, Fault, Result};
 
-#[cfg(not(unix))]
-pub use self::elsewhere::Signals;
 pub use self::session::{Ended, end, name_of, run};
 #[cfg(unix)]
 pub use self::unix::Signals;
+#[cfg(not(unix))]
+pub use self::unsupported::Signals;
 
 /// Catches the signals that end a program. From here on nothing ends this process before it has given back what it holds.
 pub fn catch_signals() -> Result<Signals> {

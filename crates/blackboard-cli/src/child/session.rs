@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use blackboard::Board;
-use blackboard::agent::{AgentStatus, Beat, HeartbeatRecorded};
+use blackboard::agent::{AgentStatus, Heartbeat, HeartbeatRecorded};
 
 use super::{Signals, exit_code, exit_code_of_failure};
 use crate::context::warn;
@@ -54,7 +54,7 @@ pub fn run(
         let (runs, has_ended) = channel::<()>();
         // The board may keep a heartbeat waiting. Signals do not wait with it.
         let beats = std::thread::Builder::new().name("heartbeat".to_owned());
-        beats.spawn_scoped(scope, move || beat_until(&has_ended, board, session))?;
+        beats.spawn_scoped(scope, move || send_heartbeats_until(&has_ended, board, session))?;
         let ran = signals.run(&mut command);
         drop(runs);
         ran
@@ -63,14 +63,14 @@ pub fn run(
 }
 
 /// Shows that a session lives, now and then, until the other end of the channel is gone.
-fn beat_until(has_ended: &Receiver<()>, board: &Board, session: &str) {
+fn send_heartbeats_until(has_ended: &Receiver<()>, board: &Board, session: &str) {
     let every = board.settings().sign_of_life_interval();
     while has_ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         // One that is missed does no harm, and what became of the session is seen at the end.
-        if let Ok(beat) = board.agents().heartbeat(&Beat::of(session)) {
-            tell_of_loss(&beat);
+        if let Ok(beat) = board.agents().heartbeat(&Heartbeat::of(session)) {
+            warn_lost_holdings(&beat);
         }
-        board.sweep_in_passing(Some(session));
+        board.try_sweep(Some(session));
     }
 }
 
@@ -104,7 +104,7 @@ impl Ended {
 }
 
 /// Tells that a session was taken for dead, as soon as it is known.
-fn tell_of_loss(beat: &HeartbeatRecorded) {
+fn warn_lost_holdings(beat: &HeartbeatRecorded) {
     if !beat.recovered {
         return;
     }

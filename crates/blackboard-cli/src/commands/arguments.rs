@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use blackboard::entry::{By, Fence};
+use blackboard::entry::{Actor, FenceToken};
 use blackboard::{Error, Metadata, Result, Revision};
 use clap::builder::NonEmptyStringValueParser;
 
@@ -24,7 +24,7 @@ impl Session {
 
 /// The scope of entries.
 #[derive(clap::Args, Debug)]
-pub struct InScope {
+pub struct ScopeOption {
     /// The scope that the keys are in [default: $BLACKBOARD_SCOPE, or "default"]
     #[arg(long, value_name = "NAME")]
     pub scope: Option<String>,
@@ -32,7 +32,7 @@ pub struct InScope {
 
 /// On whose behalf entries are changed, and under which condition.
 #[derive(clap::Args, Debug)]
-pub struct Acting {
+pub struct WriteOptions {
     /// The name of the author [default: the name of the session's agent, or "cli"]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -50,11 +50,11 @@ pub struct Acting {
     pub operation: Option<String>,
 }
 
-impl Acting {
+impl WriteOptions {
     /// On whose behalf this session, if there is one, changes entries.
-    pub fn by(self, session: Option<String>) -> Result<By> {
+    pub fn by(self, session: Option<String>) -> Result<Actor> {
         let fences = self.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
-        Ok(By { author: self.agent, session, fences, operation: self.operation })
+        Ok(Actor { author: self.agent, session, fences, operation: self.operation })
     }
 }
 
@@ -110,40 +110,40 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// The fence of one thing: a number, or with the name of that thing, as `BLACKBOARD_FENCE` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OwnFence {
+pub enum FenceArgument {
     /// The number alone.
     Number(Revision),
     /// `lock:NAME=N` or `work:ID=N`.
-    Named(Fence),
+    Named(FenceToken),
 }
 
-impl OwnFence {
+impl FenceArgument {
     /// The fence of this work item.
     pub fn of_work(self, item: &str) -> Result<Revision> {
         match self {
-            OwnFence::Number(fence) => Ok(fence),
-            OwnFence::Named(Fence::Work { id, fence }) if id == item => Ok(fence),
-            OwnFence::Named(_) => Err(Error::invalid("the fence is that of something else")),
+            FenceArgument::Number(fence) => Ok(fence),
+            FenceArgument::Named(FenceToken::Work { id, fence }) if id == item => Ok(fence),
+            FenceArgument::Named(_) => Err(Error::invalid("the fence is that of something else")),
         }
     }
 
     /// The fence of this lock.
     pub fn of_lock(self, lock: &str) -> Result<Revision> {
         match self {
-            OwnFence::Number(fence) => Ok(fence),
-            OwnFence::Named(Fence::Lock { name, fence }) if name == lock => Ok(fence),
-            OwnFence::Named(_) => Err(Error::invalid("the fence is that of something else")),
+            FenceArgument::Number(fence) => Ok(fence),
+            FenceArgument::Named(FenceToken::Lock { name, fence }) if name == lock => Ok(fence),
+            FenceArgument::Named(_) => Err(Error::invalid("the fence is that of something else")),
         }
     }
 }
 
 /// Parses a fence.
-pub fn fence(text: &str) -> Result<OwnFence, String> {
+pub fn fence(text: &str) -> Result<FenceArgument, String> {
     let text = text.trim();
     if let Ok(number) = text.parse() {
-        return Ok(OwnFence::Number(Revision::new(number)));
+        return Ok(FenceArgument::Number(Revision::new(number)));
     }
-    text.parse().map(OwnFence::Named).map_err(|_| {
+    text.parse().map(FenceArgument::Named).map_err(|_| {
         "a fence is the number that `work claim` or `lock acquire` printed, or $BLACKBOARD_FENCE".to_owned()
     })
 }

@@ -13,7 +13,7 @@ use blackboard::{Board, Code, Error, Result, Revision};
 use serde::Serialize;
 
 use super::Run;
-use super::arguments::{InScope, Session, at_least_one, revision};
+use super::arguments::{ScopeOption, Session, at_least_one, revision};
 use crate::context::Context;
 use crate::envelope::{Answer, Failure};
 use crate::open::Access;
@@ -124,7 +124,7 @@ impl Filters {
     fn wanted(self, context: &Context) -> Result<Vec<Filter>> {
         let asks_for_entries = !self.keys.is_empty() || !self.tags.is_empty();
         let scopes = if asks_for_entries && self.scopes.is_empty() && !self.all_scopes {
-            vec![context.scope(&InScope { scope: None })?]
+            vec![context.scope(&ScopeOption { scope: None })?]
         } else {
             self.scopes
         };

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use blackboard::agent::{Beat, Register};
+use blackboard::agent::{Heartbeat, Register};
 use blackboard::work::{Claim, Create, WorkItem};
 use blackboard::{Board, Code, Result};
 use clap::builder::NonEmptyStringValueParser;
@@ -84,7 +84,7 @@ impl Run {
     /// Starts a session of this process alone, as a delegate if there is one around it.
     fn start(&self, context: &Context, board: &Board) -> Result<Started> {
         let parent = context.parent_session(board)?;
-        board.sweep_in_passing(parent.as_deref());
+        board.try_sweep(parent.as_deref());
         let request = Register {
             name: self.name.clone().or_else(|| Some(child::name_of(&self.command))),
             project: self.project.clone(),
@@ -136,7 +136,7 @@ impl Run {
     ) -> Result<Outcome> {
         if self.work.is_some() && fence.is_some() {
             // A claim sets the current work to the title of the item; what the caller named comes before that.
-            board.agents().heartbeat(&Beat { work: self.work.clone(), ..Beat::of(session) })?;
+            board.agents().heartbeat(&Heartbeat { work: self.work.clone(), ..Heartbeat::of(session) })?;
         }
         let variables: Vec<_> = fence.map(|fence| ("BLACKBOARD_FENCE", fence)).into_iter().collect();
         let ended = child::run(&self.command, &variables, board, session, signals);

@@ -24,7 +24,7 @@ impl Run for Status {
         let status = board.status()?;
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;
         let is_large = status.database_size_bytes > warn_size_bytes;
-        let room = if is_large { board.room()? } else { Vec::new() };
+        let room = if is_large { board.space_usage()? } else { Vec::new() };
         Ok(Outcome::new(BoardOverview {
             database: resolved.engine.name(),
             exists: resolved.engine.exists(),

@@ -46,12 +46,12 @@ pub(super) enum Origin {
 
 /// What is wrong with a file: the first few in words, the others as a number.
 #[derive(Default)]
-struct Complaints {
+struct Warnings {
     said: Vec<String>,
     unsaid: usize,
 }
 
-impl Complaints {
+impl Warnings {
     /// The words are made only if they will be said: a file can hold a hundred thousand unknown keys.
     fn add(&mut self, words: impl FnOnce() -> String) {
         if self.said.len() < MOST_WARNINGS {
@@ -70,7 +70,7 @@ pub(super) fn apply(
     config: &mut Config,
     warnings: &mut Vec<String>,
 ) -> Result<()> {
-    let mut complaints = Complaints::default();
+    let mut complaints = Warnings::default();
     match open(path, origin) {
         Ok(file) => {
             let metadata = file.metadata();
@@ -156,7 +156,7 @@ fn open(path: &Path, origin: Origin) -> io::Result<File> {
 }
 
 /// Applies every value that can be used.
-fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut Complaints) {
+fn apply_text(text: &str, origin: Origin, config: &mut Config, complaints: &mut Warnings) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut leaves = BTreeMap::new();
     match parse_to_value(text, &JSON_WITH_COMMENTS) {
@@ -192,7 +192,7 @@ fn apply_key(
     origin: Origin,
     leaves: &mut BTreeMap<String, JsonValue<'_>>,
     config: &mut Config,
-    complaints: &mut Complaints,
+    complaints: &mut Warnings,
 ) {
     let aliases = key.aliases.iter().map(|alias| (alias.name, Some(alias.unit)));
     let mut first: Option<&str> = None;

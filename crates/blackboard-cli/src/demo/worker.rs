@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use blackboard::agent::{AgentStatus, Beat, Register};
+use blackboard::agent::{AgentStatus, Heartbeat, Register};
 use blackboard::duration::human;
-use blackboard::entry::{By, Value, Write};
-use blackboard::file::{Release as ReleaseFiles, Reserve, Which};
+use blackboard::entry::{Actor, Value, Write};
+use blackboard::file::{Release as ReleaseFiles, Reserve, Selection};
 use blackboard::follow::Follow;
 use blackboard::lock::{Acquire, Release};
 use blackboard::work::{Claim, ClaimNext, Claimed, Complete, Status, WorkFilter};
@@ -59,7 +59,7 @@ pub fn work(board: &Board, name: &str, pace: Duration, repository: &Path) -> Res
                 }
                 if !std::mem::replace(&mut idle, true) {
                     let idle = Some(AgentStatus::Idle);
-                    board.agents().heartbeat(&Beat { status: idle, ..Beat::of(&session) })?;
+                    board.agents().heartbeat(&Heartbeat { status: idle, ..Heartbeat::of(&session) })?;
                 }
                 // Any event may have made an item available.
                 if follower.next_batch(BATCH, SLICE)?.is_some() {
@@ -99,10 +99,10 @@ impl Worker<'_> {
         let delegate = task.delegated.map(|work| self.delegate(work)).transpose()?;
         for step in task.steps {
             std::thread::sleep(self.pace);
-            self.board.agents().heartbeat(&Beat {
+            self.board.agents().heartbeat(&Heartbeat {
                 progress: Some((*step).to_owned()),
                 work_item: Some(item.clone()),
-                ..Beat::of(self.session)
+                ..Heartbeat::of(self.session)
             })?;
             if self.is_victim {
                 return self.wait_to_be_killed();
@@ -113,7 +113,9 @@ impl Worker<'_> {
         }
         self.share(task)?;
         self.merge()?;
-        self.board.files().release(&ReleaseFiles { session: self.session.to_owned(), which: Which::All })?;
+        self.board
+            .files()
+            .release(&ReleaseFiles { session: self.session.to_owned(), which: Selection::All })?;
         self.board.work().complete(&Complete {
             fence: claimed.item.fence,
             summary: task.steps.last().map(|step| (*step).to_owned()),
@@ -148,8 +150,8 @@ impl Worker<'_> {
     fn share(&self, task: &Task) -> Result<()> {
         let (key, value) = task.fact;
         let value = Value::parse(value, self.board.settings().max_value_bytes)?;
-        let by = By::session(self.session);
-        self.board.scope(PROJECT).by(by).write(&Write::new(key, value))?;
+        let by = Actor::session(self.session);
+        self.board.scope(PROJECT).acting_as(by).write(&Write::new(key, value))?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-use blackboard::file::{Check, Edited, Other};
+use blackboard::file::{Check, Edited, FileConflict};
 use blackboard::{Board, Result};
 
 use super::request::ToolCall;
@@ -66,11 +66,11 @@ impl Files {
     }
 
     /// Who else has any of them.
-    pub fn others(&self, board: &Board, session: &str) -> Result<Vec<Other>> {
+    pub fn others(&self, board: &Board, session: &str) -> Result<Vec<FileConflict>> {
         let mut others = Vec::new();
         for (worktree, InTree { repository, paths }) in &self.trees {
             for some in paths.chunks(AT_ONCE) {
-                others.extend(board.files().who_else(&Check {
+                others.extend(board.files().conflicts(&Check {
                     session: Some(session.to_owned()),
                     repository: repository.clone(),
                     worktree: worktree.clone(),

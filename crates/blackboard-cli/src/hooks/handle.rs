@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::agent::{Agent, AgentStatus, Attendance, Register, Registered};
+use blackboard::agent::{Agent, AgentStatus, CheckIn, Register, Registered};
 use blackboard::brief::Brief;
-use blackboard::file::{Edited, Other};
+use blackboard::file::{Edited, FileConflict};
 use blackboard::id::session_of_hint;
 use blackboard::text::visible;
 use blackboard::{Board, Code, Error, Refusal, Result};
@@ -16,8 +16,8 @@ use blackboard::{Board, Code, Error, Refusal, Result};
 use super::deadline::Deadline;
 use super::files::Files;
 use super::log::LogFile;
+use super::messages;
 use super::request::{HookEvent, HookRequest, ToolCall};
-use super::words;
 use crate::config::{Config, FileGuard};
 use crate::context::Context;
 use crate::environment::Environment;
@@ -59,7 +59,7 @@ struct Handled {
     /// Whether the board was changed.
     wrote: bool,
     /// What is recorded after the answer, which does not wait for the board.
-    to_note: Vec<Attendance>,
+    to_note: Vec<CheckIn>,
 }
 
 impl Handled {
@@ -88,16 +88,16 @@ pub fn handle(
     let log = Arc::clone(log);
     let afterwards = move || {
         for attendance in to_note {
-            match board.agents().attend(&attendance) {
+            match board.agents().check_in(&attendance) {
                 Ok(attended) => wrote |= attended.wrote,
                 Err(error) => log.write(&format!("{}: {error}", error.code())),
             }
         }
         // A call that wrote nothing came a moment after one that did, and that one has swept the board.
         if wrote {
-            board.sweep_in_passing(Some(&session));
+            board.try_sweep(Some(&session));
         }
-        board.settle();
+        board.maintain();
         // The kernel closes the board faster than we could, and to the same effect: nothing is left to write.
         std::mem::forget(board);
     };
@@ -158,9 +158,9 @@ impl HookHandler<'_> {
             HookEvent::Nothing => Ok(Handled::new(Reply::Silence, false)),
             HookEvent::Started { forgot } => self.started(*forgot),
             HookEvent::Prompted => {
-                self.attend(AgentStatus::Active, None, self.platform.replies.takes_context_on_prompt)
+                self.check_in(AgentStatus::Active, None, self.platform.replies.takes_context_on_prompt)
             }
-            HookEvent::Idle => self.attend(AgentStatus::Idle, None, false),
+            HookEvent::Idle => self.check_in(AgentStatus::Idle, None, false),
             HookEvent::ToolUsed(used) => self.tool_used(used),
             HookEvent::AboutToEdit(used) => self.about_to_edit(used),
             HookEvent::AboutToDelegate { kind, task } => self.about_to_delegate(kind, task),
@@ -186,7 +186,7 @@ impl HookHandler<'_> {
             Err(error) => return Err(error),
         }
         let session = Some(agent.session_id);
-        Ok(Handled::new(Reply::Context { text: words::brief(&brief), session }, true))
+        Ok(Handled::new(Reply::Context { text: messages::brief(&brief), session }, true))
     }
 
     /// Registers the session that the call is about, or for which its sub-agent works.
@@ -282,7 +282,7 @@ impl HookHandler<'_> {
     fn brief(&self, session: &str) -> Result<Reply> {
         let brief = self.read_brief(session)?;
         self.board().note_brief(&brief, Duration::ZERO)?;
-        Ok(Reply::Context { text: words::brief(&brief), session: Some(session.to_owned()) })
+        Ok(Reply::Context { text: messages::brief(&brief), session: Some(session.to_owned()) })
     }
 
     /// The brief without rows that cannot be read, which the log of hooks has instead.
@@ -315,14 +315,14 @@ impl HookHandler<'_> {
 
     /// Notes that the session lives and what it edited, and tells it what is new. One whose start was missed, or that goes
     /// on after its end, starts here.
-    fn attend(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<Handled> {
+    fn check_in(&self, status: AgentStatus, edited: Option<Edited>, listens: bool) -> Result<Handled> {
         let session = self.session();
-        let attendance = Attendance { status, edited, listens, ..Attendance::of(&session) };
-        let attend = || self.board().agents().attend(&attendance);
-        let attended = match attend() {
+        let attendance = CheckIn { status, edited, listens, ..CheckIn::of(&session) };
+        let check_in = || self.board().agents().check_in(&attendance);
+        let attended = match check_in() {
             Err(error) if self.starts_after(&error, &session)? => {
                 self.register_again(None)?;
-                attend()?
+                check_in()?
             }
             attended => attended?,
         };
@@ -332,7 +332,7 @@ impl HookHandler<'_> {
         let reply = if attended.news.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: words::news(&attended.news), session: None }
+            Reply::Context { text: messages::news(&attended.news), session: None }
         };
         Ok(Handled::new(reply, attended.wrote))
     }
@@ -366,10 +366,10 @@ impl HookHandler<'_> {
             self.config.file_guard == FileGuard::Warn && !self.platform.replies.takes_context_before_tools;
         let others = if guards { files.others(self.board(), &self.session())? } else { Vec::new() };
         let mut edited = files.edited(used.tool.as_deref(), |_| true).into_iter();
-        let mut done = self.attend(AgentStatus::Active, edited.next(), true)?;
+        let mut done = self.check_in(AgentStatus::Active, edited.next(), true)?;
         // Hardly ever does one call edit files of two repositories.
         for edited in edited {
-            done.wrote |= self.attend(AgentStatus::Active, Some(edited), false)?.wrote;
+            done.wrote |= self.check_in(AgentStatus::Active, Some(edited), false)?.wrote;
         }
         if let Some(warning) = guards.then(|| warning(&others, &files, true)).flatten() {
             done.reply = match done.reply {
@@ -391,12 +391,12 @@ impl HookHandler<'_> {
         // An edit that is not checked completely is denied: a large one would bypass the guard. The denial comes before
         // files are resolved, because the process ends when its time is over, and the edit is allowed then.
         if guard == FileGuard::Deny && Files::exceed_limits(used, &self.base()) {
-            self.log.write(words::NOT_CHECKED);
-            return Ok(Handled::new(Reply::Deny(words::unchecked_denial()), false));
+            self.log.write(messages::NOT_CHECKED);
+            return Ok(Handled::new(Reply::Deny(messages::unchecked_denial()), false));
         }
         let (files, session) = (self.files(used), self.session());
         if guard == FileGuard::Deny && files.has_unchecked {
-            return Ok(Handled::new(Reply::Deny(words::unchecked_denial()), false));
+            return Ok(Handled::new(Reply::Deny(messages::unchecked_denial()), false));
         }
         let others = files.others(self.board(), &session)?;
         if guard == FileGuard::Warn {
@@ -409,18 +409,21 @@ impl HookHandler<'_> {
         }
         // That it waits is worth noting, but the answer does not depend on it.
         let wanted = files.edited(used.tool.as_deref(), |path| others.iter().any(|other| other.path == path));
-        let to_note = wanted.into_iter().map(|edited| Attendance {
+        let to_note = wanted.into_iter().map(|edited| CheckIn {
             edited: Some(Edited { denied: true, ..edited }),
             listens: false,
-            ..Attendance::of(&session)
+            ..CheckIn::of(&session)
         });
-        Ok(Handled { to_note: to_note.collect(), ..Handled::new(Reply::Deny(words::denial(&others)), false) })
+        Ok(Handled {
+            to_note: to_note.collect(),
+            ..Handled::new(Reply::Deny(messages::deny_message(&others)), false)
+        })
     }
 
     fn files(&self, used: &ToolCall) -> Files {
         let files = Files::of(used, &self.base(), self.context);
         if files.has_unchecked {
-            self.log.write(words::NOT_CHECKED);
+            self.log.write(messages::NOT_CHECKED);
         }
         files
     }
@@ -432,9 +435,9 @@ impl HookHandler<'_> {
 }
 
 /// What to warn of: files that others hold, and files of which that is unknown.
-fn warning(others: &[Other], files: &Files, after: bool) -> Option<String> {
-    let held = (!others.is_empty()).then(|| words::warning(others, after));
-    let unchecked = files.has_unchecked.then(words::unchecked);
+fn warning(others: &[FileConflict], files: &Files, after: bool) -> Option<String> {
+    let held = (!others.is_empty()).then(|| messages::warning(others, after));
+    let unchecked = files.has_unchecked.then(messages::unchecked);
     let texts: Vec<String> = unchecked.into_iter().chain(held).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

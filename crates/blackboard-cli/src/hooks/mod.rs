@@ -11,19 +11,19 @@
 //! |---|---|
 //! | `request.rs`, `patch.rs` | what a platform calls about |
 //! | `handle.rs`, `files.rs` | what is done on which board then, and which files it is about |
-//! | `words.rs`, `fence.rs` | what the agent reads, marked as data of others |
+//! | `messages.rs`, `quote.rs` | what the agent reads, marked as data of others |
 //! | `deadline.rs` | how long all of it may take, and how it ends |
 //! | `log.rs` | what went wrong, and where that is written |
 
 pub mod deadline;
-mod fence;
 mod files;
 pub mod handle;
 pub mod log;
+mod messages;
 mod patch;
+mod quote;
 pub mod request;
 #[cfg(test)]
 mod tests;
-mod words;
 
 pub use self::request::{EventKind, PayloadFields, PayloadFormat};

@@ -6,14 +6,14 @@ use std::process::Command;
 use blackboard::agent::{Agent, AgentStatus, Register};
 use blackboard::brief::Brief;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
-use blackboard::entry::{By, Value as EntryValue, Write};
-use blackboard::file::{Other, Touch};
+use blackboard::entry::{Actor, Value as EntryValue, Write};
+use blackboard::file::{FileActivity, FileConflict};
 use blackboard::work::Create;
 use blackboard::{Board, Settings};
 use serde_json::Value;
 
 use super::deadline::always_exit_zero;
-use super::{fence, words};
+use super::{messages, quote};
 use crate::platforms::{PLATFORMS, Reply};
 
 #[test]
@@ -39,7 +39,7 @@ fn hook_that_panics() {
 #[test]
 fn whoever_is_denied_a_file_is_told_what_to_wait_for() {
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
-    let other = |touch| Other {
+    let other = |touch| FileConflict {
         path: "a".to_owned(),
         session_id: "oak".to_owned(),
         agent_name: "Oak".to_owned(),
@@ -47,14 +47,14 @@ fn whoever_is_denied_a_file_is_told_what_to_wait_for() {
         touch,
         since,
     };
-    let reserved = || other(Touch::Reserved { pattern: "a".to_owned(), note: None });
-    let edited = || other(Touch::Edited { tool: None });
+    let reserved = || other(FileActivity::Reserved { pattern: "a".to_owned(), note: None });
+    let edited = || other(FileActivity::Edited { tool: None });
     for (others, told, again) in [
         (vec![reserved()], true, false),
         (vec![edited()], false, true),
         (vec![edited(), reserved()], true, true),
     ] {
-        let text = words::denial(&others);
+        let text = messages::deny_message(&others);
         assert_eq!(text.contains("you will be told when"), told, "{text}");
         assert_eq!(text.contains("try again after 10:15Z"), again, "{text}");
     }
@@ -67,18 +67,18 @@ fn what_an_agent_is_told_it_can_act_on() {
     let title = "long title ".repeat(40);
     board.work().create(&blackboard::work::Create::new("design-schema", &title)).unwrap();
     let brief = board.brief(&ivy.session_id).unwrap();
-    let text = words::news(&brief.lately);
+    let text = messages::news(&brief.lately);
     assert!(text.contains(" work_created design-schema: Work item "), "{text}");
     let since: Timestamp = "2026-11-16T10:00:00.000Z".parse().unwrap();
-    let other = Other {
+    let other = FileConflict {
         path: "a".to_owned(),
         session_id: ivy.session_id.clone(),
         agent_name: ivy.agent_name,
         current_work: None,
-        touch: Touch::Edited { tool: None },
+        touch: FileActivity::Edited { tool: None },
         since,
     };
-    let text = words::warning(&[other], false);
+    let text = messages::warning(&[other], false);
     assert!(text.contains(&format!("edited by Ivy ({}), at 10:00Z", &ivy.session_id[..8])), "{text}");
 }
 
@@ -185,7 +185,7 @@ fn hostile_brief(text: &str) -> Brief {
     let (ivy, oak) = (register("Ivy"), register("Oak"));
     board.work().create(&Create::new("x", "X")).unwrap();
     let signal = Write::new("signal:Ivy", EntryValue::of("v").unwrap());
-    board.scope("team").by(By::session(&oak)).write(&signal).unwrap();
+    board.scope("team").acting_as(Actor::session(&oak)).write(&signal).unwrap();
     let mut brief = board.brief(&ivy).unwrap();
     let hostile = || text.to_owned();
     for agent in &mut brief.agents {
@@ -211,8 +211,8 @@ fn hostile_brief(text: &str) -> Brief {
     brief
 }
 
-fn hostile_others(text: &str) -> Vec<Other> {
-    let other = |touch| Other {
+fn hostile_others(text: &str) -> Vec<FileConflict> {
+    let other = |touch| FileConflict {
         path: text.to_owned(),
         session_id: text.to_owned(),
         agent_name: text.to_owned(),
@@ -220,14 +220,14 @@ fn hostile_others(text: &str) -> Vec<Other> {
         touch,
         since: SystemClock.now(),
     };
-    let reserved = Touch::Reserved { pattern: text.to_owned(), note: Some(text.to_owned()) };
-    vec![other(reserved), other(Touch::Edited { tool: Some(text.to_owned()) })]
+    let reserved = FileActivity::Reserved { pattern: text.to_owned(), note: Some(text.to_owned()) };
+    vec![other(reserved), other(FileActivity::Edited { tool: Some(text.to_owned()) })]
 }
 
 /// Fails if anything that others wrote is outside of the fence, or is more than a line inside of it.
 #[track_caller]
 fn nothing_breaks_out(text: &str, hostile: &str) {
-    assert!(text.chars().count() <= fence::LIMIT, "{} characters of {hostile:.60?}", text.chars().count());
+    assert!(text.chars().count() <= quote::LIMIT, "{} characters of {hostile:.60?}", text.chars().count());
     let lines: Vec<&str> = text.split('\n').collect();
     let begin = lines.iter().position(|line| line.starts_with("--- ") && line.ends_with(" begin")).unwrap();
     let marker = lines[begin].trim_start_matches("--- ").trim_end_matches(" begin");
@@ -254,11 +254,11 @@ fn nothing_that_others_wrote_gets_out_of_its_fence() {
         let brief = hostile_brief(text);
         let others = hostile_others(text);
         for injected in [
-            words::brief(&brief),
-            words::news(&brief.lately),
-            words::warning(&others, false),
-            words::warning(&others, true),
-            words::denial(&others),
+            messages::brief(&brief),
+            messages::news(&brief.lately),
+            messages::warning(&others, false),
+            messages::warning(&others, true),
+            messages::deny_message(&others),
         ] {
             nothing_breaks_out(&injected, text);
             for platform in PLATFORMS {
@@ -288,6 +288,6 @@ fn what_this_program_says_of_a_delegate_names_its_session() {
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     let register = Register { parent: Some(ivy), ..Register::default() };
     let delegate = board.agents().register(&register).unwrap().agent.session_id;
-    let text = words::brief(&board.brief(&delegate).unwrap());
+    let text = messages::brief(&board.brief(&delegate).unwrap());
     assert!(text.contains(&format!("--session {delegate}")) && text.contains("sub-agent"), "{text}");
 }

@@ -7,17 +7,17 @@ use tempfile::TempDir;
 use super::*;
 
 /// A home directory and a place outside it, both real.
-struct Place {
+struct TestTree {
     root: PathBuf,
     _directory: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
+impl TestTree {
+    fn new() -> TestTree {
         let directory = testkit::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("home/ivy")).unwrap();
-        Place { root, _directory: directory }
+        TestTree { root, _directory: directory }
     }
 
     fn home(&self) -> PathBuf {
@@ -77,7 +77,7 @@ fn board_of(project: &Path) -> (Target, Source) {
 
 #[test]
 fn without_anything_else_it_is_the_board_of_this_user() {
-    let place = Place::new();
+    let place = TestTree::new();
     let home = place.home().join(".pai/blackboard");
     assert_eq!(
         place.find(&place.directory("home/ivy/work")),
@@ -94,7 +94,7 @@ fn without_anything_else_it_is_the_board_of_this_user() {
 
 #[test]
 fn option_environment_project_home_configuration_and_home_decide_in_this_order() {
-    let place = Place::new();
+    let place = TestTree::new();
     let project = place.directory("home/ivy/project");
     place.directory("home/ivy/project/.blackboard");
     place.home_configuration(r#"{"database": {"operatorPath": "~/boards/mine.db"}}"#);
@@ -122,7 +122,7 @@ fn option_environment_project_home_configuration_and_home_decide_in_this_order()
 
 #[test]
 fn the_home_of_the_board_brings_its_own_configuration() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.home_configuration(r#"{"database": {"operatorPath": "/never.db"}}"#);
     let home = place.directory("home/ivy/other home");
     fs::write(home.join(CONFIG_FILE), r#"{"database": {"operatorPath": "boards/one.db"}}"#).unwrap();
@@ -136,7 +136,7 @@ fn the_home_of_the_board_brings_its_own_configuration() {
 
 #[test]
 fn a_name_can_be_a_file_a_directory_or_a_url_of_redis() {
-    let place = Place::new();
+    let place = TestTree::new();
     let work = place.directory("work");
     place.directory("work/directory");
     let cases = [
@@ -163,7 +163,7 @@ fn a_name_can_be_a_file_a_directory_or_a_url_of_redis() {
 
 #[test]
 fn the_home_configuration_can_name_redis() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.home_configuration(r#"{"database": {"operatorPath": "rediss://board.example"}}"#);
     let location = place.find(&place.directory("home/ivy/work"));
     assert_eq!(location.target, Target::Redis("rediss://board.example".to_owned()));
@@ -172,7 +172,7 @@ fn the_home_configuration_can_name_redis() {
 
 #[test]
 fn a_name_that_is_not_utf_8_is_a_file_like_any_other() {
-    let place = Place::new();
+    let place = TestTree::new();
     let name = OsStr::from_bytes(b"board-\xff.db");
     let request = Request { db: Some(name.to_owned()), ..place.request(&place.root) };
     assert_eq!(find(&request).unwrap().target, Target::File(place.root.join(name)));
@@ -180,7 +180,7 @@ fn a_name_that_is_not_utf_8_is_a_file_like_any_other() {
 
 #[test]
 fn an_empty_name_and_an_unknown_scheme_are_refused_without_repeating_a_password() {
-    let place = Place::new();
+    let place = TestTree::new();
     for (name, message) in [
         ("", "--db is empty"),
         ("postgres://ivy:secret@host/board", "--db is a postgres:// URL, which can't keep a board"),
@@ -194,7 +194,7 @@ fn an_empty_name_and_an_unknown_scheme_are_refused_without_repeating_a_password(
 
 #[test]
 fn without_a_home_directory_a_board_has_to_be_named() {
-    let place = Place::new();
+    let place = TestTree::new();
     let work = place.directory("work");
     repository(&work);
     let mut request = Request { current_dir: work.clone(), ..Request::default() };
@@ -210,7 +210,7 @@ fn without_a_home_directory_a_board_has_to_be_named() {
 
 #[test]
 fn a_project_is_found_from_its_sub_directories_and_the_nearest_one_counts() {
-    let place = Place::new();
+    let place = TestTree::new();
     let project = place.directory("home/ivy/project");
     let inner = place.directory("home/ivy/project/inner");
     let deep = place.directory("home/ivy/project/inner/a/b");
@@ -226,7 +226,7 @@ fn a_project_is_found_from_its_sub_directories_and_the_nearest_one_counts() {
 
 #[test]
 fn the_walk_looks_into_the_home_directory_and_no_further() {
-    let place = Place::new();
+    let place = TestTree::new();
     let work = place.directory("home/ivy/work");
     place.directory("home/.blackboard");
     assert_eq!(place.find(&work).source, Source::Home);
@@ -237,7 +237,7 @@ fn the_walk_looks_into_the_home_directory_and_no_further() {
 
 #[test]
 fn the_walk_stops_at_a_home_directory_that_is_reached_through_a_link() {
-    let place = Place::new();
+    let place = TestTree::new();
     let work = place.directory("home/ivy/work");
     place.directory("home/.blackboard");
     symlink(place.home(), place.root.join("linked")).unwrap();
@@ -248,7 +248,7 @@ fn the_walk_stops_at_a_home_directory_that_is_reached_through_a_link() {
 
 #[test]
 fn outside_the_home_and_any_repository_the_walk_goes_all_the_way_up() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.directory("outside/.blackboard");
     let location = place.find(&place.directory("outside/a/b/c"));
     assert_eq!((location.target, location.source), board_of(&place.root.join("outside")));
@@ -256,7 +256,7 @@ fn outside_the_home_and_any_repository_the_walk_goes_all_the_way_up() {
 
 #[test]
 fn the_walk_stops_at_the_root_of_the_repository() {
-    let place = Place::new();
+    let place = TestTree::new();
     let project = place.directory("home/ivy/outer/project");
     place.directory("home/ivy/outer/.blackboard");
     let deep = place.directory("home/ivy/outer/project/src");
@@ -268,7 +268,7 @@ fn the_walk_stops_at_the_root_of_the_repository() {
 
 #[test]
 fn all_worktrees_share_the_board_of_the_main_one() {
-    let place = Place::new();
+    let place = TestTree::new();
     let main = place.directory("home/ivy/main");
     repository(&main);
     git(&main, &["worktree", "add", "--quiet", "../feature"]);
@@ -287,7 +287,7 @@ fn all_worktrees_share_the_board_of_the_main_one() {
 
 #[test]
 fn a_board_of_a_part_of_the_repository_is_shared_as_well() {
-    let place = Place::new();
+    let place = TestTree::new();
     let main = place.directory("main");
     let part = place.directory("main/part");
     repository(&main);
@@ -300,7 +300,7 @@ fn a_board_of_a_part_of_the_repository_is_shared_as_well() {
 
 #[test]
 fn a_worktree_with_relative_links_is_followed_too() {
-    let place = Place::new();
+    let place = TestTree::new();
     let main = place.directory("main");
     repository(&main);
     git(&main, &["worktree", "add", "--quiet", "../feature"]);
@@ -312,7 +312,7 @@ fn a_worktree_with_relative_links_is_followed_too() {
 
 #[test]
 fn worktrees_of_a_bare_repository_share_what_lies_in_it() {
-    let place = Place::new();
+    let place = TestTree::new();
     let seed = place.directory("seed");
     repository(&seed);
     git(&place.root, &["clone", "--quiet", "--bare", "seed", "project.git"]);
@@ -326,7 +326,7 @@ fn worktrees_of_a_bare_repository_share_what_lies_in_it() {
 
 #[test]
 fn a_submodule_is_a_repository_of_its_own() {
-    let place = Place::new();
+    let place = TestTree::new();
     let library = place.directory("library");
     repository(&library);
     let main = place.directory("main");
@@ -344,7 +344,7 @@ fn a_submodule_is_a_repository_of_its_own() {
 
 #[test]
 fn a_git_file_that_leads_nowhere_is_no_repository() {
-    let place = Place::new();
+    let place = TestTree::new();
     let project = place.directory("project");
     let inner = place.directory("project/inner");
     place.directory("project/.blackboard");
@@ -361,7 +361,7 @@ fn a_git_file_that_leads_nowhere_is_no_repository() {
 
 #[test]
 fn a_project_directory_that_is_a_link_or_a_file_is_skipped_with_a_warning() {
-    let place = Place::new();
+    let place = TestTree::new();
     let outer = place.directory("outer");
     let middle = place.directory("outer/middle");
     let inner = place.directory("outer/middle/inner");
@@ -384,7 +384,7 @@ fn a_project_directory_of_another_user_is_skipped_with_a_warning() {
     if !testkit::machine::can_give_files_away() {
         return;
     }
-    let place = Place::new();
+    let place = TestTree::new();
     let outer = place.directory("outer");
     let inner = place.directory("outer/inner");
     place.directory("outer/.blackboard");
@@ -398,7 +398,7 @@ fn a_project_directory_of_another_user_is_skipped_with_a_warning() {
 
 #[test]
 fn a_board_in_a_project_has_the_configuration_of_the_project_however_it_was_named() {
-    let place = Place::new();
+    let place = TestTree::new();
     let project = place.directory("project");
     let directory = place.directory("project/.blackboard");
     let configuration = Some(directory.join("config.json"));
@@ -423,7 +423,7 @@ fn a_board_in_a_project_has_the_configuration_of_the_project_however_it_was_name
 
 #[test]
 fn the_name_of_the_project_directory_can_be_set_in_the_home_configuration() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.home_configuration(r#"{"database": {"projectDir": ".board"}}"#);
     let project = place.directory("project");
     place.directory("project/.blackboard");
@@ -436,7 +436,7 @@ fn the_name_of_the_project_directory_can_be_set_in_the_home_configuration() {
 
 #[test]
 fn a_new_board_belongs_to_the_root_of_the_main_worktree_or_to_the_working_directory() {
-    let place = Place::new();
+    let place = TestTree::new();
     let main = place.directory("main");
     repository(&main);
     git(&main, &["worktree", "add", "--quiet", "../feature"]);

@@ -2,7 +2,7 @@
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::{parse, parse_since};
-use blackboard::entry::{By, Query as Asked, Value, Write as Writing};
+use blackboard::entry::{Actor, Query as Asked, Value, Write as Writing};
 use blackboard::{Result, Revision};
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -127,8 +127,8 @@ impl Tool for Write {
             }
         };
         let (board, session) = call.acting()?;
-        let by = By { author: None, session: Some(session), fences, operation: self.op };
-        let scope = board.scope(&scope_name).by(by);
+        let by = Actor { author: None, session: Some(session), fences, operation: self.op };
+        let scope = board.scope(&scope_name).acting_as(by);
         match (write, if_revision) {
             (Some(write), _) => Reply::new(&scope.write(&write)?),
             (None, Some(revision)) => Reply::new(&scope.delete_if_revision(&self.key, revision)?),

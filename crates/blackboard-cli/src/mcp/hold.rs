@@ -1,7 +1,7 @@
 //! Holding something: locks, and files that one works on.
 
 use blackboard::duration::parse;
-use blackboard::file::{Check, Release as ReleaseFiles, Reserve, Which};
+use blackboard::file::{Check, Release as ReleaseFiles, Reserve, Selection};
 use blackboard::lock::{Acquire, Release};
 use blackboard::{Result, Revision};
 use rmcp::schemars::JsonSchema;
@@ -107,7 +107,7 @@ impl Tool for Hold {
                 let tree = call.desk.tree()?;
                 let patterns = self.paths.iter().map(|path| tree.pattern(path)).collect::<Result<_>>()?;
                 let (board, session) = call.acting()?;
-                let which = Which::Patterns { worktree: tree.worktree, patterns };
+                let which = Selection::Patterns { worktree: tree.worktree, patterns };
                 Reply::new(&board.files().release(&ReleaseFiles { session, which })?)
             }
             Action::Check => {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::desk::{Desk, blocking};
+use super::state::{ServerState, blocking};
 
 /// The longest time after which a client is missed that ended without closing its end of the pipe.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Sends heartbeats until the client is gone. Whatever keeps one from being sent is said by the calls that meet it too.
-pub async fn until_client_is_gone(desk: &Arc<Desk>) {
+pub async fn until_client_is_gone(desk: &Arc<ServerState>) {
     let interval = desk.settings().heartbeat_interval.min(LOOK).max(Duration::from_secs(1));
     loop {
         sleep(interval).await;
@@ -22,8 +22,8 @@ pub async fn until_client_is_gone(desk: &Arc<Desk>) {
             }
             if let Some(board) = sessions.existing()? {
                 sessions.sessions.beat(&board)?;
-                board.prune_in_passing();
-                board.settle();
+                board.try_prune();
+                board.maintain();
             }
             Ok(true)
         });

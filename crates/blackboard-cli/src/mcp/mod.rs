@@ -1,6 +1,6 @@
 //! The board as an MCP server on standard input and output: one file a noun, and what all of them use.
 //!
-//! Here alone a runtime runs, on one thread; what touches the board goes to a few others ([`desk::blocking`]). All share
+//! Here alone a runtime runs, on one thread; what touches the board goes to a few others ([`state::blocking`]). All share
 //! one board. Whoever waits, for a key, a lock or a change, waits for one thread that follows the log ([`log`]), however
 //! many they are.
 //!
@@ -11,21 +11,21 @@
 //! another request id, so that nothing tells a repetition from a second call (`docs/decisions/0009`). Who wants that passes `op`.
 
 mod agent;
-mod desk;
 mod entry;
 mod event;
-mod greeting;
+mod handshake;
 mod hold;
 mod input;
 mod keep_alive;
-mod log;
 mod reply;
 mod resource;
 mod schema;
 mod server;
 mod session;
+mod state;
 mod tools;
 mod wait;
+mod watcher;
 mod work;
 
 pub use server::serve;

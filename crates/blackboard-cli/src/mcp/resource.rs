@@ -6,8 +6,8 @@ use blackboard::work::{Status, WorkFilter};
 use blackboard::{Board, Result};
 use rmcp::model::Resource as Described;
 
-use super::log::Seen;
 use super::reply::{Listed, Reply, ShownEvent, shortened};
+use super::watcher::LatestRevisions;
 
 /// How many of its items a resource shows.
 const LIMIT: usize = 50;
@@ -76,7 +76,7 @@ impl Resource {
     }
 
     /// Whether it changed between two looks at the log.
-    pub fn changed(self, before: &Seen, now: &Seen) -> bool {
+    pub fn changed(self, before: &LatestRevisions, now: &LatestRevisions) -> bool {
         let has_grown = match self {
             Resource::Board | Resource::Events => now.board > before.board,
             Resource::Agents => now.agents > before.agents,

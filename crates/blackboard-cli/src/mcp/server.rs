@@ -21,13 +21,13 @@ use rmcp::transport::io::stdio_pipes;
 use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::watch;
 
-use super::desk::{Desk, blocking};
-use super::greeting::Greeting;
+use super::handshake::HandshakeTransport;
 use super::input::Input;
 use super::keep_alive;
 use super::resource::Resource;
 use super::session::Caller;
-use super::tools::{Call, Row, TOOLS};
+use super::state::{ServerState, blocking};
+use super::tools::{Call, TOOLS, ToolEntry};
 use crate::context::Context;
 use crate::unreadable::UnreadableRows;
 
@@ -58,7 +58,7 @@ const METHODS: &[&str] = &[
 /// Serves until the input ends or the client is gone.
 pub fn serve(context: &Context) -> Result<()> {
     let (ending, ended) = watch::channel(false);
-    let desk = Arc::new(Desk::new(context, ended)?);
+    let desk = Arc::new(ServerState::new(context, ended)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -80,11 +80,11 @@ pub fn serve(context: &Context) -> Result<()> {
 }
 
 /// Speaks with the client until its input ends and the answers to it are out.
-async fn talk(desk: Arc<Desk>, ending: watch::Sender<bool>) -> Result<()> {
+async fn talk(desk: Arc<ServerState>, ending: watch::Sender<bool>) -> Result<()> {
     let (reader, writer) = stdio_pipes();
     let transport =
         AsyncRwTransport::new_server(Input::new(reader, ending), writer).with_max_line_length(MAX_MESSAGE);
-    let service = match Server::new(desk).serve(Greeting::new(transport)).await {
+    let service = match Server::new(desk).serve(HandshakeTransport::new(transport)).await {
         Ok(service) => service,
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => {
@@ -102,7 +102,7 @@ async fn talk(desk: Arc<Desk>, ending: watch::Sender<bool>) -> Result<()> {
 
 /// The server.
 pub struct Server {
-    desk: Arc<Desk>,
+    desk: Arc<ServerState>,
     subscribed: Arc<watch::Sender<BTreeSet<Resource>>>,
     /// Whether somebody tells of changes to what is subscribed.
     telling: Arc<Mutex<bool>>,
@@ -110,7 +110,7 @@ pub struct Server {
 
 impl Server {
     /// The server at this desk.
-    pub fn new(desk: Arc<Desk>) -> Server {
+    pub fn new(desk: Arc<ServerState>) -> Server {
         Server { desk, subscribed: Arc::new(watch::channel(BTreeSet::new()).0), telling: Arc::default() }
     }
 
@@ -182,7 +182,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(Row::listed).collect()))
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(ToolEntry::listed).collect()))
     }
 
     async fn call_tool(

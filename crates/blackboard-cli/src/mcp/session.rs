@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use blackboard::agent::{Agent, AgentStatus, Beat, Register};
+use blackboard::agent::{Agent, AgentStatus, Heartbeat, Register};
 use blackboard::text::visible;
 use blackboard::{Board, Code, Error, Refusal, Result};
 use rmcp::RoleServer;
@@ -117,7 +117,7 @@ impl Sessions {
         // Held to the end: of several first calls one registers.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match self.find_knowing(&mut known, board, caller)? {
-            Some(agent) if agent.status == AgentStatus::Stale => Err(back_again(board, &agent)?),
+            Some(agent) if agent.status == AgentStatus::Stale => Err(revive_or_refuse(board, &agent)?),
             Some(agent) => Ok(agent.session_id),
             None => {
                 let registered = board.agents().register(&Register {
@@ -165,7 +165,9 @@ impl Sessions {
             let Some(agent) = usable(board, &session)? else { continue };
             let has_client = agent.status.is_live() && !agent.shares_process;
             if has_client && board.clock().now().since(agent.last_beat_at) >= moment {
-                board.agents().heartbeat(&Beat { status: Some(agent.status), ..Beat::of(&session) })?;
+                board
+                    .agents()
+                    .heartbeat(&Heartbeat { status: Some(agent.status), ..Heartbeat::of(&session) })?;
             }
         }
         Ok(())
@@ -189,8 +191,8 @@ impl Sessions {
 
 /// Brings a session back that was taken for dead, and refuses the call that found it so: whoever made it may count on what
 /// is lost.
-fn back_again(board: &Board, agent: &Agent) -> Result<Error> {
-    let back = board.agents().heartbeat(&Beat::of(&agent.session_id))?;
+fn revive_or_refuse(board: &Board, agent: &Agent) -> Result<Error> {
+    let back = board.agents().heartbeat(&Heartbeat::of(&agent.session_id))?;
     let message = format!(
         "session {} ({}) was taken for dead and lost what it held; it is back now",
         agent.session_id, agent.agent_name

@@ -13,14 +13,14 @@ use rmcp::service::RequestContext;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::desk::{Desk, blocking};
 use super::reply::{Reply, failed, misunderstood};
 use super::session::Caller;
+use super::state::{ServerState, blocking};
 use super::{agent, entry, event, hold, schema, wait, work};
 use crate::unreadable::UnreadableRows;
 
 /// Every tool, in the order of the list.
-pub const TOOLS: &[Row] = &[
+pub const TOOLS: &[ToolEntry] = &[
     row::<agent::Who>(),
     row::<work::Find>(),
     row::<work::Claim>(),
@@ -37,7 +37,7 @@ pub const TOOLS: &[Row] = &[
 #[derive(Clone)]
 pub struct Call {
     /// What all calls share.
-    pub desk: Arc<Desk>,
+    pub desk: Arc<ServerState>,
     /// Who makes it.
     pub caller: Caller,
     /// The request.
@@ -47,13 +47,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// The board to read, and the session that reads: see [`Desk::reading`].
+    /// The board to read, and the session that reads: see [`ServerState::reading`].
     pub fn reading(&self) -> Result<(Board, Option<String>)> {
         let (board, session) = self.desk.reading(&self.caller)?;
         Ok((self.unreadable.observe(board), session))
     }
 
-    /// The board to change, and the session that acts: see [`Desk::acting`].
+    /// The board to change, and the session that acts: see [`ServerState::acting`].
     pub fn acting(&self) -> Result<(Board, String)> {
         let (board, session) = self.desk.acting(&self.caller)?;
         Ok((self.unreadable.observe(board), session))
@@ -91,7 +91,7 @@ pub trait WaitingTool: Arguments {
 type Answering = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
 
 /// A row of the table.
-pub struct Row {
+pub struct ToolEntry {
     /// What it is called.
     pub name: &'static str,
     reads: bool,
@@ -100,8 +100,8 @@ pub struct Row {
     answer: fn(JsonObject, Call) -> Answering,
 }
 
-const fn row<T: Tool>() -> Row {
-    Row {
+const fn row<T: Tool>() -> ToolEntry {
+    ToolEntry {
         name: T::NAME,
         reads: T::READS,
         destroys: T::DESTROYS,
@@ -110,8 +110,8 @@ const fn row<T: Tool>() -> Row {
     }
 }
 
-const fn waiting<T: WaitingTool>() -> Row {
-    Row {
+const fn waiting<T: WaitingTool>() -> ToolEntry {
+    ToolEntry {
         name: T::NAME,
         reads: T::READS,
         destroys: T::DESTROYS,
@@ -120,7 +120,7 @@ const fn waiting<T: WaitingTool>() -> Row {
     }
 }
 
-impl Row {
+impl ToolEntry {
     /// What the list says about it.
     pub fn listed(&self) -> Listed {
         let (schema, description) = (self.schema)();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_list_is_short() {
-        let list: Vec<_> = TOOLS.iter().map(Row::listed).collect();
+        let list: Vec<_> = TOOLS.iter().map(ToolEntry::listed).collect();
         let text = serde_json::to_string(&list).unwrap();
         assert!(list.len() <= 10 && text.len() < 6_000, "{} bytes: {text}", text.len());
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn only_what_deletes_has_to_be_asked_for() {
         // By this rule Codex decides whether it asks, and refuses in a run where nobody can be asked.
-        let asks = |row: &&Row| {
+        let asks = |row: &&ToolEntry| {
             let annotations = row.listed().annotations.unwrap_or_default();
             annotations.read_only_hint != Some(true)
                 && (annotations.destructive_hint != Some(false) || annotations.open_world_hint != Some(false))

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 
-use super::desk::blocking;
 use super::reply::{Reply, ShownEntry};
+use super::state::blocking;
 use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
 
 /// How long to wait if it is not said, and at most. Clients give up on a tool after a minute or so.

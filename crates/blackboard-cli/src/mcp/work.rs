@@ -1,6 +1,6 @@
 //! Work items: finding them, taking them, and what becomes of them.
 
-use blackboard::agent::Beat;
+use blackboard::agent::Heartbeat;
 use blackboard::work::{
     Block, Claim as Claiming, ClaimNext, Complete, Create, Priority, Release, Status, WorkFilter,
 };
@@ -210,7 +210,7 @@ impl Tool for Update {
             None if self.action == Action::Progress => {
                 let text = self.text.ok_or_else(|| missing("text"))?;
                 let (board, session) = call.acting()?;
-                let beat = Beat { progress: Some(text), ..Beat::of(&session) };
+                let beat = Heartbeat { progress: Some(text), ..Heartbeat::of(&session) };
                 return Reply::new(&board.agents().heartbeat(&beat)?);
             }
             None => return Err(missing("id")),
@@ -238,7 +238,7 @@ impl Tool for Update {
             })?),
             Action::Progress => {
                 let progress = Some(self.text.ok_or_else(|| missing("text"))?);
-                let beat = Beat { progress, work_item: Some(id), ..Beat::of(&session) };
+                let beat = Heartbeat { progress, work_item: Some(id), ..Heartbeat::of(&session) };
                 Reply::new(&board.agents().heartbeat(&beat)?)
             }
         }

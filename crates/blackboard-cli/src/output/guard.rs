@@ -5,7 +5,7 @@
 use std::io;
 
 use blackboard::clock::Timestamp;
-use blackboard::file::{Checked, CheckedPath, Reserver};
+use blackboard::file::{Checked, CheckedPath, ReservationHolder};
 use blackboard::{Code, Error, Refusal};
 use serde::Serialize;
 
@@ -193,7 +193,7 @@ impl Render for NotChecked {
 
 /// Who has reserved a file.
 fn described(path: &CheckedPath) -> String {
-    let Some(Reserver { reservation, current_work }) = path.reserved_by.first() else {
+    let Some(ReservationHolder { reservation, current_work }) = path.reserved_by.first() else {
         return path.path.clone();
     };
     let note = reservation.note.as_ref().or(current_work.as_ref());

@@ -1,6 +1,6 @@
 //! The whole board, for people and programs.
 
-use blackboard::status::{BoardStatus, EntryCounts, Room};
+use blackboard::status::{BoardStatus, EntryCounts, SpaceUsage};
 use serde::Serialize;
 
 use super::work::blocked_by;
@@ -21,7 +21,7 @@ pub struct BoardOverview {
     pub warn_size_bytes: u64,
     /// What takes the room, if it is more than that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub room: Vec<Room>,
+    pub room: Vec<SpaceUsage>,
     /// What is on it.
     #[serde(flatten)]
     pub status: BoardStatus,

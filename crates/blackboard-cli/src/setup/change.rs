@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::content::{State, Trouble};
+use super::content::{EditError, State};
 use super::diff;
 use super::files::{self, Found, backup_of};
 use super::shared::{self, is_made_of, is_wholly_ours};
@@ -95,7 +95,7 @@ impl Change {
                     (kept, was) => kept.is_none() && was.is_none(),
                 };
                 if !is_set_up(target.content.state(&after)?) || !is_kept {
-                    return Err(Trouble::shape("it is written in a way that we do not know how to edit"));
+                    return Err(EditError::shape("it is written in a way that we do not know how to edit"));
                 }
             }
             Ok((before, after))
@@ -138,7 +138,7 @@ impl Change {
         let found = files::check_inside(&target.file, target.inside.as_ref())
             .and_then(|()| files::to_edit(&target.file));
         let planned = found.and_then(|found| {
-            let found = found.ok_or_else(|| Trouble::shape("it is gone"))?;
+            let found = found.ok_or_else(|| EditError::shape("it is gone"))?;
             let without = shared::without(&target.content, &found.text, kept.as_deref())?;
             Ok((found, without))
         });
@@ -179,7 +179,7 @@ impl Change {
         !matches!(self.action, Action::None | Action::Refused)
     }
 
-    fn write(&self) -> Result<(), Trouble> {
+    fn write(&self) -> Result<(), EditError> {
         self.is_as_planned()?;
         let Step { before, after, backup, is_private, .. } = &self.step;
         let new = if *is_private { Access::Private } else { Access::Usual };
@@ -198,7 +198,7 @@ impl Change {
         write().map_err(|error| cant_write(&error))
     }
 
-    fn delete(&self, keep: &[PathBuf]) -> Result<(), Trouble> {
+    fn delete(&self, keep: &[PathBuf]) -> Result<(), EditError> {
         self.is_as_planned()?;
         fs::remove_file(&self.file).and_then(|()| self.drop_backup()).map_err(|error| cant_write(&error))?;
         // One with anything else in it stays, as does a link to one that is kept elsewhere.
@@ -220,13 +220,13 @@ impl Change {
         }
     }
 
-    fn is_as_planned(&self) -> Result<(), Trouble> {
+    fn is_as_planned(&self) -> Result<(), EditError> {
         files::check_inside(&self.file, self.step.inside.as_ref())?;
         let now = files::to_edit(&self.file)?.map(|found| found.text);
         if now.as_ref() == self.step.before.as_ref().map(|found| &found.text) {
             Ok(())
         } else {
-            Err(Trouble::shape("somebody has changed it in this moment: run this again"))
+            Err(EditError::shape("somebody has changed it in this moment: run this again"))
         }
     }
 
@@ -268,7 +268,7 @@ impl Change {
     }
 
     /// A file that we may not edit may still be as it should be.
-    fn refused_to_set_up(target: &Target, trouble: Trouble) -> Change {
+    fn refused_to_set_up(target: &Target, trouble: EditError) -> Change {
         let text = files::to_look_at(&target.file).ok().flatten();
         match &text {
             Some(text) if target.content.state(text).is_ok_and(is_set_up) => {
@@ -281,7 +281,7 @@ impl Change {
         }
     }
 
-    fn refused(target: &Target, trouble: Trouble, by_hand: Option<String>) -> Change {
+    fn refused(target: &Target, trouble: EditError, by_hand: Option<String>) -> Change {
         Change { action: Action::Refused, reason: Some(trouble.0), by_hand, ..Change::none(target) }
     }
 }
@@ -298,8 +298,8 @@ fn says_the_same(kept: &str, was: &str) -> bool {
     kept == was || kept.strip_suffix("{}") == Some(&was)
 }
 
-fn cant_write(error: &io::Error) -> Trouble {
-    Trouble(format!("it can't be written ({error})"))
+fn cant_write(error: &io::Error) -> EditError {
+    EditError(format!("it can't be written ({error})"))
 }
 
 fn path_as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

@@ -17,7 +17,7 @@ const ENDS_WELL: [&str; 2] = ["; exit 0", " || true"];
 
 /// What a template does with a member that is there and says something else.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Differing {
+pub enum OnDifference {
     /// It is set.
     Set,
     /// It was meant so.
@@ -47,7 +47,7 @@ pub fn is_plain(value: &Value, verb: &str) -> bool {
 }
 
 /// Brings an entry that runs our program up to date with its template.
-pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing: Differing) {
+pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing: OnDifference) {
     let CstInputValue::Object(members) = template else { return };
     let (command, others): (Vec<_>, Vec<_>) =
         members.iter().cloned().partition(|(key, _)| MEMBERS.contains(&key.as_str()));
@@ -58,7 +58,7 @@ pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing
                 member.remove();
             }
         }
-        put_members(entry, &command, Differing::Set);
+        put_members(entry, &command, OnDifference::Set);
     } else {
         name_program(entry);
     }
@@ -66,11 +66,11 @@ pub fn update(entry: &CstObject, verb: &str, template: &CstInputValue, differing
 }
 
 /// Puts members into an object: those that are missing, and those that differ if they are to be set.
-pub fn put_members(object: &CstObject, members: &[(String, CstInputValue)], differing: Differing) {
+pub fn put_members(object: &CstObject, members: &[(String, CstInputValue)], differing: OnDifference) {
     for (key, value) in members {
         match object.get(key) {
             None => _ = object.append(key, value.clone()),
-            Some(there) if differing == Differing::Set && there.to_serde_value() != Some(plain(value)) => {
+            Some(there) if differing == OnDifference::Set && there.to_serde_value() != Some(plain(value)) => {
                 there.set_value(value.clone());
             }
             Some(_) => {}

@@ -20,11 +20,11 @@ pub const MARK: &str = "Written by `blackboard setup`";
 
 /// Why a file is not edited.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trouble(pub String);
+pub struct EditError(pub String);
 
 /// A text without our part.
 #[derive(Debug, PartialEq)]
-pub struct Without {
+pub struct Removal {
     /// What is left.
     pub text: String,
     /// Something was taken out, and nothing of anybody else is left.
@@ -46,14 +46,14 @@ pub enum State {
 
 impl Content {
     /// The text with our part in it, as this version writes it. A text that has it stays as it is, to the byte.
-    pub fn with(&self, text: Option<&str>) -> Result<String, Trouble> {
+    pub fn with(&self, text: Option<&str>) -> Result<String, EditError> {
         match self {
             Content::Json(wanted) => json::with(wanted, text),
             Content::Toml(servers) => toml::with(servers, text),
             Content::Whole(whole) => match text {
                 // A checkout may have changed its line endings.
                 Some(text) if text.replace("\r\n", "\n") == **whole => Ok(text.to_owned()),
-                Some(text) if !text.contains(MARK) => Err(Trouble::shape("it is not ours")),
+                Some(text) if !text.contains(MARK) => Err(EditError::shape("it is not ours")),
                 _ => Ok((*whole).to_owned()),
             },
         }
@@ -62,21 +62,21 @@ impl Content {
     /// The text without our part. One that does not have it stays as it is, to the byte.
     ///
     /// `before` is how the file was before we came: what is empty there may be empty again.
-    pub fn without(&self, text: &str, before: Option<&str>) -> Result<Without, Trouble> {
+    pub fn without(&self, text: &str, before: Option<&str>) -> Result<Removal, EditError> {
         match self {
             Content::Json(wanted) => json::without(wanted, text, before),
             Content::Toml(servers) => toml::without(servers, text),
-            Content::Whole(_) if text.contains(MARK) => Ok(Without { text: String::new(), is_empty: true }),
-            Content::Whole(_) => Ok(Without::nothing_of_ours(text)),
+            Content::Whole(_) if text.contains(MARK) => Ok(Removal { text: String::new(), is_empty: true }),
+            Content::Whole(_) => Ok(Removal::nothing_of_ours(text)),
         }
     }
 
     /// Whether our part is in it.
-    pub fn state(&self, text: &str) -> Result<State, Trouble> {
+    pub fn state(&self, text: &str) -> Result<State, EditError> {
         let is_there = match self {
             Content::Toml(servers) => toml::is_there(servers, text)?,
             Content::Json(_) | Content::Whole(_) => {
-                self.without(text, None)? != Without::nothing_of_ours(text)
+                self.without(text, None)? != Removal::nothing_of_ours(text)
             }
         };
         let is_switched_off = match self {
@@ -124,20 +124,20 @@ impl Content {
     }
 }
 
-impl Without {
+impl Removal {
     /// The text has nothing of ours.
-    pub fn nothing_of_ours(text: &str) -> Without {
-        Without { text: text.to_owned(), is_empty: false }
+    pub fn nothing_of_ours(text: &str) -> Removal {
+        Removal { text: text.to_owned(), is_empty: false }
     }
 }
 
 /// How the reason ends that a name is taken.
 const TAKEN: &str = " is something else already: give that another name, and run this again";
 
-impl Trouble {
+impl EditError {
     /// There is something else under our name.
-    pub fn taken(path: &str) -> Trouble {
-        Trouble(format!("\"{path}\"{TAKEN}"))
+    pub fn taken(path: &str) -> EditError {
+        EditError(format!("\"{path}\"{TAKEN}"))
     }
 
     /// Whether it is that, so that nothing of ours can be added.
@@ -146,12 +146,12 @@ impl Trouble {
     }
 
     /// The file is well formed, but not what we expect.
-    pub fn shape(reason: &str) -> Trouble {
-        Trouble(reason.to_owned())
+    pub fn shape(reason: &str) -> EditError {
+        EditError(reason.to_owned())
     }
 
     /// The file is not what its name says.
-    pub fn syntax(format: &str, error: &str) -> Trouble {
-        Trouble(format!("it is not valid {format} ({error})"))
+    pub fn syntax(format: &str, error: &str) -> EditError {
+        EditError(format!("it is not valid {format} ({error})"))
     }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::content::Trouble;
+use super::content::EditError;
 use crate::disk::{self, Access};
 
 /// Claude Code keeps its state with its settings, which comes to some megabytes.
@@ -24,17 +24,17 @@ pub struct Found {
 }
 
 /// Reads a file that is to be edited; `None` if there is none.
-pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
+pub fn to_edit(file: &Path) -> Result<Option<Found>, EditError> {
     let metadata = match fs::symlink_metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Trouble(format!("it can't be read ({error})"))),
+        Err(error) => return Err(EditError(format!("it can't be read ({error})"))),
     };
-    let trouble = |reason: &str| Err(Trouble(reason.to_owned()));
+    let trouble = |reason: &str| Err(EditError(reason.to_owned()));
     if metadata.is_symlink() {
         let leads_to = fs::read_link(file).unwrap_or_default();
         // Whoever put it there keeps the file somewhere else, and wants to see what changes there.
-        return Err(Trouble(format!("it is a symbolic link to {}", leads_to.display())));
+        return Err(EditError(format!("it is a symbolic link to {}", leads_to.display())));
     }
     if !metadata.is_file() {
         return trouble("it is not a plain file");
@@ -55,7 +55,7 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
             return trouble("it has another name too (a hard link), which would keep the old text");
         }
     }
-    let bytes = fs::read(file).map_err(|error| Trouble(format!("it can't be read ({error})")))?;
+    let bytes = fs::read(file).map_err(|error| EditError(format!("it can't be read ({error})")))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(Found { text, permissions: metadata.permissions() })),
         Err(_) => trouble("it is not UTF-8 text"),
@@ -63,7 +63,7 @@ pub fn to_edit(file: &Path) -> Result<Option<Found>, Trouble> {
 }
 
 /// Refuses a file in a directory that a link leads out of the project to.
-pub fn check_inside(file: &Path, project: Option<&PathBuf>) -> Result<(), Trouble> {
+pub fn check_inside(file: &Path, project: Option<&PathBuf>) -> Result<(), EditError> {
     let Some(project) = project else { return Ok(()) };
     let Ok(root) = fs::canonicalize(project) else { return Ok(()) };
     let below = file.ancestors().skip(1).take_while(|directory| *directory != project.as_path());
@@ -75,23 +75,23 @@ pub fn check_inside(file: &Path, project: Option<&PathBuf>) -> Result<(), Troubl
         }
         let name = directory.strip_prefix(project).unwrap_or(directory);
         let (name, real) = (name.display(), real.display());
-        return Err(Trouble(format!("{name} is a symbolic link to {real}, outside of the project")));
+        return Err(EditError(format!("{name} is a symbolic link to {real}, outside of the project")));
     }
     Ok(())
 }
 
 /// Reads a file that is only looked at, wherever a link leads.
-pub fn to_look_at(file: &Path) -> Result<Option<String>, Trouble> {
+pub fn to_look_at(file: &Path) -> Result<Option<String>, EditError> {
     match fs::metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Trouble(format!("it can't be read ({error})"))),
-        Ok(metadata) if !metadata.is_file() => return Err(Trouble("it is not a plain file".to_owned())),
+        Err(error) => return Err(EditError(format!("it can't be read ({error})"))),
+        Ok(metadata) if !metadata.is_file() => return Err(EditError("it is not a plain file".to_owned())),
         Ok(metadata) if metadata.len() > LARGEST_FILE => {
-            return Err(Trouble::shape(TOO_LARGE));
+            return Err(EditError::shape(TOO_LARGE));
         }
         Ok(_) => {}
     }
-    fs::read_to_string(file).map(Some).map_err(|error| Trouble(format!("it can't be read ({error})")))
+    fs::read_to_string(file).map(Some).map_err(|error| EditError(format!("it can't be read ({error})")))
 }
 
 /// Where the text from before we came is kept.

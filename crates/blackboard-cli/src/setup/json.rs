@@ -1,13 +1,13 @@
 //! Our entries in a settings file of JSON, possibly with comments: put in and taken out in place.
 //!
 //! Everything else in the file keeps its bytes: comments, order, indentation, line endings. What can't be told apart
-//! safely (a syntax error, a key that is there twice, another shape than expected) is a [`Trouble`].
+//! safely (a syntax error, a key that is there twice, another shape than expected) is a [`EditError`].
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-use super::command::{self, Differing};
-use super::content::{Trouble, Without};
+use super::command::{self, OnDifference};
+use super::content::{EditError, Removal};
 use crate::config::JSON_WITH_COMMENTS;
 
 /// What belongs into a file.
@@ -28,7 +28,7 @@ const HOOKS: &str = "hooks";
 const NEW: &str = "{\n}\n";
 
 /// The text with our entries in it; the same text if they are there already.
-pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, Trouble> {
+pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, EditError> {
     let text = text.unwrap_or(NEW);
     let (mark, json) = without_mark(text);
     let root = parse(json)?;
@@ -37,7 +37,7 @@ pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, Trouble> {
             let end_of_file = if json.is_empty() || json.ends_with('\n') { "" } else { "\n" };
             return with(wanted, Some(&format!("{mark}{json}{end_of_file}{NEW}")));
         }
-        Some(value) => value.as_object().ok_or_else(|| Trouble::shape("the file is not an object"))?,
+        Some(value) => value.as_object().ok_or_else(|| EditError::shape("the file is not an object"))?,
     };
     for one in wanted {
         match one {
@@ -54,11 +54,11 @@ pub fn with(wanted: &[Wanted], text: Option<&str>) -> Result<String, Trouble> {
 }
 
 /// The text without our entries. Lists and objects that become empty go too, unless they were empty `before`.
-pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Without, Trouble> {
+pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Removal, EditError> {
     let (mark, json) = without_mark(text);
     let root = parse(json)?;
-    let Some(value) = root.value() else { return Ok(Without::nothing_of_ours(text)) };
-    let object = value.as_object().ok_or_else(|| Trouble::shape("the file is not an object"))?;
+    let Some(value) = root.value() else { return Ok(Removal::nothing_of_ours(text)) };
+    let object = value.as_object().ok_or_else(|| EditError::shape("the file is not an object"))?;
     let before = before.and_then(|text| parse(without_mark(text).1).ok());
     let before = before.map(|root| root.to_serde_value().unwrap_or_default());
     let mut removed = false;
@@ -70,7 +70,7 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Wi
         };
     }
     if !removed {
-        return Ok(Without::nothing_of_ours(text));
+        return Ok(Removal::nothing_of_ours(text));
     }
     let formats =
         || wanted.iter().filter_map(|one| if let Wanted::Format(key, _) = one { Some(*key) } else { None });
@@ -88,11 +88,11 @@ pub fn without(wanted: &[Wanted], text: &str, before: Option<&str>) -> Result<Wi
     let squeezed: String = root.to_string().split_whitespace().collect();
     let said = root.to_serde_value().map(|value| value.to_string());
     let is_empty = says_nothing && said == Some(squeezed);
-    Ok(Without { text: format!("{mark}{root}"), is_empty })
+    Ok(Removal { text: format!("{mark}{root}"), is_empty })
 }
 
 /// Whether our server is there and is not to be started.
-pub fn is_switched_off(wanted: &[Wanted], text: &str) -> Result<bool, Trouble> {
+pub fn is_switched_off(wanted: &[Wanted], text: &str) -> Result<bool, EditError> {
     let root = parse(without_mark(text).1)?.to_serde_value();
     Ok(wanted.iter().any(|one| {
         let Wanted::Server(path, _) = one else { return false };
@@ -116,7 +116,7 @@ pub fn others_in(wanted: &[Wanted], text: &str) -> Vec<Vec<Wanted>> {
     others.map(|other| vec![Wanted::Server(other, server.clone())]).collect()
 }
 
-fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Result<(), Trouble> {
+fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Result<(), EditError> {
     let [parents @ .., name] = path else { return Ok(()) };
     let mut object = root.clone();
     for parent in parents {
@@ -132,15 +132,15 @@ fn put_server(root: &CstObject, path: &[String], value: &CstInputValue) -> Resul
         Some(property) => {
             let there = property.to_serde_value().unwrap_or_default();
             if !command::runs(&there, "mcp") {
-                return Err(Trouble::taken(&path.join(".")));
+                return Err(EditError::taken(&path.join(".")));
             }
-            command::update(&object_of(&property, name)?, "mcp", value, Differing::Keep);
+            command::update(&object_of(&property, name)?, "mcp", value, OnDifference::Keep);
         }
     }
     Ok(())
 }
 
-fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Result<bool, Trouble> {
+fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Result<bool, EditError> {
     let [parents @ .., name] = path else { return Ok(false) };
     let mut chain = Vec::new();
     let mut object = root.clone();
@@ -163,7 +163,7 @@ fn take_server(root: &CstObject, path: &[String], before: Option<&Value>) -> Res
     Ok(true)
 }
 
-fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Result<(), Trouble> {
+fn put_hooks(root: &CstObject, events: &[(&'static str, CstInputValue)]) -> Result<(), EditError> {
     let hooks = match only(root, HOOKS)? {
         Some(property) => object_of(&property, HOOKS)?,
         None => root.object_value_or_set(HOOKS),
@@ -206,10 +206,10 @@ fn put_handler(list: &CstArray, wanted: &CstInputValue) {
             found = true;
         } else if has_form {
             if let Some(group) = group.as_ref().filter(|_| is_whole) {
-                command::put_members(&object, group, Differing::Set);
+                command::put_members(&object, group, OnDifference::Set);
             }
             for one in handlers.iter().filter_map(CstNode::as_object) {
-                command::update(&one, "hook", handler, Differing::Set);
+                command::update(&one, "hook", handler, OnDifference::Set);
             }
             found = true;
         }
@@ -219,7 +219,7 @@ fn put_handler(list: &CstArray, wanted: &CstInputValue) {
     }
 }
 
-fn take_hooks(root: &CstObject, before: Option<&Value>) -> Result<bool, Trouble> {
+fn take_hooks(root: &CstObject, before: Option<&Value>) -> Result<bool, EditError> {
     let Some(property) = only(root, HOOKS)? else { return Ok(false) };
     let hooks = object_of(&property, HOOKS)?;
     let mut removed = false;
@@ -293,29 +293,30 @@ fn was_empty(before: Option<&Value>, path: &[String]) -> bool {
 }
 
 /// The member with this name. With two of them, readers disagree about which one counts.
-fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, Trouble> {
+fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, EditError> {
     let mut found =
         object.properties().into_iter().filter(|property| property.decoded_name().as_deref() == Some(name));
     let first = found.next();
     if found.next().is_some() {
-        return Err(Trouble::shape(&format!("\"{name}\" is in it more than once")));
+        return Err(EditError::shape(&format!("\"{name}\" is in it more than once")));
     }
     Ok(first)
 }
 
-fn object_of(property: &CstObjectProp, name: &str) -> Result<CstObject, Trouble> {
-    property.object_value().ok_or_else(|| Trouble::shape(&format!("\"{name}\" is not an object")))
+fn object_of(property: &CstObjectProp, name: &str) -> Result<CstObject, EditError> {
+    property.object_value().ok_or_else(|| EditError::shape(&format!("\"{name}\" is not an object")))
 }
 
-fn array_of(property: &CstObjectProp, name: &str) -> Result<CstArray, Trouble> {
-    property.array_value().ok_or_else(|| Trouble::shape(&format!("\"{name}\" is not a list")))
+fn array_of(property: &CstObjectProp, name: &str) -> Result<CstArray, EditError> {
+    property.array_value().ok_or_else(|| EditError::shape(&format!("\"{name}\" is not a list")))
 }
 
-fn parse(text: &str) -> Result<CstRootNode, Trouble> {
+fn parse(text: &str) -> Result<CstRootNode, EditError> {
     if is_too_deep(text) {
-        return Err(Trouble::shape("it is nested too deeply"));
+        return Err(EditError::shape("it is nested too deeply"));
     }
-    CstRootNode::parse(text, &JSON_WITH_COMMENTS).map_err(|error| Trouble::syntax("JSON", &error.to_string()))
+    CstRootNode::parse(text, &JSON_WITH_COMMENTS)
+        .map_err(|error| EditError::syntax("JSON", &error.to_string()))
 }
 
 /// The tree is built and dropped by recursion; brackets in strings and comments count too, which harms nobody.

@@ -3,7 +3,7 @@
 //! Each part comes and goes alone. Nobody writes down in which order they came, so that every order is tried: a file that
 //! is what the text from before becomes in one of them has been touched by nobody else.
 
-use super::content::{Content, Trouble, Without};
+use super::content::{Content, EditError, Removal};
 
 /// With how many other parts this is tried.
 const MOST_OTHERS: usize = 3;
@@ -16,14 +16,14 @@ pub fn is_made_of(part: &Content, before: &str, text: &str) -> bool {
 
 /// The text without this part; `before` is the text from before all parts. Nothing else of it changes, to the byte, if
 /// nobody else has touched it.
-pub fn without(part: &Content, text: &str, before: Option<&str>) -> Result<Without, Trouble> {
+pub fn without(part: &Content, text: &str, before: Option<&str>) -> Result<Removal, EditError> {
     let others = part.others_in(text);
     let made = before.and_then(|before| Some((before, order(part, &others, before, text)?)));
     let Some((before, order)) = made else { return part.without(text, before) };
     let without = part.without(before, Some(before))?;
     let left = order.into_iter().filter(|one| !std::ptr::eq(*one, part));
     let text = left.clone().try_fold(without.text, |text, one| one.with(Some(&text)))?;
-    Ok(Without { text, is_empty: without.is_empty && left.count() == 0 })
+    Ok(Removal { text, is_empty: without.is_empty && left.count() == 0 })
 }
 
 /// Whether there is nothing in a text but parts of ours, in whatever version.

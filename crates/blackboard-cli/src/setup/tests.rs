@@ -1,6 +1,6 @@
 //! What every platform's description has to keep, and the corners of editing that its files seldom show.
 
-use super::content::{Content, Trouble, Without};
+use super::content::{Content, EditError, Removal};
 use super::*;
 use crate::environment::Environment;
 use crate::platforms::PLATFORMS;
@@ -277,10 +277,12 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
             "\"mcpServers.blackboard\" is something else already: give that another name, and run this again",
         ),
     ] {
-        assert_eq!(claude(part).with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
+        assert_eq!(claude(part).with(Some(text)), Err(EditError(reason.to_owned())), "{text}");
     }
     for text in ["{", "{'a': 1}", "{a: 1}", "{\"a\": 1 \"b\": 2}", "{\"a\": 0x10}", "{} {}", "no"] {
-        let Err(Trouble(reason)) = claude(Part::Hooks).with(Some(text)) else { panic!("{text} is accepted") };
+        let Err(EditError(reason)) = claude(Part::Hooks).with(Some(text)) else {
+            panic!("{text} is accepted")
+        };
         assert!(reason.starts_with("it is not valid JSON ("), "{text}: {reason}");
     }
     for (text, reason) in [
@@ -291,7 +293,7 @@ fn what_is_not_as_expected_is_refused_and_not_guessed() {
             "\"mcp_servers.blackboard\" is something else already: give that another name, and run this again",
         ),
     ] {
-        assert_eq!(SERVERS.with(Some(text)), Err(Trouble(reason.to_owned())), "{text}");
+        assert_eq!(SERVERS.with(Some(text)), Err(EditError(reason.to_owned())), "{text}");
     }
 }
 
@@ -302,7 +304,7 @@ fn programs_of_others_are_not_ours() {
         ["blackboard-lint hook claude", "echo blackboard hook", "blackboard", "my/blackboarder hook x"]
     {
         let text = format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"command": "{command}"}}]}}]}}}}"#);
-        assert_eq!(hooks.without(&text, None), Ok(Without::nothing_of_ours(&text)), "{command}");
+        assert_eq!(hooks.without(&text, None), Ok(Removal::nothing_of_ours(&text)), "{command}");
     }
 }
 

@@ -4,7 +4,7 @@
 use toml_edit::{Document, Item, TableLike};
 
 use super::command::runs_words;
-use super::content::{Trouble, Without};
+use super::content::{EditError, Removal};
 
 /// What our server is called.
 const NAME: &str = "blackboard";
@@ -12,13 +12,13 @@ const COMMAND: &str = "\"blackboard\"";
 const ARGUMENTS: &str = "[\"mcp\"]";
 
 /// The text with our table in it; the same text if it is there already.
-pub fn with(servers: &str, text: Option<&str>) -> Result<String, Trouble> {
+pub fn with(servers: &str, text: Option<&str>) -> Result<String, EditError> {
     let text = text.unwrap_or_default();
     let document = parse(text)?;
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let changed = match server(servers, &document)? {
         Some(server) if !is_ours(server) => {
-            return Err(Trouble::taken(&format!("{servers}.{NAME}")));
+            return Err(EditError::taken(&format!("{servers}.{NAME}")));
         }
         Some(server) => updated(text, server),
         None => {
@@ -39,18 +39,18 @@ pub fn with(servers: &str, text: Option<&str>) -> Result<String, Trouble> {
     let is_there = parse(&changed).ok().and_then(|document| server(servers, &document).ok()?.map(is_ours));
     if is_there != Some(true) {
         let reason = format!("\"{servers}\" is written in a way that nothing can be added to");
-        return Err(Trouble::shape(&reason));
+        return Err(EditError::shape(&reason));
     }
     Ok(changed)
 }
 
 /// The text without our table.
-pub fn without(servers: &str, text: &str) -> Result<Without, Trouble> {
+pub fn without(servers: &str, text: &str) -> Result<Removal, EditError> {
     let document = parse(text)?;
     let Some(server) = server(servers, &document)?.filter(|server| is_ours(server)) else {
-        return Ok(Without::nothing_of_ours(text));
+        return Ok(Removal::nothing_of_ours(text));
     };
-    let by_hand = || Trouble::shape("our server is written in a way that only you can take out");
+    let by_hand = || EditError::shape("our server is written in a way that only you can take out");
     let Some(table) = server.as_table().filter(|table| !table.is_dotted()) else { return Err(by_hand()) };
     let start = table.span().ok_or_else(by_hand)?.start;
     let end = last_byte(server).unwrap_or(start);
@@ -67,16 +67,16 @@ pub fn without(servers: &str, text: &str) -> Result<Without, Trouble> {
         return Err(by_hand());
     }
     let is_empty = changed.trim().is_empty();
-    Ok(Without { text: changed, is_empty })
+    Ok(Removal { text: changed, is_empty })
 }
 
 /// Whether our server is there, in whatever way it is written.
-pub fn is_there(servers: &str, text: &str) -> Result<bool, Trouble> {
+pub fn is_there(servers: &str, text: &str) -> Result<bool, EditError> {
     Ok(server(servers, &parse(text)?)?.is_some_and(is_ours))
 }
 
 /// Whether our server is there and is not to be started.
-pub fn is_switched_off(servers: &str, text: &str) -> Result<bool, Trouble> {
+pub fn is_switched_off(servers: &str, text: &str) -> Result<bool, EditError> {
     let document = parse(text)?;
     let server = server(servers, &document)?.and_then(Item::as_table_like);
     Ok(server.and_then(|server| server.get("enabled")?.as_bool()) == Some(false))
@@ -98,14 +98,14 @@ fn table(servers: &str) -> [String; 3] {
     [format!("[{servers}.{NAME}]"), format!("command = {COMMAND}"), format!("args = {ARGUMENTS}")]
 }
 
-fn parse(text: &str) -> Result<Document<&str>, Trouble> {
-    Document::parse(text).map_err(|error| Trouble::syntax("TOML", error.message()))
+fn parse(text: &str) -> Result<Document<&str>, EditError> {
+    Document::parse(text).map_err(|error| EditError::syntax("TOML", error.message()))
 }
 
 /// Our entry in the table of servers, or what is there under our name.
-fn server<'a>(servers: &str, document: &'a Document<&str>) -> Result<Option<&'a Item>, Trouble> {
+fn server<'a>(servers: &str, document: &'a Document<&str>) -> Result<Option<&'a Item>, EditError> {
     let Some(table) = document.as_table().get(servers) else { return Ok(None) };
-    let not_a_table = || Trouble::shape(&format!("\"{servers}\" is not a table"));
+    let not_a_table = || EditError::shape(&format!("\"{servers}\" is not a table"));
     Ok(table.as_table_like().ok_or_else(not_a_table)?.get(NAME))
 }
 

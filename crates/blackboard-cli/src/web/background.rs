@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock, Timestamp};
-use blackboard::process::{Liveness, ProcessMark, Processes, SystemProcesses};
+use blackboard::process::{Liveness, ProcessIdentity, Processes, SystemProcesses};
 use blackboard::store::{Sidecar, Sidecars};
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ impl Running {
     }
 
     fn liveness(&self) -> Liveness {
-        let mark: Option<ProcessMark> = self.process.as_deref().and_then(|mark| mark.parse().ok());
+        let mark: Option<ProcessIdentity> = self.process.as_deref().and_then(|mark| mark.parse().ok());
         match mark {
             Some(mark) => SystemProcesses::default().liveness(self.pid, Some(&mark)),
             // Without it the number may mean any process.
@@ -134,16 +134,16 @@ struct Held {
 }
 
 /// The right to show a board, as long as this lives.
-pub struct Claim {
+pub struct ServerRegistration {
     /// `None` where no file can be: then nobody knows of this server.
     held: Option<Held>,
     /// Why nobody knows of it, unless that is because there is no directory yet.
     unknown: Option<Error>,
 }
 
-impl Claim {
+impl ServerRegistration {
     /// Takes it, and refuses if another process has it. `db` is the board as the command names it, for the hint.
-    pub fn take(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<Claim> {
+    pub fn take(board: &dyn Sidecars, db: Option<&OsStr>) -> Result<ServerRegistration> {
         let path = board.path(Sidecar::ServerRegistration);
         let page = board.path(Sidecar::DashboardLink);
         for _ in 0..TRIES {
@@ -152,9 +152,9 @@ impl Claim {
                 // A board that does not exist, in a directory that does not, has no place for it; nothing is created
                 // by looking.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Claim { held: None, unknown: None });
+                    return Ok(ServerRegistration { held: None, unknown: None });
                 }
-                Err(error) => return Ok(Claim::without(&path, error)),
+                Err(error) => return Ok(ServerRegistration::without(&path, error)),
             };
             match file.try_lock() {
                 // Its last owner has just taken it away.
@@ -162,21 +162,21 @@ impl Claim {
                 // Another user may have it open already. The token goes into a new file.
                 Ok(()) if !is_private(&file) => {
                     if let Err(error) = fs::remove_file(&path) {
-                        return Ok(Claim::without(&path, error));
+                        return Ok(ServerRegistration::without(&path, error));
                     }
                 }
                 Ok(()) => {
                     // What a killed server left there is not to be taken for this one.
                     return Ok(match file.set_len(0) {
-                        Ok(()) => Claim { held: Some(Held { file, path, page }), unknown: None },
-                        Err(error) => Claim::without(&path, error),
+                        Ok(()) => ServerRegistration { held: Some(Held { file, path, page }), unknown: None },
+                        Err(error) => ServerRegistration::without(&path, error),
                     });
                 }
                 Err(TryLockError::WouldBlock) => return Err(runs_already(read(&mut file).as_ref(), db)),
-                Err(TryLockError::Error(error)) => return Ok(Claim::without(&path, error)),
+                Err(TryLockError::Error(error)) => return Ok(ServerRegistration::without(&path, error)),
             }
         }
-        Ok(Claim::without(&path, io::Error::other("it goes away whenever it is opened")))
+        Ok(ServerRegistration::without(&path, io::Error::other("it goes away whenever it is opened")))
     }
 
     /// Says who has it.
@@ -201,8 +201,8 @@ impl Claim {
         self.unknown.take()
     }
 
-    fn without(path: &Path, error: io::Error) -> Claim {
-        Claim { held: None, unknown: Some(not_found_by(path, error)) }
+    fn without(path: &Path, error: io::Error) -> ServerRegistration {
+        ServerRegistration { held: None, unknown: Some(not_found_by(path, error)) }
     }
 }
 
@@ -211,7 +211,7 @@ fn not_found_by(path: &Path, error: io::Error) -> Error {
     Fault::new(Code::Io, message).because(error).hint("see what is there, and remove it").into()
 }
 
-impl Drop for Claim {
+impl Drop for ServerRegistration {
     fn drop(&mut self) {
         if let Some(Held { file, path, page }) = self.held.take() {
             if is_at(&file, &path) {
@@ -435,8 +435,8 @@ mod tests {
         let board = SidecarDirectory::new(scratch.path());
         let killed = Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None);
         fs::write(board.path(Sidecar::ServerRegistration), serde_json::to_vec(&killed).unwrap()).unwrap();
-        let _starting = Claim::take(&board, None).unwrap();
-        let refused = Claim::take(&board, None).err().unwrap();
+        let _starting = ServerRegistration::take(&board, None).unwrap();
+        let refused = ServerRegistration::take(&board, None).err().unwrap();
         assert_eq!(refused.code(), Code::AlreadyRunning);
         assert_eq!(refused.to_string(), "another dashboard of this board is just starting");
     }

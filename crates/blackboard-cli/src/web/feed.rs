@@ -20,7 +20,7 @@ use hyper::body::Bytes;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::told::{Names, Told};
+use super::event_view::{EventView, Names};
 use crate::open::{Mode, Opening, ResolvedBoard};
 
 /// How long one wait for the board lasts: after this time a feed that is to end notices it.
@@ -424,7 +424,7 @@ fn is_small(board: &Board) -> bool {
 
 /// Writes an event as browsers get it: `id` is its revision, so that whoever comes back goes on behind it.
 fn tell(event: &Event, names: &mut Names<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let told = Told::of(event, names)?;
+    let told = EventView::of(event, names)?;
     // JSON has no line ends of its own, so that it is one line of the stream.
     out.extend_from_slice(format!("id: {}\ndata: ", event.id).as_bytes());
     serde_json::to_writer(&mut *out, &told)

@@ -19,7 +19,7 @@
 //! | `query.rs` | the words of a request |
 //! | `reply.rs` | an answer, the headers that all have, and how it becomes bytes |
 //! | `feed.rs` | the one thread that follows the board, and what it has read last |
-//! | `told.rs` | an event as browsers get it |
+//! | `event_view.rs` | an event as browsers get it |
 //! | `stream.rs` | server-sent events |
 //! | `api/` | the answers, one file a noun |
 //! | `page/` | the page |
@@ -31,6 +31,7 @@ mod api;
 mod background;
 mod browser;
 mod clients;
+mod event_view;
 mod feed;
 mod page;
 mod query;
@@ -38,7 +39,6 @@ mod reply;
 mod route;
 mod server;
 mod stream;
-mod told;
 
 pub use background::{Running, detach, find, start_in_background, stop};
 pub use browser::open;

@@ -28,7 +28,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::access::{Access, Secret};
-use super::background::{Claim, Running};
+use super::background::{Running, ServerRegistration};
 use super::clients::Streams;
 use super::feed::Feed;
 use super::route::{self, Shared};
@@ -39,7 +39,7 @@ use crate::open::ResolvedBoard;
 const TO_ASK: Duration = Duration::from_secs(10);
 
 /// How long a client may leave lie what was sent to it.
-const TO_TAKE: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How many connections there may be at once.
 const CONNECTIONS: usize = 4096;
@@ -89,7 +89,7 @@ pub struct Listening {
     running: Running,
     access: Access,
     board: ResolvedBoard,
-    claim: Claim,
+    claim: ServerRegistration,
 }
 
 impl Listening {
@@ -97,7 +97,7 @@ impl Listening {
     /// refuses, if nobody would find it again.
     /// `db` is the board as the command names it.
     pub fn bind(board: ResolvedBoard, db: Option<&OsStr>, options: Options) -> Result<Listening> {
-        let mut claim = Claim::take(board.engine.sidecars(), db)?;
+        let mut claim = ServerRegistration::take(board.engine.sidecars(), db)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -136,7 +136,7 @@ impl Listening {
         let served = runtime.block_on(async {
             tokio::select! {
                 served = serve(listener, Arc::clone(&feed), access) => served,
-                () = stay_the_only_one(&mut claim, engine.sidecars(), &running) => Ok(()),
+                () = watch_registration(&mut claim, engine.sidecars(), &running) => Ok(()),
             }
         });
         feed.stop();
@@ -150,13 +150,13 @@ impl Listening {
 
 /// Ends when another server shows the board. Where the file is gone that says that this one does, because the directory was
 /// replaced or came only now, it is made again.
-async fn stay_the_only_one(claim: &mut Claim, board: &dyn Sidecars, running: &Running) {
+async fn watch_registration(claim: &mut ServerRegistration, board: &dyn Sidecars, running: &Running) {
     loop {
         sleep(LOOK).await;
         if claim.is_found() {
             continue;
         }
-        match Claim::take(board, None) {
+        match ServerRegistration::take(board, None) {
             Ok(mut new_claim) => {
                 new_claim.publish(running);
                 *claim = new_claim;
@@ -327,7 +327,7 @@ async fn talk(
         .header_read_timeout(TO_ASK)
         .max_headers(HEADERS)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(Impatient { stream, waiting: None }), service);
+        .serve_connection(TokioIo::new(WriteTimeout { stream, waiting: None }), service);
     let mut connection = pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => {}
@@ -359,14 +359,14 @@ fn open_files() -> usize {
 }
 
 /// A connection whose other end has only so much time to take what is sent.
-struct Impatient {
+struct WriteTimeout {
     stream: TcpStream,
     /// Runs while nothing is taken.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl Impatient {
-    fn or_too_late<T>(
+impl WriteTimeout {
+    fn poll_or_timeout<T>(
         &mut self,
         context: &mut TaskContext<'_>,
         sent: Poll<io::Result<T>>,
@@ -375,13 +375,13 @@ impl Impatient {
             self.waiting = None;
             return sent;
         }
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(TO_TAKE)));
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut TaskContext<'_>,
@@ -391,14 +391,14 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut TaskContext<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let sent = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.or_too_late(context, sent)
+        self.poll_or_timeout(context, sent)
     }
 
     fn poll_write_vectored(
@@ -407,7 +407,7 @@ impl AsyncWrite for Impatient {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let sent = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.or_too_late(context, sent)
+        self.poll_or_timeout(context, sent)
     }
 
     fn is_write_vectored(&self) -> bool {

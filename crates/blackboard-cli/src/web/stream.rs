@@ -42,7 +42,7 @@ const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 const QUIET: Duration = Duration::from_secs(15);
 
 /// What comes next, once it is there, and where the client is then; `None` at the end.
-type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Place)>> + Send>>;
+type Next = Pin<Box<dyn Future<Output = Option<(Bytes, StreamPosition)>> + Send>>;
 
 /// What one client gets.
 pub struct Stream {
@@ -53,7 +53,7 @@ pub struct Stream {
 }
 
 /// Where a client is.
-struct Place {
+struct StreamPosition {
     feed: Arc<Feed>,
     changes: watch::Receiver<u64>,
     generation: u64,
@@ -85,7 +85,7 @@ impl Stream {
             ));
         }
         let position = seen.unwrap_or(end);
-        let place = Place { feed, changes, generation, position, caught_up: false };
+        let place = StreamPosition { feed, changes, generation, position, caught_up: false };
         let place = place.checked().await?;
         let mut reply = Response::new(Body::Events(Box::new(Stream {
             next: Some(Box::pin(std::future::ready(Some((Bytes::from_static(GREETING), place))))),
@@ -117,9 +117,9 @@ impl Stream {
     }
 }
 
-impl Place {
+impl StreamPosition {
     /// Refuses a place of which the board knows nothing: it was pruned, or lies ahead.
-    async fn checked(self) -> Result<Place> {
+    async fn checked(self) -> Result<StreamPosition> {
         let (_, end) = self.feed.place();
         if self.position == end || matches!(self.look(), Following::Next(..)) {
             return Ok(self);
@@ -135,7 +135,7 @@ impl Place {
     }
 
     /// What comes next. The client is let go if it is too slow, and when the board is another one.
-    async fn next(mut self) -> Option<(Bytes, Place)> {
+    async fn next(mut self) -> Option<(Bytes, StreamPosition)> {
         loop {
             // Before the look: what happens after it ends the wait.
             self.changes.borrow_and_update();

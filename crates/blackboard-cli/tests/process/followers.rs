@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use blackboard::Settings;
 use blackboard::agent::Register;
-use blackboard::entry::{By, Value as EntryValue, Write};
+use blackboard::entry::{Actor, Value as EntryValue, Write};
 use serde_json::Value;
 
 use crate::crowd::{at_once, end_of, kill, wait_until};
@@ -43,7 +43,7 @@ fn id_of(line: &str) -> i64 {
 
 fn written(board: &blackboard::Board, key: &str, number: usize) -> i64 {
     let write = Write::new(key, EntryValue::of(&number).unwrap());
-    board.scope("default").by(By::author("Oak")).write(&write).unwrap().revision.get()
+    board.scope("default").acting_as(Actor::author("Oak")).write(&write).unwrap().revision.get()
 }
 
 fn cursor(board: &TestBoard) -> i64 {

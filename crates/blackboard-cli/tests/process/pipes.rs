@@ -3,7 +3,7 @@
 use std::io::pipe;
 use std::process::{Command, Stdio};
 
-use blackboard::agent::Beat;
+use blackboard::agent::Heartbeat;
 use blackboard::entry::{Value, Write};
 
 use crate::crowd::{Ended, end_of};
@@ -21,7 +21,7 @@ fn eventful_board() -> (TestBoard, String) {
     for _ in 0..10 {
         library
             .agents()
-            .heartbeat(&Beat { progress: Some("half".to_owned()), ..Beat::of(&session) })
+            .heartbeat(&Heartbeat { progress: Some("half".to_owned()), ..Heartbeat::of(&session) })
             .unwrap();
     }
     (board, session)

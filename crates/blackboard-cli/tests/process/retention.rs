@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blackboard::agent::Beat;
+use blackboard::agent::Heartbeat;
 
 use crate::test_board::TestBoard;
 
@@ -38,12 +38,15 @@ fn old_board() -> (TestBoard, String) {
     done.push(busy);
     let ivy = board.session("Ivy");
     for _ in 0..3_000 {
-        library.agents().heartbeat(&Beat { progress: Some("half".to_owned()), ..Beat::of(&ivy) }).unwrap();
+        library
+            .agents()
+            .heartbeat(&Heartbeat { progress: Some("half".to_owned()), ..Heartbeat::of(&ivy) })
+            .unwrap();
     }
     for session in &done {
         library.agents().deregister(session).unwrap();
     }
-    library.settle();
+    library.maintain();
     drop(library);
     board.tamper(
         "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) \

@@ -145,12 +145,12 @@ mod tests {
         let board = crate::Board::memory();
         let session =
             board.agents().register(&crate::agent::Register::named("Ivy")).unwrap().agent.session_id;
-        let by = crate::entry::By {
+        let by = crate::entry::Actor {
             operation: Some(format!("{VERB}:{session}")),
-            ..crate::entry::By::session(&session)
+            ..crate::entry::Actor::session(&session)
         };
         let write = crate::entry::Write::new("a", crate::entry::Value::null());
-        let refused = board.scope("team").by(by).write(&write).unwrap_err();
+        let refused = board.scope("team").acting_as(by).write(&write).unwrap_err();
         assert_eq!(refused.code(), Code::InvalidValue);
         board.agents().announce_task(&session, "Explore", "Read").unwrap();
         assert_eq!(board.agents().take_task(&session, "Explore").unwrap().as_deref(), Some("Read"));

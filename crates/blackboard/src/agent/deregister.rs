@@ -60,7 +60,7 @@ impl Agents<'_> {
 }
 
 /// A session that is about to end, and what it holds.
-struct Ending {
+struct EndingSession {
     agent: Agent,
     held: Vec<WorkItem>,
     leased: Vec<Entry>,
@@ -68,16 +68,16 @@ struct Ending {
 
 /// What sessions gave back.
 #[derive(Default)]
-struct GivenBack {
+struct ReleasedHoldings {
     items: Vec<String>,
     leases: Vec<Lease>,
 }
 
 /// The session, and after it those that can't outlive it. Nobody ends twice, even if another program made a session
 /// its own ancestor.
-fn ending_with(tx: &dyn Tx, session: &str) -> Result<(Ending, Vec<Ending>)> {
-    let first = Ending::read(tx, existing(tx, session)?)?;
-    let mut delegates: Vec<Ending> = Vec::new();
+fn ending_with(tx: &dyn Tx, session: &str) -> Result<(EndingSession, Vec<EndingSession>)> {
+    let first = EndingSession::read(tx, existing(tx, session)?)?;
+    let mut delegates: Vec<EndingSession> = Vec::new();
     let mut waiting = live_delegates(tx, session)?;
     while let Some(delegate) = waiting.pop() {
         let id = &delegate.session_id;
@@ -88,7 +88,7 @@ fn ending_with(tx: &dyn Tx, session: &str) -> Result<(Ending, Vec<Ending>)> {
                 Prefetch::Range(Range::delegates_of(id)),
             ])?;
             waiting.extend(live_delegates(tx, id)?);
-            delegates.push(Ending::read(tx, delegate)?);
+            delegates.push(EndingSession::read(tx, delegate)?);
         }
     }
     Ok((first, delegates))
@@ -102,20 +102,23 @@ fn live_delegates(tx: &dyn Tx, session: &str) -> Result<Vec<Agent>> {
     Ok(delegates)
 }
 
-impl Ending {
-    fn read(tx: &dyn Tx, agent: Agent) -> Result<Ending> {
+impl EndingSession {
+    fn read(tx: &dyn Tx, agent: Agent) -> Result<EndingSession> {
         let mut held = tx.rows::<WorkItem>(&Range::claimed_by(&agent.session_id))?;
         held.retain(|item| item.is_held_by(&agent.session_id));
         let leased = leases_of(tx, &agent.session_id)?;
-        Ok(Ending { agent, held, leased })
+        Ok(EndingSession { agent, held, leased })
     }
 }
 
-fn decide((first, delegates): (Ending, Vec<Ending>), now: Timestamp) -> (Changes, Deregistered) {
+fn decide(
+    (first, delegates): (EndingSession, Vec<EndingSession>),
+    now: Timestamp,
+) -> (Changes, Deregistered) {
     let agent = &first.agent;
     let duration_seconds = agent.ended_at.unwrap_or(now).since(agent.started_at).as_secs();
     let mut changes = Changes::new();
-    let mut given_back = GivenBack::default();
+    let mut given_back = ReleasedHoldings::default();
     if agent.status == AgentStatus::Completed {
         let ended = Deregistered {
             agent: first.agent,
@@ -134,15 +137,20 @@ fn decide((first, delegates): (Ending, Vec<Ending>), now: Timestamp) -> (Changes
     }
     ended.reverse();
     let agent = end(first, now, &mut changes, &mut given_back);
-    let GivenBack { items: released, leases } = given_back;
+    let ReleasedHoldings { items: released, leases } = given_back;
     let ended =
         Deregistered { agent, released, leases, delegates: ended, duration_seconds, already_ended: false };
     (changes, ended)
 }
 
 /// Ends one session, which gives back what it holds.
-fn end(ending: Ending, now: Timestamp, changes: &mut Changes, given_back: &mut GivenBack) -> Agent {
-    let Ending { mut agent, held, leased } = ending;
+fn end(
+    ending: EndingSession,
+    now: Timestamp,
+    changes: &mut Changes,
+    given_back: &mut ReleasedHoldings,
+) -> Agent {
+    let EndingSession { mut agent, held, leased } = ending;
     let mut titles = Vec::new();
     for mut item in held {
         crate::work::give_back(&mut item, &agent, changes);
@@ -178,9 +186,12 @@ mod tests {
         for (status, held, delegates, told) in
             [(Active, 0, 0, 1), (Idle, 2, 0, 3), (Active, 1, 2, 4), (Stale, 0, 0, 1), (Completed, 0, 0, 0)]
         {
-            let ending =
-                |session: &str| Ending { agent: an_agent(session), held: Vec::new(), leased: Vec::new() };
-            let first = Ending {
+            let ending = |session: &str| EndingSession {
+                agent: an_agent(session),
+                held: Vec::new(),
+                leased: Vec::new(),
+            };
+            let first = EndingSession {
                 agent: Agent { status, current_work: Some(an_item("x").title), ..an_agent("me") },
                 held: (0..held).map(|number| an_item(&number.to_string())).collect(),
                 leased: Vec::new(),

@@ -16,7 +16,7 @@ use crate::work::WorkItem;
 
 /// What a heartbeat says.
 #[derive(Clone, Debug, Default)]
-pub struct Beat {
+pub struct Heartbeat {
     /// Whose it is.
     pub session: String,
     /// How far it is. Only a heartbeat with progress has an event.
@@ -35,10 +35,10 @@ pub struct Beat {
     pub operation: Option<String>,
 }
 
-impl Beat {
+impl Heartbeat {
     /// A plain heartbeat.
-    pub fn of(session: &str) -> Beat {
-        Beat { session: session.to_owned(), ..Beat::default() }
+    pub fn of(session: &str) -> Heartbeat {
+        Heartbeat { session: session.to_owned(), ..Heartbeat::default() }
     }
 
     fn asked(&self) -> Fingerprint {
@@ -92,17 +92,17 @@ impl Agents<'_> {
     /// Records a heartbeat.
     ///
     /// ```
-    /// # use blackboard::{Board, agent::{Beat, Register}};
+    /// # use blackboard::{Board, agent::{Heartbeat, Register}};
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
-    /// let beat = board.agents().heartbeat(&Beat {
+    /// let beat = board.agents().heartbeat(&Heartbeat {
     ///     progress: Some("Schema done".to_owned()),
-    ///     ..Beat::of(&ivy)
+    ///     ..Heartbeat::of(&ivy)
     /// })?;
     /// assert!(!beat.recovered);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn heartbeat(&self, beat: &Beat) -> Result<HeartbeatRecorded> {
+    pub fn heartbeat(&self, beat: &Heartbeat) -> Result<HeartbeatRecorded> {
         let (beat, text) = self.cleaned_beat(beat)?;
         let mut prefetch = vec![Prefetch::Row(Key::Agent(beat.session.clone()))];
         prefetch.extend(beat.work_item.iter().map(|item| Prefetch::Row(Key::WorkItem(item.clone()))));
@@ -115,7 +115,7 @@ impl Agents<'_> {
         })
     }
 
-    fn cleaned_beat(self, beat: &Beat) -> Result<(Beat, TextChanges)> {
+    fn cleaned_beat(self, beat: &Heartbeat) -> Result<(Heartbeat, TextChanges)> {
         let rules = &self.board.settings().text;
         let mut cleaner = Cleaner::new(rules);
         rules.check_json(beat.metadata.iter().map(Metadata::as_str))?;
@@ -125,13 +125,13 @@ impl Agents<'_> {
         // A text of nothing but markup says nothing; only an empty one says that the work is over.
         let says_something =
             |work: &String| !work.is_empty() || beat.work.as_ref().is_some_and(String::is_empty);
-        let beat = Beat { progress, work: work.filter(says_something), ..beat.clone() };
+        let beat = Heartbeat { progress, work: work.filter(says_something), ..beat.clone() };
         Ok((beat, cleaner.changes()))
     }
 }
 
 /// What a heartbeat with clean text changes.
-pub(super) fn beat_of(tx: &dyn Tx, beat: &Beat, agent: &Agent) -> Result<(Changes, HeartbeatRecorded)> {
+pub(super) fn beat_of(tx: &dyn Tx, beat: &Heartbeat, agent: &Agent) -> Result<(Changes, HeartbeatRecorded)> {
     let item = beat.work_item.as_deref().map(|item| crate::work::existing(tx, item)).transpose()?;
     let lost = match agent.status {
         AgentStatus::Stale => Lost::at(tx, agent.revision)?,
@@ -141,7 +141,7 @@ pub(super) fn beat_of(tx: &dyn Tx, beat: &Beat, agent: &Agent) -> Result<(Change
 }
 
 fn decide(
-    beat: &Beat,
+    beat: &Heartbeat,
     before: &Agent,
     item: Option<&WorkItem>,
     lost: Lost,
@@ -315,7 +315,7 @@ mod tests {
             (None, Some(""), None, 0),
         ] {
             let agent = Agent { current_work: before.map(str::to_owned), ..an_agent("me") };
-            let beat = Beat { work: said.map(str::to_owned), ..Beat::of("me") };
+            let beat = Heartbeat { work: said.map(str::to_owned), ..Heartbeat::of("me") };
             let (changes, answer) = decide(&beat, &agent, None, Lost::default(), Timestamp::EPOCH).unwrap();
             let context = format!("{before:?}, then {said:?}");
             assert_eq!(answer.current_work.as_deref(), after, "{context}");

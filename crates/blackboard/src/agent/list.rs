@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Agent, AgentStatus, Agents};
 use crate::error::Result;
-use crate::process::{Liveness, ProcessMark};
+use crate::process::{Liveness, ProcessIdentity};
 use crate::store::{Prefetch, Range};
 
 /// Which agents to list.
@@ -72,7 +72,7 @@ impl Agents<'_> {
 }
 
 /// Processes that were looked at: several sessions may share one.
-type Judged = HashMap<(u32, Option<ProcessMark>), Liveness>;
+type Judged = HashMap<(u32, Option<ProcessIdentity>), Liveness>;
 
 impl Agents<'_> {
     /// Whether the process of a session runs; one that several sessions share is looked at once.

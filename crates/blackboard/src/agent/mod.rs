@@ -3,7 +3,7 @@
 //! A running agent is a session, and the session is the lease that its claims hang on: when it deregisters or is
 //! swept, they are released in that same transaction.
 
-mod attend;
+mod check_in;
 mod delegation;
 mod deregister;
 mod heartbeat;
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::attend::{Attendance, Attended, READER};
+pub use self::check_in::{CheckIn, CheckedIn, READER};
 pub(crate) use self::delegation::refuse_name_of_tasks;
 pub use self::deregister::Deregistered;
-pub use self::heartbeat::{Beat, HeartbeatRecorded};
+pub use self::heartbeat::{Heartbeat, HeartbeatRecorded};
 pub use self::list::{AgentFilter, ListedAgent};
 pub use self::overview::{Overview, SeenAgent};
 #[cfg(any(test, feature = "conformance"))]
@@ -30,7 +30,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::metadata::Metadata;
-use crate::process::{Liveness, ProcessMark};
+use crate::process::{Liveness, ProcessIdentity};
 use crate::revision::Revision;
 use crate::store::record::record;
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
@@ -83,7 +83,7 @@ pub struct Agent {
     pub joined: Revision,
     /// What makes the PID mean one process.
     #[serde(skip)]
-    pub process: Option<ProcessMark>,
+    pub process: Option<ProcessIdentity>,
     /// Whether its process hosts other sessions too. Then a live PID proves nothing about this one.
     #[serde(skip)]
     pub shares_process: bool,
@@ -142,7 +142,7 @@ pub struct HeartbeatRow {
 impl Agent {
     /// Whether this session has a process for itself that the other one shares with more. It acts for all that run there: for
     /// the delegates of an agent, or as the server that the sessions of one host have in common.
-    fn has_the_process_of(&self, other: &Agent) -> bool {
+    fn shares_process_with(&self, other: &Agent) -> bool {
         !self.shares_process
             && other.shares_process
             && self.pid.is_some()
@@ -177,7 +177,7 @@ impl Agent {
 
     /// The session after it stopped working on an item, if that is what it worked on. It then works on the item that it
     /// claimed last of those that it still holds, or on what it said itself.
-    pub(crate) fn done_with(&self, item: &WorkItem, held: &[WorkItem]) -> Option<Agent> {
+    pub(crate) fn without_current_work(&self, item: &WorkItem, held: &[WorkItem]) -> Option<Agent> {
         if !self.works_on(item) {
             return None;
         }
@@ -199,15 +199,15 @@ impl Agent {
     }
 
     /// Whether one of two sessions works for the other.
-    pub(crate) fn works_with(&self, other: &Agent) -> bool {
+    pub(crate) fn is_related_to(&self, other: &Agent) -> bool {
         self.parent_id.as_ref() == Some(&other.session_id)
             || other.parent_id.as_ref() == Some(&self.session_id)
-            || self.has_the_process_of(other)
-            || other.has_the_process_of(self)
+            || self.shares_process_with(other)
+            || other.shares_process_with(self)
     }
 
     /// Whether two sessions work for the same one.
-    pub(crate) fn works_beside(&self, other: &Agent) -> bool {
+    pub(crate) fn is_sibling_of(&self, other: &Agent) -> bool {
         self.parent_id.is_some() && self.parent_id == other.parent_id
     }
 

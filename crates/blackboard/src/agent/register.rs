@@ -11,10 +11,10 @@ use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
 use crate::id::session_of_hint;
 use crate::metadata::Metadata;
-use crate::process::{Liveness, ProcessMark};
+use crate::process::{Liveness, ProcessIdentity};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Tx};
-use crate::sweep::ClockMark;
+use crate::sweep::ClockReading;
 use crate::text::{Cleaner, Kind, TextChanges};
 
 /// Who registers.
@@ -128,7 +128,7 @@ pub(crate) struct Registration {
     request: Register,
     text: TextChanges,
     session: String,
-    process: Option<ProcessMark>,
+    process: Option<ProcessIdentity>,
 }
 
 impl Registration {
@@ -145,7 +145,7 @@ impl Registration {
     /// What registering will read.
     pub(crate) fn prefetch(&self) -> Vec<Prefetch<'static>> {
         let mut prefetch =
-            vec![Prefetch::Row(Key::Agent(self.session.clone())), Prefetch::Row(ClockMark::KEY)];
+            vec![Prefetch::Row(Key::Agent(self.session.clone())), Prefetch::Row(ClockReading::KEY)];
         prefetch.extend(self.request.parent.iter().map(|parent| Prefetch::Row(Key::Agent(parent.clone()))));
         prefetch
     }
@@ -161,7 +161,7 @@ impl Registration {
         let (mut changes, mut registered) =
             decide(request, session, process.as_ref(), known, parent.as_ref(), tx.now())?;
         registered.text.clone_from(text);
-        ClockMark::note(board, tx, &mut changes)?;
+        ClockReading::note(board, tx, &mut changes)?;
         Ok((changes, registered))
     }
 }
@@ -194,7 +194,7 @@ fn refuse_circle(tx: &dyn Tx, session: &str, parent: &Agent) -> Result<()> {
 fn decide(
     request: &Register,
     session: &str,
-    process: Option<&ProcessMark>,
+    process: Option<&ProcessIdentity>,
     known: Option<Agent>,
     parent: Option<&Agent>,
     now: Timestamp,

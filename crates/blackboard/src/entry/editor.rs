@@ -12,7 +12,7 @@ use super::purge::Decision;
 use super::rules::{Circumstances, author_of, check_fence, check_new_name, decide, may_change};
 use super::wording::{EventWording, Removal, about, held, named, no_session_for_lease};
 use super::{
-    By, Deleted, Entry, EntryVersion, FILES, Lease, Scope, Tombstone, Value, Write, Written,
+    Actor, Deleted, Entry, EntryVersion, FILES, Lease, Scope, Tombstone, Value, Write, Written,
     check_known_scope,
 };
 use crate::agent::{Agent, AgentStatus, existing as existing_agent};
@@ -59,16 +59,16 @@ struct LastVersion {
 
 impl Board {
     /// The actor, if the name of the author is allowed.
-    pub(super) fn checked_by(&self, by: &By) -> Result<By> {
+    pub(super) fn checked_actor(&self, actor: &Actor) -> Result<Actor> {
         let mut cleaner = Cleaner::new(&self.settings().text);
-        let author = by.author.as_ref().map(|author| cleaner.agent_name(author)).transpose()?;
+        let author = actor.author.as_ref().map(|author| cleaner.agent_name(author)).transpose()?;
         if !cleaner.changes().is_empty() {
             return Err(Error::invalid("the name of the author contains markup or is too long"));
         }
         if author.as_ref().is_some_and(String::is_empty) {
             return Err(Error::invalid("the name of the author is empty"));
         }
-        Ok(By { author, ..by.clone() })
+        Ok(Actor { author, ..actor.clone() })
     }
 }
 
@@ -83,12 +83,12 @@ impl Scope<'_> {
         mut f: impl FnMut(&mut EntryEditor<'_>) -> Result<T>,
     ) -> Result<T> {
         check_known_scope(&self.name)?;
-        let by = self.board.checked_by(&self.by)?;
+        let actor = self.board.checked_actor(&self.actor)?;
         let asked = || asked(Fingerprint::new().text(&self.name));
-        let prefetch: Vec<_> = prefetch.iter().cloned().chain(by.prefetch()).collect();
-        let (operation, session) = (by.operation.as_deref(), by.session.as_deref());
+        let prefetch: Vec<_> = prefetch.iter().cloned().chain(actor.prefetch()).collect();
+        let (operation, session) = (actor.operation.as_deref(), actor.session.as_deref());
         self.board.commit_once(operation, session, name, asked, &prefetch, |tx| {
-            let mut editor = EntryEditor::new(self.board, tx, &by)?;
+            let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let answer = f(&mut editor)?;
             Ok((editor.finish()?, answer))
         })
@@ -97,10 +97,10 @@ impl Scope<'_> {
 
 impl<'a> EntryEditor<'a> {
     /// Begins, if the session that acts exists and the fence tokens are valid.
-    pub(crate) fn new(board: &'a Board, tx: &'a dyn Tx, by: &By) -> Result<EntryEditor<'a>> {
-        by.fences.iter().try_for_each(|fence| check_fence(tx, fence))?;
-        let agent = by.session.as_deref().map(|session| existing_agent(tx, session)).transpose()?;
-        let author = author_of(by, agent.as_ref());
+    pub(crate) fn new(board: &'a Board, tx: &'a dyn Tx, actor: &Actor) -> Result<EntryEditor<'a>> {
+        actor.fences.iter().try_for_each(|fence| check_fence(tx, fence))?;
+        let agent = actor.session.as_deref().map(|session| existing_agent(tx, session)).transpose()?;
+        let author = author_of(actor, agent.as_ref());
         Ok(EntryEditor::with(board, tx, author, agent, Changes::new()))
     }
 

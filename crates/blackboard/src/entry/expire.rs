@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::{By, Entry, EntryEditor};
+use super::{Actor, Entry, EntryEditor};
 use crate::board::Board;
 use crate::error::Result;
-use crate::store::{Key, Patience, Prefetch, Range, Tx};
+use crate::store::{Key, OnBusy, Prefetch, Range, Tx};
 
 /// How many entries one commit removes.
 const BATCH: usize = 100;
@@ -40,14 +40,14 @@ struct Due {
 
 impl Board {
     /// Removes one batch of expired entries at most.
-    pub(crate) fn expire_entries(&self, patience: Patience) -> Result<Expired> {
+    pub(crate) fn expire_entries(&self, on_busy: OnBusy) -> Result<Expired> {
         let Due { readable, skipped } = self.expired_entries(BATCH, self.settings().max_commit_bytes)?;
         if readable.is_empty() {
             return Ok(Expired { count: 0, skipped });
         }
         let prefetch: Vec<_> = readable.iter().map(|(scope, key)| Prefetch::Entry(scope, key)).collect();
-        let count = self.commit_patiently(patience, "expire", &prefetch, |tx| {
-            let mut editor = EntryEditor::new(self, tx, &By::default())?;
+        let count = self.commit_patiently(on_busy, "expire", &prefetch, |tx| {
+            let mut editor = EntryEditor::new(self, tx, &Actor::default())?;
             let mut expired = 0;
             for (scope, key) in &readable {
                 // The next sweep removes the rest.

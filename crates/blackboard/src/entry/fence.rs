@@ -1,4 +1,4 @@
-//! [`Fence`]: proof that a lock or a claim is still held.
+//! [`FenceToken`]: proof that a lock or a claim is still held.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::store::{Key, Prefetch};
 /// What has to be held, at exactly the revision at which it was taken: whoever lost it in between, and whoever took it
 /// anew, has another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fence {
+pub enum FenceToken {
     /// A lock.
     Lock {
         /// Its name.
@@ -28,21 +28,21 @@ pub enum Fence {
     },
 }
 
-impl Fence {
+impl FenceToken {
     /// What the check of this fence token reads.
     pub(super) fn prefetch(&self) -> Prefetch<'_> {
         match self {
-            Fence::Lock { name, .. } => Prefetch::Entry(LOCKS, name),
-            Fence::Work { id, .. } => Prefetch::Row(Key::WorkItem(id.clone())),
+            FenceToken::Lock { name, .. } => Prefetch::Entry(LOCKS, name),
+            FenceToken::Work { id, .. } => Prefetch::Row(Key::WorkItem(id.clone())),
         }
     }
 }
 
-impl fmt::Display for Fence {
+impl fmt::Display for FenceToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fence::Lock { name, fence } => write!(formatter, "lock:{name}={fence}"),
-            Fence::Work { id, fence } => write!(formatter, "work:{id}={fence}"),
+            FenceToken::Lock { name, fence } => write!(formatter, "lock:{name}={fence}"),
+            FenceToken::Work { id, fence } => write!(formatter, "work:{id}={fence}"),
         }
     }
 }
@@ -50,24 +50,24 @@ impl fmt::Display for Fence {
 /// `lock:NAME=N` or `work:ID=N`.
 ///
 /// ```
-/// use blackboard::{Revision, entry::Fence};
+/// use blackboard::{Revision, entry::FenceToken};
 ///
 /// let fence: Fence = "work:gh:owner/repo#78=42".parse()?;
-/// assert_eq!(fence, Fence::Work { id: "gh:owner/repo#78".to_owned(), fence: Revision::new(42) });
+/// assert_eq!(fence, FenceToken::Work { id: "gh:owner/repo#78".to_owned(), fence: Revision::new(42) });
 /// assert!("deploy=42".parse::<Fence>().is_err());
 /// # Ok::<(), blackboard::Error>(())
 /// ```
-impl FromStr for Fence {
+impl FromStr for FenceToken {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Fence> {
+    fn from_str(text: &str) -> Result<FenceToken> {
         let read = || {
             let (held, fence) = text.rsplit_once('=')?;
             let fence = Revision::new(fence.parse().ok().filter(|fence| *fence > 0)?);
             match held.split_once(':')? {
                 (_, "") => None,
-                ("lock", name) => Some(Fence::Lock { name: name.to_owned(), fence }),
-                ("work", id) => Some(Fence::Work { id: id.to_owned(), fence }),
+                ("lock", name) => Some(FenceToken::Lock { name: name.to_owned(), fence }),
+                ("work", id) => Some(FenceToken::Work { id: id.to_owned(), fence }),
                 _ => None,
             }
         };

@@ -18,7 +18,6 @@
 
 mod append;
 mod clear;
-mod compare;
 mod delete;
 mod editor;
 mod expire;
@@ -34,6 +33,7 @@ mod read;
 mod rules;
 mod scopes;
 mod transaction;
+mod txn;
 mod value;
 mod wait;
 mod wording;
@@ -42,11 +42,10 @@ mod write;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::clear::Cleared;
-pub use self::compare::{Compare, Compared, Condition, Operation, OperationResult, Test};
 pub use self::delete::Deleted;
 pub(crate) use self::editor::{EntryEditor, leases_of, release_leases};
 pub use self::expire::SkippedEntry;
-pub use self::fence::Fence;
+pub use self::fence::FenceToken;
 pub use self::glob::Glob;
 pub use self::history::History;
 pub(crate) use self::history::compacted;
@@ -62,6 +61,7 @@ pub use self::query::{DEFAULT_LIMIT, Order, Query, QueryPage};
 pub(crate) use self::rules::{check_own_fence, check_ttl, visible};
 pub use self::scopes::{EveryScope, EveryScopePage, ScopeSize};
 pub use self::transaction::{Transaction, TransactionScope};
+pub use self::txn::{Comparison, Expected, Operation, OperationResult, Txn, TxnResult};
 pub use self::value::Value;
 pub use self::wait::WaitFor;
 pub(crate) use self::wording::{EventWording, held, held_since};
@@ -91,37 +91,39 @@ pub const MAX_OPERATIONS: usize = 10_000;
 pub struct Scope<'a> {
     pub(crate) board: &'a Board,
     pub(crate) name: String,
-    pub(crate) by: By,
+    pub(crate) actor: Actor,
 }
 
 /// On whose behalf something is done to entries, and under which condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct By {
+pub struct Actor {
     /// Who is named as the author; the session's agent if it is not said, and `cli` without a session.
     pub author: Option<String>,
     /// The session that acts.
     pub session: Option<String>,
     /// What has to be held, at exactly these revisions.
-    pub fences: Vec<Fence>,
+    pub fences: Vec<FenceToken>,
     /// The caller's name for one call, so that a repeated one counts once. The next call needs another name: under the
     /// same one it is refused, unless it asks for the same.
     pub operation: Option<String>,
 }
 
-impl By {
+impl Actor {
     /// On behalf of a session.
-    pub fn session(session: &str) -> By {
-        By { session: Some(session.to_owned()), ..By::default() }
+    pub fn session(session: &str) -> Actor {
+        Actor { session: Some(session.to_owned()), ..Actor::default() }
     }
 
     /// In the name of somebody who has no session.
-    pub fn author(author: &str) -> By {
-        By { author: Some(author.to_owned()), ..By::default() }
+    pub fn author(author: &str) -> Actor {
+        Actor { author: Some(author.to_owned()), ..Actor::default() }
     }
 
     /// What every change of an entry reads: the row of the acting session, and what has to be held.
     pub(crate) fn prefetch(&self) -> impl Iterator<Item = Prefetch<'_>> {
-        prefetch_agent(self.session.as_deref()).into_iter().chain(self.fences.iter().map(Fence::prefetch))
+        prefetch_agent(self.session.as_deref())
+            .into_iter()
+            .chain(self.fences.iter().map(FenceToken::prefetch))
     }
 }
 
@@ -129,16 +131,16 @@ impl<'a> Scope<'a> {
     /// The same scope, on behalf of somebody.
     ///
     /// ```
-    /// # use blackboard::{Board, entry::{By, Value, Write}};
+    /// # use blackboard::{Board, entry::{Actor, Value, Write}};
     /// # let board = Board::memory();
-    /// let scope = board.scope("team-1").by(By::author("analyst"));
+    /// let scope = board.scope("team-1").acting_as(Actor::author("analyst"));
     /// scope.write(&Write::new("result:q4", Value::of(&42)?))?;
     /// assert_eq!(scope.entry("result:q4")?.unwrap().updated_by, "analyst");
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     #[must_use]
-    pub fn by(mut self, by: By) -> Scope<'a> {
-        self.by = by;
+    pub fn acting_as(mut self, actor: Actor) -> Scope<'a> {
+        self.actor = actor;
         self
     }
 

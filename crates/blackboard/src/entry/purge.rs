@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::forget_value;
 use super::rules::check_not_reserved;
+use super::txn::forget_value;
 use super::wording::{about, named};
 use super::{Entry, EntryEditor, EntryVersion, Scope, Value, check_key};
 use crate::error::{Code, Error, Fault, Refusal, Result};
@@ -118,10 +118,10 @@ impl Scope<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn plan_purge(&self, key: &str) -> Result<PurgePlan> {
-        let by = self.board.checked_by(&self.by)?;
-        let prefetch: Vec<_> = self.read_by_purge(key).into_iter().chain(by.prefetch()).collect();
+        let actor = self.board.checked_actor(&self.actor)?;
+        let prefetch: Vec<_> = self.read_by_purge(key).into_iter().chain(actor.prefetch()).collect();
         self.board.read(&prefetch, |tx| {
-            let mut editor = EntryEditor::new(self.board, tx, &by)?;
+            let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let found = Found::read(&mut editor, &self.name, key)?;
             let decision = decide(found, &editor.author, 0, editor.now());
             let (versions, answers) = decision.map_or((0, 0), |all| (all.versions, all.remembered.len()));

@@ -105,11 +105,11 @@ pub(super) struct CheckedQuery {
     prefix: String,
     /// Whether no key can fit: the prefix and the pattern contradict each other.
     impossible: bool,
-    after: Option<Mark>,
+    after: Option<PageToken>,
 }
 
 /// Where a page ended.
-enum Mark {
+enum PageToken {
     Revision(Revision),
     Key(String),
 }
@@ -160,9 +160,9 @@ impl Query {
         let (prefix, impossible) = (longer.to_owned(), !longer.starts_with(shorter));
         let after = match (&query.after, query.order) {
             (None, _) => None,
-            (Some(key), Order::Key) => Some(Mark::Key(key.clone())),
+            (Some(key), Order::Key) => Some(PageToken::Key(key.clone())),
             (Some(revision), Order::Newest) => {
-                Some(Mark::Revision(Revision::new(revision.parse().map_err(|_| {
+                Some(PageToken::Revision(Revision::new(revision.parse().map_err(|_| {
                     Error::invalid("a page of the newest entries goes on after a revision, its `next`")
                 })?)))
             }
@@ -249,7 +249,7 @@ impl CheckedQuery {
         }
         if self.query.order == Order::Key {
             let mut range = self.narrow(scope);
-            if let Some(Mark::Key(key)) = &self.after {
+            if let Some(PageToken::Key(key)) = &self.after {
                 range = range.after(key.as_str());
             }
             return self.walk(tx, scope, range, f);
@@ -260,7 +260,7 @@ impl CheckedQuery {
             let mut heads = tx.heads(&range, FEW + 1)?;
             if heads.len() <= FEW {
                 heads.sort_by_key(|head| std::cmp::Reverse(head.revision));
-                if let Some(Mark::Revision(after)) = self.after {
+                if let Some(PageToken::Revision(after)) = self.after {
                     heads.retain(|head| head.revision < after);
                 }
                 let offer = |found: &mut Found<'a>| Ok(!self.fits_entry(found)? || f(found)?);
@@ -268,7 +268,7 @@ impl CheckedQuery {
             }
         }
         let after = match self.after {
-            Some(Mark::Revision(revision)) => Some(revision),
+            Some(PageToken::Revision(revision)) => Some(revision),
             _ => None,
         };
         self.walk(tx, scope, Range::newest_entries(scope, after), f)
@@ -381,8 +381,8 @@ impl CheckedQuery {
             }),
         }
         match &self.after {
-            Some(Mark::Key(key)) => entries.retain(|entry| entry.key > *key),
-            Some(Mark::Revision(after)) => entries.retain(|entry| entry.revision < *after),
+            Some(PageToken::Key(key)) => entries.retain(|entry| entry.key > *key),
+            Some(PageToken::Revision(after)) => entries.retain(|entry| entry.revision < *after),
             None => {}
         }
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);

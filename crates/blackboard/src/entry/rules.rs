@@ -18,7 +18,7 @@ mod tests;
 use std::time::Duration;
 
 use super::wording::{conflict, exists, reserved_scope, stale_fence};
-use super::{By, Entry, FILES, Fence, LOCKS, Write, check_key, check_scope, known_tag_set};
+use super::{Actor, Entry, FILES, FenceToken, LOCKS, Write, check_key, check_scope, known_tag_set};
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -31,8 +31,8 @@ use crate::work::{Status, WorkItem};
 const NO_AUTHOR: &str = "cli";
 
 /// The author of what a commit does.
-pub(super) fn author_of(by: &By, agent: Option<&Agent>) -> String {
-    match (&by.author, agent) {
+pub(super) fn author_of(actor: &Actor, agent: Option<&Agent>) -> String {
+    match (&actor.author, agent) {
         (Some(author), _) => author.clone(),
         (None, Some(agent)) => agent.agent_name.clone(),
         (None, None) => NO_AUTHOR.to_owned(),
@@ -138,13 +138,13 @@ pub(crate) fn visible(tx: &dyn Tx, key: &Key) -> Result<Option<Entry>> {
 }
 
 /// Refuses a fence token that is stale: the lock or work item is not held at this revision any more.
-pub(super) fn check_fence(tx: &dyn Tx, fence: &Fence) -> Result<()> {
+pub(super) fn check_fence(tx: &dyn Tx, fence: &FenceToken) -> Result<()> {
     let (current, expected) = match fence {
-        Fence::Lock { name, fence } => {
+        FenceToken::Lock { name, fence } => {
             let lock = visible(tx, &Key::Entry(LOCKS.to_owned(), name.clone()))?;
             (lock.and_then(|lock| lock.fence), fence)
         }
-        Fence::Work { id, fence } => {
+        FenceToken::Work { id, fence } => {
             let item = tx.row::<WorkItem>(&Key::WorkItem(id.clone()))?;
             let claimed = item.filter(|item| item.claimed_by.is_some() && item.status != Status::Completed);
             (claimed.and_then(|item| item.fence), fence)

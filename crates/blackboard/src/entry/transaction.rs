@@ -15,7 +15,7 @@ use super::rules::{Circumstances, check_not_reserved, decide};
 use super::wording::conflict;
 use super::write::check_count;
 use super::{
-    By, Entry, EntryEditor, EventWording, Query, Value, Write, check_known_key, check_known_scope, visible,
+    Actor, Entry, EntryEditor, EventWording, Query, Value, Write, check_known_key, check_known_scope, visible,
 };
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
@@ -31,21 +31,21 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// A transaction under way.
 pub struct Transaction<'a> {
     board: &'a Board,
-    by: By,
+    actor: Actor,
     /// Who is named as the author, once that was looked up.
     author: Option<String>,
     /// What was read first of each key.
-    read: BTreeMap<Place, Option<Entry>>,
+    read: BTreeMap<ScopedKey, Option<Entry>>,
     /// What was there under a write that did not ask: nobody depends on it until the entry is looked at.
-    covered: BTreeMap<Place, Option<Entry>>,
+    covered: BTreeMap<ScopedKey, Option<Entry>>,
     found: Vec<FoundBefore>,
     /// What it did, in order.
     steps: Vec<Step>,
     /// What its keys became by that.
-    own: BTreeMap<Place, Option<Entry>>,
+    own: BTreeMap<ScopedKey, Option<Entry>>,
 }
 
-type Place = (String, String);
+type ScopedKey = (String, String);
 
 /// A query, and what it found.
 struct FoundBefore {
@@ -122,7 +122,7 @@ impl Board {
     fn run_transaction<T>(&self, f: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Ran<T> {
         let mut transaction = Transaction {
             board: self,
-            by: By::default(),
+            actor: Actor::default(),
             author: None,
             read: BTreeMap::new(),
             covered: BTreeMap::new(),
@@ -155,14 +155,14 @@ enum Ran<T> {
 impl<'a> Transaction<'a> {
     /// On whose behalf it acts, and what has to be held. The name of an operation is refused: what was read says
     /// whether it happened.
-    pub fn by(&mut self, by: By) -> Result<()> {
-        if by.operation.is_some() {
+    pub fn acting_as(&mut self, actor: Actor) -> Result<()> {
+        if actor.operation.is_some() {
             return Err(Refusal::new(Code::InvalidValue, "a transaction takes no operation id")
-                .hint("look in the transaction whether it happened, or use `Board::compare`")
+                .hint("look in the transaction whether it happened, or use `Board::txn`")
                 .into());
         }
         self.author = None;
-        self.by = by;
+        self.actor = actor;
         Ok(())
     }
 
@@ -173,18 +173,21 @@ impl<'a> Transaction<'a> {
 
     /// Applies the steps; the conflict if something that was read is not so any more.
     fn commit(&self) -> Result<Option<Error>> {
-        let by = self.board.checked_by(&self.by)?;
-        if self.steps.is_empty() && by.fences.is_empty() {
+        let actor = self.board.checked_actor(&self.actor)?;
+        if self.steps.is_empty() && actor.fences.is_empty() {
             return self.board.read(&self.prefetch(), |tx| self.what_changed(tx));
         }
         let mut lost = None;
-        let committed =
-            self.board.commit_as(by.session.as_deref().as_slice(), "transaction", &self.prefetch(), |tx| {
+        let committed = self.board.commit_as(
+            actor.session.as_deref().as_slice(),
+            "transaction",
+            &self.prefetch(),
+            |tx| {
                 lost = self.what_changed(tx)?;
                 if lost.is_some() {
                     return Ok((Changes::new(), ()));
                 }
-                let mut editor = EntryEditor::new(self.board, tx, &by)?;
+                let mut editor = EntryEditor::new(self.board, tx, &actor)?;
                 for step in &self.steps {
                     match step {
                         Step::Write(scope, write) => {
@@ -194,14 +197,15 @@ impl<'a> Transaction<'a> {
                     }
                 }
                 Ok((editor.finish()?, ()))
-            });
+            },
+        );
         committed.map(|()| lost)
     }
 
     fn prefetch(&self) -> Vec<Prefetch<'_>> {
         let places = self.read.keys().chain(self.own.keys());
         let places = places.map(|(scope, key)| Prefetch::Entry(scope, key));
-        places.chain(self.by.prefetch()).collect()
+        places.chain(self.actor.prefetch()).collect()
     }
 
     /// The first thing that was read and is not so any more.
@@ -223,7 +227,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Looks at what is under a write of its own: what the entry tells about that has to be true.
-    fn uncover(&mut self, place: &Place) {
+    fn record_covered_read(&mut self, place: &ScopedKey) {
         if let Some(covered) = self.covered.remove(place) {
             self.read.insert(place.clone(), covered);
         }
@@ -234,9 +238,9 @@ impl<'a> Transaction<'a> {
         if let Some(author) = &self.author {
             return Ok(author.clone());
         }
-        let by = self.board.checked_by(&self.by)?;
+        let actor = self.board.checked_actor(&self.actor)?;
         let author = self.board.read(&[], |tx| {
-            Ok(EntryEditor::new(self.board, tx, &By { fences: Vec::new(), ..by.clone() })?.author)
+            Ok(EntryEditor::new(self.board, tx, &Actor { fences: Vec::new(), ..actor.clone() })?.author)
         })?;
         Ok(self.author.insert(author).clone())
     }
@@ -255,7 +259,7 @@ impl TransactionScope<'_, '_> {
     /// The entry, with what this transaction did to it. What it wrote itself has no revision yet: zero stands there, and
     /// its version counts on from what could be seen, not from what was removed before.
     pub fn entry(&mut self, key: &str) -> Result<Option<Entry>> {
-        self.transaction.uncover(&(self.name.clone(), key.to_owned()));
+        self.transaction.record_covered_read(&(self.name.clone(), key.to_owned()));
         self.current(key)
     }
 
@@ -300,7 +304,7 @@ impl TransactionScope<'_, '_> {
         let circumstances = Circumstances {
             scope: &self.name,
             author: &author,
-            session: self.transaction.by.session.as_deref(),
+            session: self.transaction.actor.session.as_deref(),
             version: before.as_ref().map_or(0, |before| before.version) + 1,
             revision: Revision::ZERO,
             now: board.clock().now(),
@@ -344,7 +348,7 @@ impl TransactionScope<'_, '_> {
         let own: Vec<_> =
             own.filter_map(|(_, entry)| entry.clone()).filter(|entry| checked.fits(entry)).collect();
         for entry in &own {
-            transaction.uncover(&(name.clone(), entry.key.clone()));
+            transaction.record_covered_read(&(name.clone(), entry.key.clone()));
         }
         entries.extend(own);
         Ok(query.checked(&self.name)?.part_of(entries))

@@ -35,8 +35,8 @@ impl Scope<'_> {
     /// let other = std::thread::spawn(move || {
     ///     others.scope("team-1").write(&Write::new("result:q4", Value::of("up 15%")?))
     /// });
-    /// let patience = WaitFor { timeout: Some(Duration::from_secs(60)), ..WaitFor::default() };
-    /// let result = board.scope("team-1").wait("result:q4", &patience)?;
+    /// let on_busy = WaitFor { timeout: Some(Duration::from_secs(60)), ..WaitFor::default() };
+    /// let result = board.scope("team-1").wait("result:q4", &on_busy)?;
     /// assert_eq!(result.value, Value::of("up 15%")?);
     /// # other.join().unwrap()?;
     /// # Ok::<(), blackboard::Error>(())
@@ -47,7 +47,7 @@ impl Scope<'_> {
         let waiting = Wait {
             timeout: wait.timeout.unwrap_or(Duration::MAX),
             tick: TICK,
-            sweep: Sweeping::For(self.by.session.as_deref()),
+            sweep: Sweeping::For(self.actor.session.as_deref()),
             stop: None,
         };
         let found = self.board.check_until(&waiting, |_| {

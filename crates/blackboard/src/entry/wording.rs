@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 
-use super::{DEFAULT_SCOPE, Entry, FILES, Fence, LOCKS, pattern_of};
+use super::{DEFAULT_SCOPE, Entry, FILES, FenceToken, LOCKS, pattern_of};
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
@@ -135,7 +135,7 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
 }
 
 /// The refusal of a fence token that is not the current one.
-pub(super) fn stale_fence(fence: &Fence, current: Option<Revision>) -> Error {
+pub(super) fn stale_fence(fence: &FenceToken, current: Option<Revision>) -> Error {
     let now = match current {
         Some(current) => format!("it is held at {current} now"),
         None => "no session holds it now".to_owned(),

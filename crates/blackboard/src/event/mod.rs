@@ -14,8 +14,8 @@
 
 mod change;
 mod filter;
-mod log;
 mod observe;
+mod page;
 mod scan;
 mod subscribe;
 mod subscriber;
@@ -27,8 +27,8 @@ use serde::Serialize;
 pub use self::change::EntryChange;
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
-pub use self::log::{Lines, LogPage};
 pub use self::observe::{Batch, Events, Observation, Since};
+pub use self::page::{Lines, LogPage};
 pub(crate) use self::scan::scan;
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};

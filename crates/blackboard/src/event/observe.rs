@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::follow::{cursor_of, is_ahead};
 use crate::revision::Revision;
-use crate::store::{Key, Patience, Prefetch};
+use crate::store::{Key, OnBusy, Prefetch};
 
 /// The log of a board: `board.events()`.
 #[derive(Clone, Copy)]
@@ -146,6 +146,6 @@ impl Events<'_> {
     /// Stores how far a reader has read, once that was written out. Never waits: if somebody writes at this moment,
     /// the reader sees its last batch again. A cursor never goes back.
     pub fn advance(&self, session: &str, reader: &str, revision: Revision) -> Result<()> {
-        self.board.store_cursor(Patience::Never, session, reader, revision).map(drop)
+        self.board.store_cursor(OnBusy::Fail, session, reader, revision).map(drop)
     }
 }

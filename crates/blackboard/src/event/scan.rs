@@ -80,7 +80,7 @@ pub(crate) fn scan(
 
 /// All of these lines, with what they carry. Most of a log has nothing to carry, and is not touched.
 fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<Scanned> {
-    let mut room = Room::default();
+    let mut room = PageBudget::default();
     let mut fit = 0;
     for event in &mut events {
         if !room.is_for(event, false) {
@@ -104,7 +104,7 @@ fn wanted(
     limit: usize,
 ) -> Result<Scanned> {
     let names = Names::default();
-    let mut room = Room::default();
+    let mut room = PageBudget::default();
     let mut scanned = Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete };
     for line in lines {
         if !room.is_for(&line, scanned.events.len() >= limit) {
@@ -126,12 +126,12 @@ fn wanted(
 
 /// How large a batch has become.
 #[derive(Default)]
-struct Room {
+struct PageBudget {
     bytes: usize,
     commit: Option<Revision>,
 }
 
-impl Room {
+impl PageBudget {
     /// Whether an event has room: a commit that was begun is read to its end.
     fn is_for(&self, event: &Event, full: bool) -> bool {
         (!full && self.bytes < ENOUGH_BYTES) || self.commit == Some(event.commit_id)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Files, PathPattern, Reservation, Standing, check_place, every_reservation};
+use super::{ActiveReservation, Files, PathPattern, Reservation, check_place, every_reservation};
 use crate::agent::Agent;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::store::{Key, Prefetch, Tx};
@@ -53,14 +53,14 @@ pub struct CheckedPath {
     /// Whether nobody else has reserved it.
     pub free: bool,
     /// Who else has.
-    pub reserved_by: Vec<Reserver>,
+    pub reserved_by: Vec<ReservationHolder>,
     /// Who has reserved the same in another worktree of the repository.
-    pub elsewhere: Vec<Reserver>,
+    pub elsewhere: Vec<ReservationHolder>,
 }
 
 /// Somebody who has reserved files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reserver {
+pub struct ReservationHolder {
     /// The reservation.
     #[serde(flatten)]
     pub reservation: Reservation,
@@ -100,7 +100,7 @@ impl Files<'_> {
 
     fn read_reservations(self, check: &Check, asked: &[Asked]) -> Result<Checked> {
         self.board.read(&[Prefetch::Range(every_reservation())], |tx| {
-            let mut others = Standing::all(tx)?;
+            let mut others = ActiveReservation::all(tx)?;
             others.retain(|standing| Some(&standing.reservation.session_id) != check.session.as_ref());
             let holders = others.iter().map(|other| Key::Agent(other.reservation.session_id.clone()));
             tx.prefetch(&holders.map(Prefetch::Row).collect::<Vec<_>>())?;
@@ -136,7 +136,7 @@ impl Checked {
     /// ```
     pub fn must_be_free(self) -> Result<Checked> {
         let taken = self.paths.iter().find_map(|path| Some((path, path.reserved_by.first()?)));
-        let Some((path, Reserver { reservation, current_work })) = taken else { return Ok(self) };
+        let Some((path, ReservationHolder { reservation, current_work })) = taken else { return Ok(self) };
         let Reservation { agent_name: name, since, .. } = reservation;
         let note = reservation.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
         let more = match self.paths.iter().filter(|path| !path.free).count() {
@@ -164,14 +164,14 @@ impl Checked {
     }
 }
 
-fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<Reserver> {
+fn reserver(tx: &dyn Tx, reservation: &Reservation) -> Result<ReservationHolder> {
     let agent = tx.peek_row::<Agent>(&Key::Agent(reservation.session_id.clone()))?;
     let mut reservation = reservation.clone();
     let current_work = agent.and_then(|agent| {
         reservation.agent_name = agent.agent_name;
         agent.current_work
     });
-    Ok(Reserver { reservation, current_work })
+    Ok(ReservationHolder { reservation, current_work })
 }
 
 /// What somebody asks about.

@@ -2,14 +2,14 @@
 //!
 //! A reservation is what an agent says; an edit is what it did. Edits are no shared state: no event tells of them, they go
 //! with their session and after a day, and nobody is kept from anything by them but in the answer of
-//! [`Files::who_else`].
+//! [`Files::conflicts`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Check, Files, MAX_PATHS, Mode, Standing, check_place, every_reservation};
+use super::{ActiveReservation, Check, Files, MAX_PATHS, Mode, check_place, every_reservation};
 use crate::agent::{Agent, prefetch_agent};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ pub struct Edited {
 
 /// Somebody else who has a file, or just had it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Other {
+pub struct FileConflict {
     /// The file.
     pub path: String,
     /// The session.
@@ -70,7 +70,7 @@ pub struct Other {
     pub current_work: Option<String>,
     /// What it has to do with the file.
     #[serde(flatten)]
-    pub touch: Touch,
+    pub touch: FileActivity,
     /// Since when it has it, or when it edited it.
     pub since: Timestamp,
 }
@@ -78,7 +78,7 @@ pub struct Other {
 /// What an agent has to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "touch", rename_all = "lowercase")]
-pub enum Touch {
+pub enum FileActivity {
     /// It has reserved it.
     Reserved {
         /// As a part of this.
@@ -175,7 +175,7 @@ impl Files<'_> {
     /// whatever its name looks like.
     ///
     /// ```
-    /// # use blackboard::{Board, agent::{Attendance, Register}, file::{Check, Edited}};
+    /// # use blackboard::{Board, agent::{CheckIn, Register}, file::{Check, Edited}};
     /// # let board = Board::memory();
     /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
@@ -184,23 +184,23 @@ impl Files<'_> {
     ///     paths: vec!["src/lib.rs".to_owned()],
     ///     ..Edited::default()
     /// };
-    /// board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(&ivy) })?;
-    /// let others = board.files().who_else(&Check::of("/home/ivy/project", &["src/lib.rs"], Some(&oak)))?;
+    /// board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(&ivy) })?;
+    /// let others = board.files().conflicts(&Check::of("/home/ivy/project", &["src/lib.rs"], Some(&oak)))?;
     /// assert_eq!(others[0].agent_name, "Ivy");
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn who_else(&self, check: &Check) -> Result<Vec<Other>> {
+    pub fn conflicts(&self, check: &Check) -> Result<Vec<FileConflict>> {
         check_place(&check.repository, &check.worktree)?;
         if check.paths.len() > MAX_PATHS {
             return Err(Error::invalid(format!("{} paths are too many", check.paths.len())));
         }
         let others = self.read_others(check)?;
-        let holds = |other: &&Other| matches!(other.touch, Touch::Reserved { .. });
+        let holds = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
         let holders = others.iter().filter(holds).map(|other| other.session_id.as_str());
         if self.board.sweep_gone(holders) { self.read_others(check) } else { Ok(others) }
     }
 
-    fn read_others(self, check: &Check) -> Result<Vec<Other>> {
+    fn read_others(self, check: &Check) -> Result<Vec<FileConflict>> {
         let has_edits = |path: &str| can_be_stored(path) && can_be_stored(&check.worktree);
         let mut prefetch = vec![Prefetch::Range(every_reservation())];
         prefetch.extend(prefetch_agent(check.session.as_deref()));
@@ -211,7 +211,7 @@ impl Files<'_> {
                 Some(session) => tx.row::<Agent>(&Key::Agent(session.clone()))?,
                 None => None,
             };
-            let standing = Standing::all(tx)?;
+            let standing = ActiveReservation::all(tx)?;
             let mut others = Vec::new();
             for path in &check.paths {
                 let here: Vec<_> = standing
@@ -223,7 +223,7 @@ impl Files<'_> {
                 } else {
                     Vec::new()
                 };
-                others.extend(in_the_way(tx, path, me.as_ref(), &here, &edits)?);
+                others.extend(conflict_error(tx, path, me.as_ref(), &here, &edits)?);
             }
             Ok(others)
         })
@@ -231,25 +231,26 @@ impl Files<'_> {
 }
 
 /// Those who have one file: first those who said so.
-fn in_the_way(
+fn conflict_error(
     tx: &dyn Tx,
     path: &str,
     me: Option<&Agent>,
-    standing: &[&Standing],
+    standing: &[&ActiveReservation],
     edits: &[Edit],
-) -> Result<Vec<Other>> {
-    let mut others: Vec<Other> = Vec::new();
-    let is_mine = |one: &&&Standing| me.is_some_and(|me| me.session_id == one.reservation.session_id);
+) -> Result<Vec<FileConflict>> {
+    let mut others: Vec<FileConflict> = Vec::new();
+    let is_mine =
+        |one: &&&ActiveReservation| me.is_some_and(|me| me.session_id == one.reservation.session_id);
     let shares = standing.iter().filter(is_mine).any(|one| one.reservation.mode == Mode::Shared);
     let reserved =
         standing.iter().filter(|one| !(shares && one.reservation.mode == Mode::Shared)).map(|one| {
             let reservation = &one.reservation;
             let (pattern, note) = (reservation.pattern.clone(), reservation.note.clone());
-            (&reservation.session_id, Touch::Reserved { pattern, note }, reservation.since)
+            (&reservation.session_id, FileActivity::Reserved { pattern, note }, reservation.since)
         });
     let edited = edits.iter().filter_map(|edit| {
         let when = edit.edited_at.filter(|when| tx.now().since(*when) < JUST_NOW)?;
-        Some((&edit.session_id, Touch::Edited { tool: edit.tool.clone() }, when))
+        Some((&edit.session_id, FileActivity::Edited { tool: edit.tool.clone() }, when))
     });
     for (session, touch, since) in reserved.chain(edited) {
         if others.iter().any(|known| known.session_id == *session) {
@@ -259,7 +260,7 @@ fn in_the_way(
         tx.prefetch(&[Prefetch::Row(key.clone())])?;
         let Some(agent) = tx.row::<Agent>(&key)? else { continue };
         if agent.status.is_live() && !me.is_some_and(|me| may_share(me, &agent)) {
-            others.push(Other {
+            others.push(FileConflict {
                 path: path.to_owned(),
                 session_id: agent.session_id,
                 agent_name: agent.agent_name,
@@ -275,7 +276,7 @@ fn in_the_way(
 /// Whether two may work on the same file: they are the same, or one works for the other. Those who only work for the same
 /// one do not know of each other.
 fn may_share(one: &Agent, other: &Agent) -> bool {
-    one.session_id == other.session_id || one.works_with(other)
+    one.session_id == other.session_id || one.is_related_to(other)
 }
 
 #[cfg(test)]

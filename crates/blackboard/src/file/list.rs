@@ -1,6 +1,6 @@
 //! `file list`: who has reserved what.
 
-use super::{Files, Reservation, Standing, every_reservation};
+use super::{ActiveReservation, Files, Reservation, every_reservation};
 use crate::error::Result;
 use crate::store::Prefetch;
 
@@ -28,7 +28,7 @@ impl Files<'_> {
     pub fn list(&self, filter: &FileFilter) -> Result<Vec<Reservation>> {
         self.board.read_list(&[Prefetch::Range(every_reservation())], |tx| {
             let mut reservations = Vec::new();
-            for Standing { reservation, .. } in Standing::all(tx)? {
+            for ActiveReservation { reservation, .. } in ActiveReservation::all(tx)? {
                 let fits = filter.repository.as_ref().is_none_or(|wanted| *wanted == reservation.repository)
                     && filter.session.as_ref().is_none_or(|wanted| *wanted == reservation.session_id);
                 if fits {

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::check::MAX_PATHS;
-pub use self::check::{Check, Checked, CheckedPath, Reserver};
+pub use self::check::{Check, Checked, CheckedPath, ReservationHolder};
 pub(crate) use self::edit::KEPT as EDITS_KEPT;
-pub use self::edit::{Edit, Edited, JUST_NOW, Other, Touch};
+pub use self::edit::{Edit, Edited, FileActivity, FileConflict, JUST_NOW};
 pub use self::list::FileFilter;
 pub use self::pattern::PathPattern;
-pub use self::release::{Release, ReleasedFiles, Which};
+pub use self::release::{Release, ReleasedFiles, Selection};
 pub use self::reserve::{MAX_PATTERNS, MAX_PATTERNS_HELD, Reserve, Reserved, ReservedPattern};
 use crate::agent::Agent;
 use crate::board::Board;
@@ -105,18 +105,18 @@ struct Stored {
 
 /// A reservation as rules see it.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ActiveReservation {
     pub(crate) reservation: Reservation,
     pub(crate) pattern: PathPattern,
 }
 
-impl Standing {
+impl ActiveReservation {
     /// What an entry stands for. Nothing but the verbs of files writes this scope; as long as nobody can read what is
     /// there, nobody knows which files are free.
-    pub(crate) fn of(tx: &dyn Tx, entry: &Entry) -> Result<Standing> {
+    pub(crate) fn of(tx: &dyn Tx, entry: &Entry) -> Result<ActiveReservation> {
         let stored = entry.value.to::<Stored>().map_err(|error| unreadable(entry, error))?;
         let session = entry.session_id.clone();
-        Ok(Standing {
+        Ok(ActiveReservation {
             pattern: PathPattern::parse_stored(&stored.pattern).map_err(|error| unreadable(entry, error))?,
             reservation: Reservation {
                 pattern: stored.pattern,
@@ -134,18 +134,18 @@ impl Standing {
     }
 
     /// Every reservation that stands now, validated.
-    pub(crate) fn all(tx: &dyn Tx) -> Result<Vec<Standing>> {
-        Standing::among(tx, &tx.rows::<Entry>(&every_reservation())?)
+    pub(crate) fn all(tx: &dyn Tx) -> Result<Vec<ActiveReservation>> {
+        ActiveReservation::among(tx, &tx.rows::<Entry>(&every_reservation())?)
     }
 
     /// The same for what only informs, not validated.
-    pub(crate) fn peek_all(tx: &dyn Tx) -> Result<Vec<Standing>> {
-        Standing::among(tx, &tx.candidate_rows::<Entry>(&every_reservation(), usize::MAX)?)
+    pub(crate) fn peek_all(tx: &dyn Tx) -> Result<Vec<ActiveReservation>> {
+        ActiveReservation::among(tx, &tx.candidate_rows::<Entry>(&every_reservation(), usize::MAX)?)
     }
 
-    fn among(tx: &dyn Tx, entries: &[Entry]) -> Result<Vec<Standing>> {
+    fn among(tx: &dyn Tx, entries: &[Entry]) -> Result<Vec<ActiveReservation>> {
         let live = entries.iter().filter(|entry| !entry.is_expired(tx.now()));
-        live.map(|entry| Standing::of(tx, entry)).collect()
+        live.map(|entry| ActiveReservation::of(tx, entry)).collect()
     }
 }
 

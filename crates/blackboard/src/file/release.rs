@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::reserve::parsed;
 use super::{Files, PathPattern, key_of};
-use crate::entry::{By, Entry, EntryEditor, EventWording, FILES, Lease};
+use crate::entry::{Actor, Entry, EntryEditor, EventWording, FILES, Lease};
 use crate::error::Result;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch, Range};
@@ -15,12 +15,12 @@ pub struct Release {
     /// The session that reserved them.
     pub session: String,
     /// Which of its reservations.
-    pub which: Which,
+    pub which: Selection,
 }
 
 /// Which reservations of a session.
 #[derive(Clone, Debug)]
-pub enum Which {
+pub enum Selection {
     /// All of them, in every worktree.
     All,
     /// Those of these patterns.
@@ -35,7 +35,7 @@ pub enum Which {
 impl Release {
     /// Everything that a session has reserved.
     pub fn all(session: &str) -> Release {
-        Release { session: session.to_owned(), which: Which::All }
+        Release { session: session.to_owned(), which: Selection::All }
     }
 
     /// Patterns of one worktree.
@@ -43,7 +43,7 @@ impl Release {
         let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
         Release {
             session: session.to_owned(),
-            which: Which::Patterns { worktree: worktree.to_owned(), patterns },
+            which: Selection::Patterns { worktree: worktree.to_owned(), patterns },
         }
     }
 }
@@ -80,8 +80,8 @@ impl Files<'_> {
     pub fn release(&self, release: &Release) -> Result<ReleasedFiles> {
         let session = &release.session;
         let named = match &release.which {
-            Which::All => None,
-            Which::Patterns { worktree, patterns } => {
+            Selection::All => None,
+            Selection::Patterns { worktree, patterns } => {
                 Some(keys_of(worktree, &parsed(patterns, PathPattern::parse_stored)?, session))
             }
         };
@@ -90,7 +90,7 @@ impl Files<'_> {
             None => prefetch.push(Prefetch::Range(Range::leased_by(session))),
             Some(keys) => prefetch.extend(keys.iter().map(|(key, _)| Prefetch::Entry(FILES, key))),
         }
-        let by = By::session(session);
+        let by = Actor::session(session);
         self.board.commit_as(&[session], "file release", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let agent = editor.session()?;

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::pattern::Steps;
 use super::{
-    Files, Mode, PathPattern, Reservation, Standing, Stored, check_place, every_reservation, key_of,
+    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, check_place, every_reservation, key_of,
 };
 use crate::agent::Agent;
-use crate::entry::{By, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
+use crate::entry::{Actor, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
@@ -127,7 +127,7 @@ impl Files<'_> {
         let text = cleaner.changes();
         let reserve = Reserve { note: note.filter(|note| !note.is_empty()), ..reserve.clone() };
         check_ttl(reserve.ttl)?;
-        let by = By::session(&reserve.session);
+        let by = Actor::session(&reserve.session);
         let keys: Vec<_> =
             patterns.iter().map(|one| key_of(&reserve.worktree, one.as_str(), &reserve.session)).collect();
         let mut prefetch =
@@ -137,12 +137,12 @@ impl Files<'_> {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let agent = editor.session()?;
             agent.must_be_live()?;
-            let standing = Standing::all(tx)?;
+            let standing = ActiveReservation::all(tx)?;
             check_held(&reserve, &patterns, &standing)?;
             let steps = Steps::default();
-            if let Some((pattern, other)) = first_in_the_way(&reserve, &patterns, &standing, &steps)? {
+            if let Some((pattern, other)) = first_conflict(&reserve, &patterns, &standing, &steps)? {
                 let other = other.reservation.clone().with_name_of_today(tx)?;
-                return Err(in_the_way(pattern, &other));
+                return Err(conflict_error(pattern, &other));
             }
             let reservations = patterns
                 .iter()
@@ -181,7 +181,7 @@ pub(super) fn parsed(
 }
 
 /// Refuses more patterns than one session may have reserved.
-fn check_held(reserve: &Reserve, patterns: &[PathPattern], standing: &[Standing]) -> Result<()> {
+fn check_held(reserve: &Reserve, patterns: &[PathPattern], standing: &[ActiveReservation]) -> Result<()> {
     let own = || standing.iter().filter(|one| one.reservation.session_id == reserve.session);
     let is_held = |pattern: &&PathPattern| {
         own().any(|one| {
@@ -204,7 +204,12 @@ fn check_held(reserve: &Reserve, patterns: &[PathPattern], standing: &[Standing]
 }
 
 /// Whether a reservation of another session would be in the way of this pattern, if both were of one worktree.
-fn clashes(reserve: &Reserve, pattern: &PathPattern, other: &Standing, steps: &Steps) -> Result<bool> {
+fn clashes(
+    reserve: &Reserve,
+    pattern: &PathPattern,
+    other: &ActiveReservation,
+    steps: &Steps,
+) -> Result<bool> {
     if steps.count() > MAX_STEPS {
         return Err(Refusal::new(
             Code::InvalidValue,
@@ -219,12 +224,12 @@ fn clashes(reserve: &Reserve, pattern: &PathPattern, other: &Standing, steps: &S
 }
 
 /// The first pattern that can't be reserved, and because of what.
-fn first_in_the_way<'a>(
+fn first_conflict<'a>(
     reserve: &Reserve,
     patterns: &'a [PathPattern],
-    standing: &'a [Standing],
+    standing: &'a [ActiveReservation],
     steps: &Steps,
-) -> Result<Option<(&'a PathPattern, &'a Standing)>> {
+) -> Result<Option<(&'a PathPattern, &'a ActiveReservation)>> {
     for pattern in patterns {
         for other in standing.iter().filter(|other| other.reservation.worktree == reserve.worktree) {
             if clashes(reserve, pattern, other, steps)? {
@@ -239,7 +244,7 @@ fn first_in_the_way<'a>(
 fn elsewhere(
     reserve: &Reserve,
     patterns: &[PathPattern],
-    standing: &[Standing],
+    standing: &[ActiveReservation],
     steps: &Steps,
 ) -> Result<Vec<Reservation>> {
     let mut elsewhere = Vec::new();
@@ -262,7 +267,7 @@ fn put(
     agent: &Agent,
     reserve: &Reserve,
     (pattern, key): (&PathPattern, &str),
-    standing: &[Standing],
+    standing: &[ActiveReservation],
 ) -> Result<ReservedPattern> {
     let before = standing.iter().map(|standing| &standing.reservation).find(|reservation| {
         reservation.session_id == agent.session_id
@@ -322,7 +327,7 @@ fn told(agent: &Agent, renewed: bool, stored: &Stored) -> String {
 }
 
 /// The refusal of whoever wants what another one has reserved.
-fn in_the_way(pattern: &PathPattern, other: &Reservation) -> Error {
+fn conflict_error(pattern: &PathPattern, other: &Reservation) -> Error {
     let Reservation { agent_name: name, since, .. } = other;
     let note = other.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     let what = if pattern.as_str() == other.pattern {
@@ -353,8 +358,8 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
 
-    fn standing(session: &str, worktree: &str, pattern: &str, mode: Mode) -> Standing {
-        Standing {
+    fn standing(session: &str, worktree: &str, pattern: &str, mode: Mode) -> ActiveReservation {
+        ActiveReservation {
             pattern: PathPattern::parse(pattern).unwrap(),
             reservation: Reservation {
                 pattern: pattern.to_owned(),
@@ -387,8 +392,7 @@ mod tests {
             let reserve = Reserve { shared, ..Reserve::of("/w", &[], "me") };
             let patterns = [PathPattern::parse("src/lib.rs").unwrap()];
             let standing = [standing(session, worktree, pattern, mode)];
-            let found =
-                first_in_the_way(&reserve, &patterns, &standing, &Steps::default()).unwrap().is_some();
+            let found = first_conflict(&reserve, &patterns, &standing, &Steps::default()).unwrap().is_some();
             assert_eq!(found, expected, "{pattern} of {session} in {worktree}, {mode}; shared {shared}");
         }
     }
@@ -413,12 +417,12 @@ mod tests {
     #[test]
     fn whoever_is_refused_hears_who_what_and_why() {
         let other = standing("other", "/w", "src/**", Mode::Exclusive).reservation;
-        let refused = in_the_way(&PathPattern::parse("src/lib.rs").unwrap(), &other);
+        let refused = conflict_error(&PathPattern::parse("src/lib.rs").unwrap(), &other);
         assert_eq!(
             refused.to_string(),
             "src/lib.rs overlaps src/**, which is reserved by Ivy since 1970-01-01T00:00:00.000Z (a note)"
         );
-        let refused = in_the_way(&PathPattern::parse("src/").unwrap(), &other);
+        let refused = conflict_error(&PathPattern::parse("src/").unwrap(), &other);
         assert_eq!(refused.to_string(), "src/** is reserved by Ivy since 1970-01-01T00:00:00.000Z (a note)");
         let details = refused.details().unwrap();
         assert_eq!((&details["pattern"], &details["note"]), (&"src/**".into(), &"a note".into()));
@@ -439,7 +443,7 @@ mod tests {
         let standing: Vec<_> = (0..MAX_PATTERNS_HELD)
             .map(|index| standing("me", "/w", &format!("src/{index}"), Mode::Exclusive))
             .collect();
-        let check = |session: &str, standing: &[Standing], patterns: &[&str]| {
+        let check = |session: &str, standing: &[ActiveReservation], patterns: &[&str]| {
             let patterns: Vec<_> =
                 patterns.iter().map(|pattern| PathPattern::parse(pattern).unwrap()).collect();
             check_held(&Reserve::of("/w", &[], session), &patterns, standing)
@@ -468,7 +472,7 @@ mod tests {
             (60..72).map(|index| PathPattern::parse_stored(&stored(index)).unwrap()).collect();
         let steps = Steps::default();
         let reserve = Reserve::of("/w", &[], "me");
-        assert!(first_in_the_way(&reserve, &patterns, &held, &steps).unwrap().is_none());
+        assert!(first_conflict(&reserve, &patterns, &held, &steps).unwrap().is_none());
         let longest = 2 * 1024;
         assert!(steps.count() <= 60 * 12 * longest, "{} comparisons", steps.count());
     }
@@ -480,8 +484,7 @@ mod tests {
         held.pattern = pattern(format!("*{}b*", "a".repeat(500)));
         let patterns = vec![pattern("a".repeat(1000)); 200];
         let steps = Steps::default();
-        let refused =
-            first_in_the_way(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
+        let refused = first_conflict(&Reserve::of("/w", &[], "me"), &patterns, &[held], &steps).unwrap_err();
         assert_eq!(refused.code(), Code::InvalidValue);
         assert!(steps.count() <= MAX_STEPS + 1024 * 1024, "{} comparisons", steps.count());
     }

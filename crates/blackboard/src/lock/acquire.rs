@@ -8,7 +8,7 @@ use super::{Lock, Locks, Stored};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::duration::human;
 use crate::entry::{
-    By, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
+    Actor, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
 };
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait, Wake};
@@ -117,7 +117,7 @@ impl Locks<'_> {
                     let (changes, registered) = new.changes(self.board, tx)?;
                     EntryEditor::after_registration(self.board, tx, registered.agent, changes)
                 }
-                None => EntryEditor::new(self.board, tx, &By::session(&acquire.session))?,
+                None => EntryEditor::new(self.board, tx, &Actor::session(&acquire.session))?,
             };
             let agent = editor.session()?;
             let current = editor.entry(LOCKS, &acquire.name)?;
@@ -138,7 +138,7 @@ impl Locks<'_> {
                     ))
                 }
                 Verdict::Refused(entry) => Err(held(tx, &entry)?),
-                Verdict::RefusedByItself(entry) => Err(held_by_itself(&agent, &Lock::of(tx, &entry)?)),
+                Verdict::AlreadyHeld(entry) => Err(already_held_error(&agent, &Lock::of(tx, &entry)?)),
                 Verdict::Takes => {
                     let value = Value::of(&Stored { note: note.clone() })?;
                     let write = Write { ttl: acquire.ttl, lease: true, ..Write::new(&acquire.name, value) };
@@ -174,7 +174,7 @@ impl Locks<'_> {
     /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
     /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
-    /// let in_vain = board.locks().acquire_waiting(&Acquire::of("deploy", &oak), Duration::from_millis(10));
+    /// let into_timeout = board.locks().acquire_waiting(&Acquire::of("deploy", &oak), Duration::from_millis(10));
     /// assert_eq!(in_vain.unwrap_err().code(), Code::TimedOut);
     ///
     /// let others = board.clone();
@@ -240,7 +240,7 @@ impl Locks<'_> {
         })?;
         match ended {
             Some(ended) => Ok(ended),
-            None => self.acquire(acquire).map(Some).map_err(|error| in_vain(error, timeout)),
+            None => self.acquire(acquire).map(Some).map_err(|error| into_timeout(error, timeout)),
         }
     }
 
@@ -298,7 +298,7 @@ enum Verdict {
     /// Somebody else has it.
     Refused(Entry),
     /// It has it already, and that is not enough.
-    RefusedByItself(Entry),
+    AlreadyHeld(Entry),
 }
 
 /// Whether this session gets a lock that is free, or held as this entry says.
@@ -308,12 +308,12 @@ fn decide(agent: &Agent, current: Option<Entry>, anew: bool) -> Result<Verdict> 
     let is_own = entry.session_id.as_ref() == Some(&agent.session_id);
     Ok(match (is_own, anew) {
         (true, false) => Verdict::Keeps(entry),
-        (true, true) => Verdict::RefusedByItself(entry),
+        (true, true) => Verdict::AlreadyHeld(entry),
         (false, _) => Verdict::Refused(entry),
     })
 }
 
-fn held_by_itself(agent: &Agent, lock: &Lock) -> Error {
+fn already_held_error(agent: &Agent, lock: &Lock) -> Error {
     let Lock { name, fence, since, .. } = lock;
     let message = format!("lock {name} is held by this session already, since {since}");
     Refusal::new(Code::Held, message)
@@ -328,7 +328,7 @@ fn held_by_itself(agent: &Agent, lock: &Lock) -> Error {
 
 /// The refusal of a call that was ready to wait. If the holder's process is gone, its hint stays: waiting longer or asking
 /// the holder would not help.
-fn in_vain(error: Error, timeout: Duration) -> Error {
+fn into_timeout(error: Error, timeout: Duration) -> Error {
     match error {
         Error::Refusal(held) if held.code == Code::Held => {
             let message = format!("waited {}: {}", human(timeout), held.message);
@@ -371,7 +371,7 @@ mod tests {
                     Verdict::Takes => "takes",
                     Verdict::Keeps(_) => "keeps",
                     Verdict::Refused(_) => "refused",
-                    Verdict::RefusedByItself(_) => "refused by itself",
+                    Verdict::AlreadyHeld(_) => "refused by itself",
                 })
                 .map_err(|error| error.code());
             assert_eq!(outcome, expected, "{agent} agent, lock of {holder:?}, anew {anew}");
@@ -381,11 +381,11 @@ mod tests {
     #[test]
     fn who_waited_in_vain_hears_who_has_it() {
         let held = Refusal::new(Code::Held, "lock deploy is held by Ivy").detail("held_by_name", "Ivy");
-        let told = in_vain(held.into(), Duration::from_secs(30));
+        let told = into_timeout(held.into(), Duration::from_secs(30));
         assert_eq!(told.code(), Code::TimedOut);
         assert_eq!(told.to_string(), "waited 30 seconds: lock deploy is held by Ivy");
         assert_eq!(told.details().unwrap()["held_by_name"], "Ivy");
         let other = Refusal::new(Code::SessionStale, "gone");
-        assert_eq!(in_vain(other.into(), Duration::ZERO).code(), Code::SessionStale);
+        assert_eq!(into_timeout(other.into(), Duration::ZERO).code(), Code::SessionStale);
     }
 }

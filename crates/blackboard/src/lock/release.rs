@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Lock, Locks};
 use crate::agent::Agent;
-use crate::entry::{By, EntryEditor, EventWording, LOCKS, check_key, check_known_key, check_own_fence};
+use crate::entry::{Actor, EntryEditor, EventWording, LOCKS, check_key, check_known_key, check_own_fence};
 use crate::error::{Code, Refusal, Result};
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
@@ -65,7 +65,7 @@ impl Locks<'_> {
         let Release { name, session, fence } = release;
         check_known_key(LOCKS, name)?;
         let prefetch = [Prefetch::Row(Key::Agent(session.clone())), Prefetch::Entry(LOCKS, name)];
-        let by = By::session(session);
+        let by = Actor::session(session);
         self.board.commit_as(&[session], "lock release", &prefetch, |tx| {
             let mut editor = EntryEditor::new(self.board, tx, &by)?;
             let agent = editor.session()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Liveness, Place, ProcessInfo, ProcessMark, Processes, Sight};
+use super::{HostIdentity, Liveness, ProcessIdentity, ProcessInfo, ProcessState, Processes};
 
 /// Processes that a test starts and ends; they are judged by the same rules as real ones.
 ///
@@ -32,7 +32,7 @@ struct State {
 
 impl FakeProcesses {
     /// Starts a process with this number, in place of the one that has it.
-    pub fn start(&self, pid: u32) -> ProcessMark {
+    pub fn start(&self, pid: u32) -> ProcessIdentity {
         let mut state = self.state();
         state.started += 1;
         let started = state.started;
@@ -63,8 +63,8 @@ impl FakeProcesses {
 }
 
 impl State {
-    fn mark(&self, started: u64) -> ProcessMark {
-        ProcessMark {
+    fn mark(&self, started: u64) -> ProcessIdentity {
+        ProcessIdentity {
             host: "fake-host".to_owned(),
             boot: format!("boot-{}", self.boots),
             namespace: "fake-namespace".to_owned(),
@@ -72,26 +72,26 @@ impl State {
         }
     }
 
-    fn place(&self) -> Place {
-        let ProcessMark { host, boot, namespace, .. } = self.mark(0);
-        Place { host, boot, namespace: Some(namespace) }
+    fn place(&self) -> HostIdentity {
+        let ProcessIdentity { host, boot, namespace, .. } = self.mark(0);
+        HostIdentity { host, boot, namespace: Some(namespace) }
     }
 
-    fn look(&self, pid: u32) -> Sight {
+    fn look(&self, pid: u32) -> ProcessState {
         match self.running.get(&pid) {
-            Some(&started) => Sight::Running { started: Some(started) },
-            None => Sight::Gone,
+            Some(&started) => ProcessState::Running { started: Some(started) },
+            None => ProcessState::Gone,
         }
     }
 }
 
 impl Processes for FakeProcesses {
-    fn mark(&self, pid: u32) -> Option<ProcessMark> {
+    fn mark(&self, pid: u32) -> Option<ProcessIdentity> {
         let state = self.state();
         state.place().mark(state.look(pid))
     }
 
-    fn liveness(&self, pid: u32, mark: Option<&ProcessMark>) -> Liveness {
+    fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness {
         let state = self.state();
         state.place().liveness(mark, || state.look(pid))
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_mark_of_another_host_is_not_judged() {
         let processes = FakeProcesses::default();
-        let elsewhere = ProcessMark { host: "elsewhere".to_owned(), ..processes.start(10) };
+        let elsewhere = ProcessIdentity { host: "elsewhere".to_owned(), ..processes.start(10) };
         assert_eq!(processes.liveness(10, Some(&elsewhere)), Liveness::Unknown);
     }
 }

@@ -10,31 +10,31 @@ use std::os::unix::process::parent_id;
 use std::process;
 
 use super::ancestors::{complete_shells, is_agent, is_passed_over};
-use super::{ANCESTORS_MAX, Place, ProcessInfo, Sight, host_id, signal};
+use super::{ANCESTORS_MAX, HostIdentity, ProcessInfo, ProcessState, host_id, signal};
 
 /// Enough for the fields up to the 22nd, whatever their values.
 const STAT_MAX: usize = 1024;
 /// Enough for the options of an interpreter and the path of its script.
 const ARGUMENTS_MAX: usize = 4096;
 
-pub(super) fn place() -> Place {
-    Place { host: host(), boot: line("/proc/sys/kernel/random/boot_id"), namespace: namespace() }
+pub(super) fn place() -> HostIdentity {
+    HostIdentity { host: host(), boot: line("/proc/sys/kernel/random/boot_id"), namespace: namespace() }
 }
 
-pub(super) fn look(place: &Place, pid: u32) -> Sight {
+pub(super) fn look(place: &HostIdentity, pid: u32) -> ProcessState {
     // Numbers in the `/proc` of another namespace are not those that were asked for.
     if place.namespace.is_none() {
         return signal::probe(pid);
     }
     match Stat::read(pid) {
-        Some(stat) if stat.ended => Sight::Gone,
-        Some(stat) => Sight::Running { started: Some(stat.started) },
+        Some(stat) if stat.ended => ProcessState::Gone,
+        Some(stat) => ProcessState::Running { started: Some(stat.started) },
         // A `/proc` mounted with `hidepid` shows nothing of other users, a signal tells.
         None => signal::probe(pid),
     }
 }
 
-pub(super) fn ancestors(place: &Place, agents: &[&str]) -> Vec<ProcessInfo> {
+pub(super) fn ancestors(place: &HostIdentity, agents: &[&str]) -> Vec<ProcessInfo> {
     if place.namespace.is_none() {
         return Vec::new();
     }

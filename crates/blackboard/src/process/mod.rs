@@ -2,7 +2,7 @@
 //! ancestor of this command is the agent.
 //!
 //! A PID alone says little: it is a number of one PID namespace of one boot of one machine, and it is used again. A
-//! [`ProcessMark`] is stored beside it and makes it mean one process. What cannot be told is
+//! [`ProcessIdentity`] is stored beside it and makes it mean one process. What cannot be told is
 //! [`Liveness::Unknown`], never a guess: the timer decides then.
 //!
 //! Nothing here sends a signal, starts a process or keeps one from ending, and nothing reads the environment or knows an agent
@@ -55,7 +55,7 @@ pub const ANCESTORS_MAX: usize = 32;
 /// # Ok::<(), blackboard::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ProcessMark {
+pub struct ProcessIdentity {
     /// The machine, as an id that says nothing else about it.
     pub host: String,
     /// The boot of the machine; empty where the system does not tell.
@@ -66,22 +66,22 @@ pub struct ProcessMark {
     pub started: u64,
 }
 
-impl fmt::Display for ProcessMark {
+impl fmt::Display for ProcessIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}/{}/{}", self.host, self.boot, self.namespace, self.started)
     }
 }
 
-impl FromStr for ProcessMark {
+impl FromStr for ProcessIdentity {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<ProcessMark> {
+    fn from_str(text: &str) -> Result<ProcessIdentity> {
         let parts: Vec<&str> = text.split('/').collect();
         if let [host, boot, namespace, started] = parts[..]
             && let Ok(started) = started.parse()
         {
             let [host, boot, namespace] = [host, boot, namespace].map(str::to_owned);
-            return Ok(ProcessMark { host, boot, namespace, started });
+            return Ok(ProcessIdentity { host, boot, namespace, started });
         }
         Err(Error::invalid(format!("\"{text}\" is not the mark of a process (host/boot/namespace/started)")))
     }
@@ -133,11 +133,11 @@ pub struct ProcessInfo {
 pub trait Processes: Send + Sync {
     /// What makes `pid` mean the process that has it now. `None` if there is no such process, or if it cannot be
     /// identified here.
-    fn mark(&self, pid: u32) -> Option<ProcessMark>;
+    fn mark(&self, pid: u32) -> Option<ProcessIdentity>;
 
     /// Whether the process that had `pid` when `mark` was taken still runs. Without a mark any process of that
     /// number counts.
-    fn liveness(&self, pid: u32, mark: Option<&ProcessMark>) -> Liveness;
+    fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness;
 
     /// This boot of this machine, empty if unknown. A monotonic clock means nothing in another one.
     fn boot(&self) -> String;
@@ -162,22 +162,22 @@ pub trait Processes: Send + Sync {
 #[derive(Debug, Default)]
 pub struct SystemProcesses {
     // A process stays on its machine, in its boot and in its PID namespace, so that one look is enough.
-    place: OnceLock<Place>,
+    place: OnceLock<HostIdentity>,
 }
 
 impl SystemProcesses {
-    fn place(&self) -> &Place {
+    fn place(&self) -> &HostIdentity {
         self.place.get_or_init(system::place)
     }
 }
 
 impl Processes for SystemProcesses {
-    fn mark(&self, pid: u32) -> Option<ProcessMark> {
+    fn mark(&self, pid: u32) -> Option<ProcessIdentity> {
         let place = self.place();
         place.mark(system::look(place, pid))
     }
 
-    fn liveness(&self, pid: u32, mark: Option<&ProcessMark>) -> Liveness {
+    fn liveness(&self, pid: u32, mark: Option<&ProcessIdentity>) -> Liveness {
         let place = self.place();
         place.liveness(mark, || system::look(place, pid))
     }
@@ -193,7 +193,7 @@ impl Processes for SystemProcesses {
 
 /// Where this process counts PIDs.
 #[derive(Clone, Debug)]
-struct Place {
+struct HostIdentity {
     host: String,
     boot: String,
     /// `None` if what the system shows is not known to be about the PIDs that this process uses.
@@ -202,7 +202,7 @@ struct Place {
 
 /// What is seen of a PID at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
+enum ProcessState {
     /// A process runs; its start is unknown where the system hides it.
     Running { started: Option<u64> },
     /// There is no process, or nothing but its exit status is left of it.
@@ -211,10 +211,10 @@ enum Sight {
     Hidden,
 }
 
-impl Place {
-    fn mark(&self, sight: Sight) -> Option<ProcessMark> {
-        let Sight::Running { started } = sight else { return None };
-        Some(ProcessMark {
+impl HostIdentity {
+    fn mark(&self, sight: ProcessState) -> Option<ProcessIdentity> {
+        let ProcessState::Running { started } = sight else { return None };
+        Some(ProcessIdentity {
             host: self.host.clone(),
             boot: self.boot.clone(),
             namespace: self.namespace.clone()?,
@@ -223,7 +223,7 @@ impl Place {
     }
 
     /// The one rule of liveness. `look` is asked only if the mark is of this place.
-    fn liveness(&self, mark: Option<&ProcessMark>, look: impl FnOnce() -> Sight) -> Liveness {
+    fn liveness(&self, mark: Option<&ProcessIdentity>, look: impl FnOnce() -> ProcessState) -> Liveness {
         if let Some(mark) = mark {
             if mark.host != self.host {
                 return Liveness::Unknown;
@@ -238,14 +238,14 @@ impl Place {
             }
         }
         match (look(), mark) {
-            (Sight::Gone, _) => Liveness::Dead,
-            (Sight::Hidden, _) => Liveness::Unknown,
-            (Sight::Running { started: Some(started) }, Some(mark))
+            (ProcessState::Gone, _) => Liveness::Dead,
+            (ProcessState::Hidden, _) => Liveness::Unknown,
+            (ProcessState::Running { started: Some(started) }, Some(mark))
                 if mark.started != 0 && mark.started != started =>
             {
                 Liveness::Dead
             }
-            (Sight::Running { .. }, _) => Liveness::Alive,
+            (ProcessState::Running { .. }, _) => Liveness::Alive,
         }
     }
 }
@@ -266,11 +266,11 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        Place { host: "here".into(), boot: "now".into(), namespace: Some("7".into()) }
+    fn place() -> HostIdentity {
+        HostIdentity { host: "here".into(), boot: "now".into(), namespace: Some("7".into()) }
     }
 
-    fn mark(text: &str) -> ProcessMark {
+    fn mark(text: &str) -> ProcessIdentity {
         text.parse().unwrap()
     }
 
@@ -292,29 +292,29 @@ mod tests {
 
     #[test]
     fn a_place_that_does_not_know_itself_calls_nobody_of_another_dead() {
-        let gone = || Sight::Gone;
-        let no_boot = Place { boot: String::new(), ..place() };
+        let gone = || ProcessState::Gone;
+        let no_boot = HostIdentity { boot: String::new(), ..place() };
         assert_eq!(no_boot.liveness(Some(&mark("here/now/7/100")), gone), Liveness::Unknown);
         assert_eq!(no_boot.liveness(Some(&mark("here//7/100")), gone), Liveness::Dead);
 
-        let no_namespace = Place { namespace: None, ..place() };
+        let no_namespace = HostIdentity { namespace: None, ..place() };
         assert_eq!(no_namespace.liveness(Some(&mark("here/now//100")), gone), Liveness::Unknown);
-        assert_eq!(no_namespace.mark(Sight::Running { started: Some(100) }), None);
+        assert_eq!(no_namespace.mark(ProcessState::Running { started: Some(100) }), None);
     }
 
     #[test]
     fn a_process_of_this_place_is_judged_by_what_is_seen_and_by_its_start() {
-        let running = |started| Sight::Running { started };
+        let running = |started| ProcessState::Running { started };
         for (sight, text, expected) in [
             (running(Some(100)), Some("here/now/7/100"), Liveness::Alive),
             (running(Some(101)), Some("here/now/7/100"), Liveness::Dead),
             (running(Some(100)), Some("here/now/7/0"), Liveness::Alive),
             (running(None), Some("here/now/7/100"), Liveness::Alive),
             (running(Some(100)), None, Liveness::Alive),
-            (Sight::Gone, Some("here/now/7/100"), Liveness::Dead),
-            (Sight::Gone, None, Liveness::Dead),
-            (Sight::Hidden, Some("here/now/7/100"), Liveness::Unknown),
-            (Sight::Hidden, None, Liveness::Unknown),
+            (ProcessState::Gone, Some("here/now/7/100"), Liveness::Dead),
+            (ProcessState::Gone, None, Liveness::Dead),
+            (ProcessState::Hidden, Some("here/now/7/100"), Liveness::Unknown),
+            (ProcessState::Hidden, None, Liveness::Unknown),
         ] {
             assert_eq!(place().liveness(text.map(mark).as_ref(), || sight), expected, "{sight:?} {text:?}");
         }
@@ -325,15 +325,15 @@ mod tests {
         for text in
             ["", "////", "a/b/c", "a/b/c/", "a/b/c/d", "a/b/c/-1", "a/b/c/1/2", "a/b/c/18446744073709551616"]
         {
-            assert!(text.parse::<ProcessMark>().is_err(), "{text:?}");
+            assert!(text.parse::<ProcessIdentity>().is_err(), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn a_mark_survives_its_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
-            let mark = ProcessMark { host, boot, namespace, started };
-            prop_assert_eq!(mark.to_string().parse::<ProcessMark>().unwrap(), mark);
+            let mark = ProcessIdentity { host, boot, namespace, started };
+            prop_assert_eq!(mark.to_string().parse::<ProcessIdentity>().unwrap(), mark);
         }
     }
 }

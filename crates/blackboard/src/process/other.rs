@@ -1,15 +1,15 @@
 //! Systems whose processes this program cannot look at yet, Windows among them: nothing is known, the timer decides.
 
-use super::{Place, ProcessInfo, Sight};
+use super::{HostIdentity, ProcessInfo, ProcessState};
 
-pub(super) fn place() -> Place {
-    Place { host: String::new(), boot: String::new(), namespace: None }
+pub(super) fn place() -> HostIdentity {
+    HostIdentity { host: String::new(), boot: String::new(), namespace: None }
 }
 
-pub(super) fn look(_place: &Place, _pid: u32) -> Sight {
-    Sight::Hidden
+pub(super) fn look(_place: &HostIdentity, _pid: u32) -> ProcessState {
+    ProcessState::Hidden
 }
 
-pub(super) fn ancestors(_place: &Place, _agents: &[&str]) -> Vec<ProcessInfo> {
+pub(super) fn ancestors(_place: &HostIdentity, _agents: &[&str]) -> Vec<ProcessInfo> {
     Vec::new()
 }

@@ -3,23 +3,23 @@
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use super::Sight;
+use super::ProcessState;
 
 /// Whether a process has this PID, without its start.
-pub(super) fn probe(pid: u32) -> Sight {
+pub(super) fn probe(pid: u32) -> ProcessState {
     // 0 and negative numbers would mean process groups; no process has them.
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
         Some(pid) => sight_of(test_kill_process(pid)),
-        None => Sight::Gone,
+        None => ProcessState::Gone,
     }
 }
 
-fn sight_of(answer: Result<(), Errno>) -> Sight {
+fn sight_of(answer: Result<(), Errno>) -> ProcessState {
     match answer {
         // Somebody else's process is a process.
-        Ok(()) | Err(Errno::PERM) => Sight::Running { started: None },
-        Err(Errno::SRCH) => Sight::Gone,
-        Err(_) => Sight::Hidden,
+        Ok(()) | Err(Errno::PERM) => ProcessState::Running { started: None },
+        Err(Errno::SRCH) => ProcessState::Gone,
+        Err(_) => ProcessState::Hidden,
     }
 }
 
@@ -29,12 +29,12 @@ mod tests {
 
     #[test]
     fn a_refused_signal_proves_a_process() {
-        let running = Sight::Running { started: None };
+        let running = ProcessState::Running { started: None };
         for (answer, expected) in [
             (Ok(()), running),
             (Err(Errno::PERM), running),
-            (Err(Errno::SRCH), Sight::Gone),
-            (Err(Errno::NOSYS), Sight::Hidden),
+            (Err(Errno::SRCH), ProcessState::Gone),
+            (Err(Errno::NOSYS), ProcessState::Hidden),
         ] {
             assert_eq!(sight_of(answer), expected, "{answer:?}");
         }
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn numbers_that_are_no_pids_are_gone() {
         for pid in [0, i32::MAX.cast_unsigned() + 1, u32::MAX] {
-            assert_eq!(probe(pid), Sight::Gone, "{pid}");
+            assert_eq!(probe(pid), ProcessState::Gone, "{pid}");
         }
     }
 }

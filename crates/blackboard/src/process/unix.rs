@@ -5,21 +5,21 @@
 
 use std::os::unix::process::parent_id;
 
-use super::{Place, ProcessInfo, Sight, host_id, signal};
+use super::{HostIdentity, ProcessInfo, ProcessState, host_id, signal};
 
-pub(super) fn place() -> Place {
-    Place {
+pub(super) fn place() -> HostIdentity {
+    HostIdentity {
         host: host_id(rustix::system::uname().nodename().to_bytes()),
         boot: String::new(),
         namespace: Some(String::new()),
     }
 }
 
-pub(super) fn look(_place: &Place, pid: u32) -> Sight {
+pub(super) fn look(_place: &HostIdentity, pid: u32) -> ProcessState {
     signal::probe(pid)
 }
 
-pub(super) fn ancestors(_place: &Place, _agents: &[&str]) -> Vec<ProcessInfo> {
+pub(super) fn ancestors(_place: &HostIdentity, _agents: &[&str]) -> Vec<ProcessInfo> {
     vec![ProcessInfo { pid: parent_id(), ..ProcessInfo::default() }]
 }
 

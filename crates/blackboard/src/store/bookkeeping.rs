@@ -66,7 +66,7 @@ record! {
 
 /// One fact about the board itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct BookkeepingRow {
     /// Which fact.
     pub name: Cow<'static, str>,
     /// What is known, as JSON.
@@ -74,7 +74,7 @@ pub struct Mark {
 }
 
 record! {
-    Mark in "marks", generation 0 {
+    BookkeepingRow in "marks", generation 0 {
         key { name }
         columns { value }
     }

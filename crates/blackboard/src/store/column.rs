@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::metadata::Metadata;
-use crate::process::ProcessMark;
+use crate::process::ProcessIdentity;
 use crate::revision::{Pending, Revision};
 
 /// A value of a row on its way into a column, borrowed from the row: comparing two rows allocates nothing.
@@ -26,7 +26,7 @@ pub enum Cell<'row> {
     /// A moment, stored as its text.
     Time(Timestamp),
     /// What identifies a process, stored as its text.
-    Process(&'row ProcessMark),
+    Process(&'row ProcessIdentity),
     /// A list, stored as JSON; an empty one is stored as nothing.
     List(&'row [String]),
 }
@@ -297,12 +297,12 @@ impl Column for Option<u32> {
 }
 
 /// An identity that cannot be read is as good as none: the timer decides.
-impl Column for Option<ProcessMark> {
+impl Column for Option<ProcessIdentity> {
     fn cell(&self) -> Cell<'_> {
         self.as_ref().map_or(Cell::Null, Cell::Process)
     }
 
-    fn read(cell: &StoredCell<'_>) -> Result<Option<ProcessMark>> {
+    fn read(cell: &StoredCell<'_>) -> Result<Option<ProcessIdentity>> {
         Ok(if cell.is_null() { None } else { cell.text()?.parse().ok() })
     }
 }

@@ -51,7 +51,7 @@ mod stored;
 use std::collections::HashSet;
 use std::time::Duration;
 
-pub use self::bookkeeping::{Cursor, Mark, Operation};
+pub use self::bookkeeping::{BookkeepingRow, Cursor, Operation};
 pub use self::changes::{Changes, Erasure};
 pub use self::memory::Memory;
 pub use self::range::Range;
@@ -64,7 +64,7 @@ use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Fault};
 use crate::event::{Event, EventType};
 use crate::revision::Revision;
-use crate::status::Room;
+use crate::status::SpaceUsage;
 
 /// What stores a board.
 pub trait Store: Send + Sync {
@@ -94,7 +94,7 @@ pub trait Store: Send + Sync {
     fn size(&self) -> Result<u64>;
 
     /// What takes that room, the largest first. May read the whole board; empty where that means nothing.
-    fn room(&self) -> Result<Vec<Room>> {
+    fn space_usage(&self) -> Result<Vec<SpaceUsage>> {
         Ok(Vec::new())
     }
 
@@ -105,7 +105,7 @@ pub trait Store: Send + Sync {
     }
 
     /// Work that may be done once the answer is out: a checkpoint of a log, for instance. Never waits, never fails.
-    fn settle(&self) {}
+    fn maintain(&self) {}
 }
 
 /// What a commit is called, what it will read, and how long it may wait.
@@ -117,7 +117,7 @@ pub struct Commit<'a> {
     /// the run, by [`Tx::prefetch`], at the price of another round trip.
     pub prefetch: &'a [Prefetch<'a>],
     /// What to do when another writer is at work.
-    pub patience: Patience,
+    pub on_busy: OnBusy,
     /// The sessions that the call itself proves to be alive, even if what they hold is in its way: the one that the verb acts
     /// for, and the parent of one that it registers.
     pub callers: &'a [&'a str],
@@ -125,11 +125,11 @@ pub struct Commit<'a> {
 
 /// How long a commit waits for other writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum OnBusy {
     /// As long as the engine's limit says, then `busy`.
     Wait,
     /// Not at all: `busy` at once.
-    Never,
+    Fail,
 }
 
 /// One thing that a verb announces that it will read. An engine that is far away fetches all of them at once; one that is

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::bookkeeping::{Cursor, Mark, Operation};
+use super::bookkeeping::{BookkeepingRow, Cursor, Operation};
 use super::record::{Cell, Column, Record, Table};
 use crate::agent::{Agent, HeartbeatRow};
 use crate::clock::Timestamp;
@@ -105,7 +105,7 @@ rows! {
     /// By the id that the caller gave to its operation.
     Operation(id: String);
     /// By name.
-    Mark(name: Cow<'static, str>);
+    BookkeepingRow(name: Cow<'static, str>);
     /// A scope, and a key in it.
     Entry(scope: String, key: String);
     /// A scope, and a key in it that was removed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Sweep, Swept};
 use crate::board::Board;
-use crate::store::{Patience, Prefetch, Range, Tx};
+use crate::store::{OnBusy, Prefetch, Range, Tx};
 
 /// An automatic sweep that the next call begins with.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Probes {
 }
 
 impl Board {
-    /// As [`Board::sweep_in_passing`], as part of the next call on this board or a clone of it: that call checks whether
+    /// As [`Board::try_sweep`], as part of the next call on this board or a clone of it: that call checks whether
     /// anything is due in the read that it makes anyway, and sweeps before it does anything else.
     ///
     /// ```
@@ -137,10 +137,10 @@ impl Board {
     pub(crate) fn sweep_due(&self, probes: &Probes, due: Due) -> Swept {
         let mut swept = Swept::default();
         if due.agents {
-            swept = self.sweep_agents(&probes.sweep, Patience::Never).unwrap_or_default();
+            swept = self.sweep_agents(&probes.sweep, OnBusy::Fail).unwrap_or_default();
         }
         if due.entries {
-            let expired = self.expire_entries(Patience::Never).unwrap_or_default();
+            let expired = self.expire_entries(OnBusy::Fail).unwrap_or_default();
             (swept.entries_expired, swept.skipped_entries) = (expired.count, expired.skipped);
         }
         self.report_sweep(&swept);

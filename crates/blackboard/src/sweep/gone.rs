@@ -9,7 +9,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::process::Liveness;
-use crate::store::{Commit, Key, Patience, Prefetch};
+use crate::store::{Commit, Key, OnBusy, Prefetch};
 
 /// How long a session whose process is gone must have sent no heartbeat of its own before a refused call sweeps it. A
 /// session that still sends heartbeats has another process than the one that it was registered with.
@@ -48,7 +48,7 @@ impl Board {
             return Err(Error::Refusal(refusal));
         }
         // Whatever goes wrong here is no reason for another answer than the refusal.
-        match self.sweep_if_gone(&holder, commit.patience) {
+        match self.sweep_if_gone(&holder, commit.on_busy) {
             Ok(true) => Ok(holder),
             _ => Err(self.add_gone_holder_hint(*refusal, &holder).into()),
         }
@@ -56,13 +56,13 @@ impl Board {
 
     /// Sweeps a session if its process is provably gone and it has sent no heartbeat of its own for a while. Returns
     /// whether the session holds nothing any more: it was swept by this call or another one, has ended, or does not exist.
-    pub(crate) fn sweep_if_gone(&self, session: &str, patience: Patience) -> Result<bool> {
+    pub(crate) fn sweep_if_gone(&self, session: &str, on_busy: OnBusy) -> Result<bool> {
         let (agent, now) = self.agent_row(session)?;
         let Some(agent) = agent.filter(|agent| agent.status.is_live()) else { return Ok(true) };
-        if !self.is_gone_and_quiet(&agent, now) || !self.clock_can_be_trusted(&Sweep::default(), patience)? {
+        if !self.is_gone_and_quiet(&agent, now) || !self.clock_can_be_trusted(&Sweep::default(), on_busy)? {
             return Ok(false);
         }
-        let stale = self.mark_stale(&agent, Liveness::Dead, false, patience)?;
+        let stale = self.mark_stale(&agent, Liveness::Dead, false, on_busy)?;
         let swept = Swept { stale_agents: stale.into_iter().collect(), ..Swept::default() };
         self.report_sweep(&swept);
         if !swept.stale_agents.is_empty() {
@@ -78,7 +78,7 @@ impl Board {
         let sessions: BTreeSet<_> = sessions.collect();
         let mut is_any_swept = false;
         for session in sessions {
-            is_any_swept |= self.sweep_if_gone(session, Patience::Never).unwrap_or(false);
+            is_any_swept |= self.sweep_if_gone(session, OnBusy::Fail).unwrap_or(false);
         }
         is_any_swept
     }

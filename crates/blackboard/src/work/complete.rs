@@ -124,7 +124,7 @@ fn decide(
     item.summary.clone_from(&complete.summary);
     item.revision = changes.event(completion(&item, agent, complete.summary.as_deref()));
     changes.put(item.clone());
-    if let Some(agent) = agent.done_with(&item, held) {
+    if let Some(agent) = agent.without_current_work(&item, held) {
         changes.put(agent);
     }
     let unblocked = update_dependents(dependents, Some(&agent.session_id), &mut changes);

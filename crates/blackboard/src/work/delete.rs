@@ -47,7 +47,7 @@ impl Work<'_> {
         prefetch.extend(prefetch_agent(session));
         self.board.commit_as(session.as_slice(), "work delete", &prefetch, |tx| {
             let item = existing(tx, id)?;
-            let surroundings = Surroundings {
+            let surroundings = RelatedItems {
                 holder: Holder::of(tx, &item)?,
                 blockers: tx.rows(&Range::blockers_of(id))?,
                 waiting: tx.rows(&Range::dependents_of(id))?,
@@ -63,7 +63,7 @@ impl Work<'_> {
 
 /// What an item waits for, what waits for it, and which heartbeats name it.
 #[derive(Default)]
-struct Surroundings {
+struct RelatedItems {
     holder: Option<Holder>,
     blockers: Vec<Dependency>,
     waiting: Vec<Dependency>,
@@ -73,11 +73,11 @@ struct Surroundings {
 
 fn decide(
     item: WorkItem,
-    surroundings: Surroundings,
+    surroundings: RelatedItems,
     force: bool,
     session: Option<&str>,
 ) -> Result<(Changes, Deleted)> {
-    let Surroundings { holder, blockers, waiting, dependents, heartbeats } = surroundings;
+    let RelatedItems { holder, blockers, waiting, dependents, heartbeats } = surroundings;
     if !force {
         refuse_if_needed(&item, &waiting)?;
     }
@@ -145,7 +145,7 @@ mod tests {
                     blocked_by: blocker.to_owned(),
                     created_at: Timestamp::EPOCH,
                 };
-                let surroundings = Surroundings {
+                let surroundings = RelatedItems {
                     holder: None,
                     blockers: vec![dependency("x", "a")],
                     waiting: is_waited_for.then(|| dependency("y", "x")).into_iter().collect(),

@@ -24,19 +24,19 @@ pub struct LastCompleted {
 
 /// Where a page ended.
 #[derive(Clone, Debug, PartialEq)]
-struct Mark {
+struct PageToken {
     completed_at: Timestamp,
     item_id: String,
 }
 
-impl Mark {
-    fn of(item: &WorkItem) -> Option<Mark> {
-        Some(Mark { completed_at: item.completed_at?, item_id: item.item_id.clone() })
+impl PageToken {
+    fn of(item: &WorkItem) -> Option<PageToken> {
+        Some(PageToken { completed_at: item.completed_at?, item_id: item.item_id.clone() })
     }
 
-    fn parse(text: &str) -> Result<Mark> {
+    fn parse(text: &str) -> Result<PageToken> {
         let mark = text.split_once(' ').and_then(|(completed_at, item_id)| {
-            Some(Mark { completed_at: completed_at.parse().ok()?, item_id: item_id.to_owned() })
+            Some(PageToken { completed_at: completed_at.parse().ok()?, item_id: item_id.to_owned() })
         });
         mark.ok_or_else(|| {
             Error::invalid("a page of completed work goes on after the `next` of the one before")
@@ -59,13 +59,13 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn last_completed(&self, query: &LastCompleted) -> Result<WorkPage> {
-        let after = query.after.as_deref().map(Mark::parse).transpose()?;
+        let after = query.after.as_deref().map(PageToken::parse).transpose()?;
         let limit = query.limit.unwrap_or(usize::MAX);
         self.board.read_list(&[], |tx| {
             let mut items = found(tx, query, after.clone(), limit.saturating_add(1))?;
             let more = items.len() > limit;
             items.truncate(limit);
-            let next = items.last().filter(|_| more).and_then(Mark::of).map(|mark| mark.to_text());
+            let next = items.last().filter(|_| more).and_then(PageToken::of).map(|mark| mark.to_text());
             Ok(WorkPage {
                 items,
                 open_blockers: BTreeMap::new(),
@@ -78,17 +78,22 @@ impl Work<'_> {
 }
 
 /// The first `limit` items after a place.
-fn found(tx: &dyn Tx, query: &LastCompleted, mut mark: Option<Mark>, limit: usize) -> Result<Vec<WorkItem>> {
+fn found(
+    tx: &dyn Tx,
+    query: &LastCompleted,
+    mut mark: Option<PageToken>,
+    limit: usize,
+) -> Result<Vec<WorkItem>> {
     let at_once = if query.project.is_some() { CHUNK } else { limit };
     let mut found = Vec::new();
     loop {
         let mut range = Range::last_completed();
-        if let Some(Mark { completed_at, item_id }) = &mark {
+        if let Some(PageToken { completed_at, item_id }) = &mark {
             range.until = Bound::Excluded(vec![(*completed_at).into(), item_id.as_str().into()]);
         }
         let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
-        mark = items.last().and_then(Mark::of);
+        mark = items.last().and_then(PageToken::of);
         let fits = |item: &WorkItem| query.project.is_none() || item.project_id == query.project;
         found.extend(items.into_iter().filter(fits));
         if is_end || found.len() >= limit {

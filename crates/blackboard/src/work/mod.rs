@@ -3,13 +3,13 @@
 //! A work item is available, claimed, blocked or completed. Of any number of sessions that claim it, one gets it,
 //! under a *fence*: the revision of the claim, which only grows. Whoever lost the item and comes back is refused.
 
+mod activity;
 mod block;
 mod claim;
 mod complete;
 mod create;
 mod delete;
 mod dependencies;
-mod lanes;
 mod last_completed;
 mod list;
 mod newest;
@@ -21,6 +21,7 @@ mod unblock;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::activity::{Activity, AgentActivity, Span, SpanEnd};
 pub use self::block::{Block, Blocked};
 pub use self::claim::{Claim, ClaimNext, Claimed};
 pub use self::complete::{Complete, Completed};
@@ -29,7 +30,6 @@ pub(crate) use self::create::blank_item;
 pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
 pub(crate) use self::dependencies::with_blockers;
-pub use self::lanes::{Lane, Lanes, Span, SpanEnd};
 pub use self::last_completed::LastCompleted;
 pub use self::list::{ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};
@@ -394,7 +394,7 @@ impl Holder {
 
     /// The session after it lost the item, if that is what it worked on.
     fn without(&self, item: &WorkItem) -> Option<Agent> {
-        self.agent.done_with(item, &self.held)
+        self.agent.without_current_work(item, &self.held)
     }
 }
 

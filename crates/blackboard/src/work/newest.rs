@@ -50,22 +50,22 @@ pub struct WorkPage {
 
 /// Where a page ended.
 #[derive(Clone, Debug, PartialEq)]
-struct Mark {
+struct PageToken {
     priority: Priority,
     created_at: Timestamp,
     item_id: String,
 }
 
-impl Mark {
+impl PageToken {
     fn of(item: &WorkItem) -> String {
         format!("{} {} {}", item.priority, item.created_at, item.item_id)
     }
 
-    fn parse(text: &str) -> Result<Mark> {
+    fn parse(text: &str) -> Result<PageToken> {
         let mut parts = text.splitn(3, ' ');
         let mark = (|| {
             let (priority, created_at, item_id) = (parts.next()?, parts.next()?, parts.next()?);
-            Some(Mark {
+            Some(PageToken {
                 priority: priority.parse().ok()?,
                 created_at: created_at.parse().ok()?,
                 item_id: item_id.to_owned(),
@@ -91,7 +91,7 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn newest(&self, query: &NewestWork) -> Result<WorkPage> {
-        let after = query.after.as_deref().map(Mark::parse).transpose()?;
+        let after = query.after.as_deref().map(PageToken::parse).transpose()?;
         let limit = query.limit.unwrap_or(usize::MAX);
         self.board.read_list(&[], |tx| {
             let mut items: Vec<WorkItem> = Vec::new();
@@ -109,7 +109,7 @@ impl Work<'_> {
                 found.truncate(room);
                 items.extend(found);
             }
-            let next = items.last().filter(|_| more).map(Mark::of);
+            let next = items.last().filter(|_| more).map(PageToken::of);
             let mut page = WorkPage {
                 items: Vec::with_capacity(items.len()),
                 open_blockers: BTreeMap::new(),
@@ -136,7 +136,7 @@ fn of_priority(
     tx: &dyn Tx,
     query: &NewestWork,
     priority: Priority,
-    after: Option<&Mark>,
+    after: Option<&PageToken>,
     limit: usize,
 ) -> Result<Vec<WorkItem>> {
     let after = after.filter(|after| after.priority == priority);
@@ -161,7 +161,7 @@ fn walk(
     tx: &dyn Tx,
     status: Status,
     priority: Priority,
-    after: Option<&Mark>,
+    after: Option<&PageToken>,
     filtered: bool,
     limit: usize,
     mut take: impl FnMut(WorkItem) -> bool,
@@ -170,12 +170,12 @@ fn walk(
     let mut mark = after.cloned();
     loop {
         let mut range = Range::newest_work(status, priority);
-        if let Some(Mark { created_at, item_id, .. }) = &mark {
+        if let Some(PageToken { created_at, item_id, .. }) = &mark {
             range.until = Bound::Excluded(vec![(*created_at).into(), item_id.as_str().into()]);
         }
         let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
-        mark = items.last().map(|item| Mark {
+        mark = items.last().map(|item| PageToken {
             priority,
             created_at: item.created_at,
             item_id: item.item_id.clone(),
@@ -241,9 +241,9 @@ mod tests {
     fn a_mark_survives_its_text() {
         let board = Board::memory();
         let item = board.work().create(&Create::new("gh:owner/repo#7", "A task")).unwrap().item;
-        assert_eq!(Mark::parse(&Mark::of(&item)).unwrap().item_id, "gh:owner/repo#7");
+        assert_eq!(PageToken::parse(&PageToken::of(&item)).unwrap().item_id, "gh:owner/repo#7");
         for wrong in ["", "P9 x y", "P1", "P1 2026-02-03T15:30:00Z"] {
-            assert!(Mark::parse(wrong).is_err(), "{wrong}");
+            assert!(PageToken::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

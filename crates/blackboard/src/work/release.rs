@@ -95,7 +95,7 @@ fn decide(
     item.must_be_held_by(agent, fence)?;
     let lasted = item.claimed_at.map_or(Duration::ZERO, |since| now.since(since));
     give_back(&mut item, agent, &mut changes);
-    if let Some(agent) = agent.done_with(&item, held) {
+    if let Some(agent) = agent.without_current_work(&item, held) {
         changes.put(agent);
     }
     Ok((changes, Released { item, released: true, held_seconds: lasted.as_secs(), released_by }))

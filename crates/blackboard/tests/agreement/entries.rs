@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use blackboard::entry::{
-    By, Compare, Condition, Entry, Fence, Operation, Order, Query, Scope, Test, Transaction, Value, Write,
+    Actor, Comparison, Entry, Expected, FenceToken, Operation, Order, Query, Scope, Transaction, Txn, Value,
+    Write,
 };
 use blackboard::lock::{Acquire, Release};
 use blackboard::{Board, Metadata, Result, Revision};
@@ -24,7 +25,7 @@ pub enum EntryStep {
     Purge(Whose, Place),
     Append(Whose, Place),
     Increment(Whose, Place, i64),
-    Compare(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
+    Txn(Whose, Vec<(Place, Tested)>, Vec<Done>, Option<Vec<Done>>),
     Transaction(Whose, Vec<Inside>),
     Look(Place, Asked, u8),
     Acquire { who: u8, lock: usize, ttl: Option<u64> },
@@ -128,7 +129,7 @@ pub fn entry_step() -> BoxedStrategy<EntryStep> {
 }
 
 fn simple() -> BoxedStrategy<EntryStep> {
-    let conditions = prop::collection::vec((place(), tested()), 0..3);
+    let comparisons = prop::collection::vec((place(), tested()), 0..3);
     let operations = || prop::collection::vec(done(), 0..4);
     prop_oneof![
         6 => (by(), place(), written()).prop_map(|(by, at, what)| EntryStep::Write(by, at, what)),
@@ -139,8 +140,8 @@ fn simple() -> BoxedStrategy<EntryStep> {
         1 => (by(), place()).prop_map(|(by, at)| EntryStep::Purge(by, at)),
         1 => (by(), place()).prop_map(|(by, at)| EntryStep::Append(by, at)),
         1 => (by(), place(), -2..3_i64).prop_map(|(by, at, number)| EntryStep::Increment(by, at, number)),
-        2 => (by(), conditions, operations(), option::of(operations()))
-            .prop_map(|(by, conditions, then, otherwise)| EntryStep::Compare(by, conditions, then, otherwise)),
+        2 => (by(), comparisons, operations(), option::of(operations()))
+            .prop_map(|(by, comparisons, then, otherwise)| EntryStep::Txn(by, comparisons, then, otherwise)),
         2 => (0..4_u8, 0..LOCKS.len(), option::weighted(0.3, prop::sample::select(vec![1, 60, 3600])))
             .prop_map(|(who, lock, ttl)| EntryStep::Acquire { who, lock, ttl }),
         1 => (0..4_u8, 0..LOCKS.len(), any::<bool>())
@@ -266,7 +267,7 @@ fn asked() -> BoxedStrategy<Asked> {
 pub struct Taking<'a> {
     pub board: &'a Board,
     pub revisions: &'a Revisions,
-    pub fence: &'a dyn Fn(u8) -> Option<Fence>,
+    pub fence: &'a dyn Fn(u8) -> Option<FenceToken>,
 }
 
 impl Taking<'_> {
@@ -298,15 +299,18 @@ impl Taking<'_> {
             EntryStep::Increment(by, at, number) => {
                 self.scope(at.0, by).increment(name(at.1), *number).map(|answer| shown(&answer))
             }
-            EntryStep::Compare(by, conditions, then, otherwise) => {
+            EntryStep::Txn(by, comparisons, then, otherwise) => {
                 let operations =
                     |list: &Vec<Done>| list.iter().map(|done| self.operation(done)).collect::<Vec<_>>();
-                let compare = Compare {
-                    conditions: conditions.iter().map(|(at, tested)| self.condition(*at, tested)).collect(),
+                let txn = Txn {
+                    comparisons: comparisons
+                        .iter()
+                        .map(|(at, tested)| self.comparison(*at, tested))
+                        .collect(),
                     then: operations(then),
                     otherwise: otherwise.as_ref().map(operations),
                 };
-                self.board.compare(&compare, &self.by(by)).map(|answer| shown(&answer))
+                self.board.txn(&txn, &self.by(by)).map(|answer| shown(&answer))
             }
             EntryStep::Transaction(by, steps) => Ok(self.transaction(by, steps)),
             EntryStep::Look(at, asked, when) => self.look(*at, asked, *when),
@@ -326,7 +330,7 @@ impl Taking<'_> {
     fn transaction(&self, by: &Whose, steps: &[Inside]) -> String {
         let mut seen = Vec::new();
         let outcome = self.board.try_transaction(|tx| {
-            tx.by(self.by(by))?;
+            tx.acting_as(self.by(by))?;
             for step in steps {
                 seen.push(self.inside(tx, step)?);
             }
@@ -382,11 +386,11 @@ impl Taking<'_> {
     }
 
     fn scope(&self, scope: usize, by: &Whose) -> Scope<'_> {
-        self.board.scope(SCOPES[scope]).by(self.by(by))
+        self.board.scope(SCOPES[scope]).acting_as(self.by(by))
     }
 
-    fn by(&self, by: &Whose) -> By {
-        By {
+    fn by(&self, by: &Whose) -> Actor {
+        Actor {
             author: by.author.map(|author| AUTHORS[author].to_owned()),
             session: by.who.map(session),
             fences: by.fence.and_then(self.fence).into_iter().chain(self.lock_fence(by.lock)).collect(),
@@ -400,10 +404,10 @@ impl Taking<'_> {
         locks.into_iter().find(|held| held.name == LOCKS[lock]).map(|held| held.fence)
     }
 
-    fn lock_fence(&self, lock: Option<usize>) -> Option<Fence> {
+    fn lock_fence(&self, lock: Option<usize>) -> Option<FenceToken> {
         let lock = lock?;
         let fence = self.lock(lock).unwrap_or_else(|| self.revisions.id(1));
-        Some(Fence::Lock { name: LOCKS[lock].to_owned(), fence })
+        Some(FenceToken::Lock { name: LOCKS[lock].to_owned(), fence })
     }
 
     fn write(&self, at: Place, what: &Written) -> Write {
@@ -430,14 +434,14 @@ impl Taking<'_> {
         }
     }
 
-    fn condition(&self, at: Place, tested: &Tested) -> Condition {
+    fn comparison(&self, at: Place, tested: &Tested) -> Comparison {
         let test = match tested {
-            Tested::Exists(exists) => Test::Exists(*exists),
-            Tested::Revision(expected) => Test::Revision(self.revision(at, expected)),
-            Tested::Version(version) => Test::Version(*version),
-            Tested::Value(which) => Test::Value(value(*which)),
+            Tested::Exists(exists) => Expected::Exists(*exists),
+            Tested::Revision(expected) => Expected::Revision(self.revision(at, expected)),
+            Tested::Version(version) => Expected::Version(*version),
+            Tested::Value(which) => Expected::Value(value(*which)),
         };
-        Condition { scope: SCOPES[at.0].to_owned(), key: name(at.1).to_owned(), test }
+        Comparison { scope: SCOPES[at.0].to_owned(), key: name(at.1).to_owned(), expected: test }
     }
 
     fn operation(&self, done: &Done) -> Operation {

@@ -15,7 +15,7 @@ pub enum Step {
         pid: Option<u32>,
         shares_process: bool,
     },
-    Beat {
+    Heartbeat {
         who: u8,
         progress: bool,
         work: Option<u8>,
@@ -63,9 +63,9 @@ pub enum WorkStep {
     Create { item: u8, title: u8, priority: u8, project: Option<u8>, blockers: Vec<u8> },
     Claim { item: u8, who: u8, title: Option<u8>, blockers: Vec<u8> },
     ClaimNext { who: u8, project: Option<u8>, priority: Option<u8> },
-    Release { item: u8, who: u8, fence: Fence },
-    Reassign { item: u8, who: u8, to: u8, fence: Fence, force: bool },
-    Complete { item: u8, who: u8, fence: Fence },
+    Release { item: u8, who: u8, fence: FenceToken },
+    Reassign { item: u8, who: u8, to: u8, fence: FenceToken, force: bool },
+    Complete { item: u8, who: u8, fence: FenceToken },
     Block { item: u8, blockers: Vec<u8> },
     Unblock { item: u8, blockers: Vec<u8> },
     Reset { item: u8 },
@@ -84,7 +84,7 @@ pub enum Fate {
 
 /// Which fence a caller believes to have.
 #[derive(Clone, Debug)]
-pub enum Fence {
+pub enum FenceToken {
     None,
     Last,
     Number(i64),
@@ -130,17 +130,17 @@ fn agents() -> impl Strategy<Value = Step> {
             option::weighted(0.3, 0..3_u8),
         )
             .prop_map(|(who, progress, work, item, status, operation)| {
-                Step::Beat { who, progress, work, item, status, operation }
+                Step::Heartbeat { who, progress, work, item, status, operation }
             }),
         1 => who().prop_map(|who| Step::Deregister { who }),
     ]
 }
 
-fn fence() -> impl Strategy<Value = Fence> {
+fn fence() -> impl Strategy<Value = FenceToken> {
     prop_oneof![
-        3 => Just(Fence::None),
-        2 => Just(Fence::Last),
-        1 => (0..20_i64).prop_map(Fence::Number),
+        3 => Just(FenceToken::None),
+        2 => Just(FenceToken::Last),
+        1 => (0..20_i64).prop_map(FenceToken::Number),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blackboard::agent::{AgentFilter, AgentStatus, Beat, Register};
+use blackboard::agent::{AgentFilter, AgentStatus, Heartbeat, Register};
 use blackboard::clock::{Clock, FixedClock};
 use blackboard::entry;
 use blackboard::event::{Event, Since};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::entries::Taking;
 use crate::revisions::Revisions;
-use crate::step::{Fate, Fence, Step, WorkStep};
+use crate::step::{Fate, FenceToken, Step, WorkStep};
 
 pub struct World {
     pub board: Board,
@@ -122,14 +122,14 @@ impl World {
                 };
                 board.agents().register(&request).map(shown)
             }
-            Step::Beat { who, progress, work, item: about, status, operation } => {
-                let beat = Beat {
+            Step::Heartbeat { who, progress, work, item: about, status, operation } => {
+                let beat = Heartbeat {
                     progress: progress.then(|| "Half done".to_owned()),
                     work: work.map(current_work),
                     work_item: about.map(item),
                     status: *status,
                     operation: operation.map(|number| format!("op{number}")),
-                    ..Beat::of(&session(*who))
+                    ..Heartbeat::of(&session(*who))
                 };
                 board.agents().heartbeat(&beat).map(shown)
             }
@@ -150,9 +150,7 @@ impl World {
                 };
                 board.sweep(&sweep).map(shown)
             }
-            Step::SweepInPassing { caller } => {
-                Ok(shown(board.sweep_in_passing(caller.map(session).as_deref())))
-            }
+            Step::SweepInPassing { caller } => Ok(shown(board.try_sweep(caller.map(session).as_deref()))),
             Step::Prune => board.prune().map(shown),
             Step::Observe { who, reader, limit } => {
                 self.observe(&session(*who), &format!("reader{reader}"), *limit)
@@ -240,17 +238,17 @@ impl World {
         }
     }
 
-    fn fence(&self, id: u8, fence: &Fence) -> Option<Revision> {
+    fn fence(&self, id: u8, fence: &FenceToken) -> Option<Revision> {
         match fence {
-            Fence::None => None,
-            Fence::Last => self.fences.get(&id).copied(),
-            Fence::Number(number) => Some(self.revisions.id(*number)),
+            FenceToken::None => None,
+            FenceToken::Last => self.fences.get(&id).copied(),
+            FenceToken::Number(number) => Some(self.revisions.id(*number)),
         }
     }
 
     /// The last claim of an item, as proof that it is held.
-    fn claim_of(&self, id: u8) -> Option<entry::Fence> {
-        self.fences.get(&id).map(|&fence| entry::Fence::Work { id: item(id), fence })
+    fn claim_of(&self, id: u8) -> Option<entry::FenceToken> {
+        self.fences.get(&id).map(|&fence| entry::FenceToken::Work { id: item(id), fence })
     }
 
     /// Reads one batch, and moves the cursor after it.

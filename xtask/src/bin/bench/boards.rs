@@ -200,7 +200,7 @@ impl Store for Watched {
         self.store.size()
     }
 
-    fn settle(&self) {
-        self.store.settle();
+    fn maintain(&self) {
+        self.store.maintain();
     }
 }

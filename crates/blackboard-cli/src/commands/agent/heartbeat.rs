@@ -1,7 +1,7 @@
 //! `blackboard agent heartbeat`
 
 use blackboard::Result;
-use blackboard::agent::{AgentStatus, Beat};
+use blackboard::agent::{self, AgentStatus};
 
 use crate::commands::Run;
 use crate::commands::arguments::{Session, metadata};
@@ -59,7 +59,7 @@ pub struct Heartbeat {
 impl Run for Heartbeat {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::act(self.session.named()))?;
-        let beat = board.agents().heartbeat(&Beat {
+        let beat = board.agents().heartbeat(&agent::Heartbeat {
             session,
             progress: self.progress,
             milestone: self.milestone,

@@ -93,7 +93,7 @@ impl Register {
             shares_process: false,
             metadata: metadata(self.metadata.as_deref())?,
         })?;
-        board.sweep_in_passing(Some(&registered.agent.session_id));
+        board.try_sweep(Some(&registered.agent.session_id));
         context.note_text(&registered.text);
         if registered.agent.pid.is_none() {
             let threshold = time::length(board.settings().stale_threshold);

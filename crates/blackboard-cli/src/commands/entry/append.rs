@@ -2,9 +2,9 @@
 
 use blackboard::Result;
 
-use super::input::Given;
+use super::input::ValueInput;
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope};
+use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -26,13 +26,13 @@ pub struct Append {
     key: String,
 
     #[command(flatten)]
-    given: Given,
+    given: ValueInput,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Append {
@@ -41,6 +41,6 @@ impl Run for Append {
         let item = self.given.value("append", context.max_value_bytes()?)?;
         let (board, session) = context.open(Access::write(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        Ok(Outcome::new(WrittenEntry(board.scope(&scope).by(by).append(&self.key, &item)?)))
+        Ok(Outcome::new(WrittenEntry(board.scope(&scope).acting_as(by).append(&self.key, &item)?)))
     }
 }

@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::entry::Query;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope};
+use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -29,10 +29,10 @@ pub struct Clear {
     dry_run: bool,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Clear {
@@ -46,6 +46,6 @@ impl Run for Clear {
         }
         let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        Ok(Outcome::new(ClearedEntries(board.scope(&scope).by(by).clear(&self.pattern)?)))
+        Ok(Outcome::new(ClearedEntries(board.scope(&scope).acting_as(by).clear(&self.pattern)?)))
     }
 }

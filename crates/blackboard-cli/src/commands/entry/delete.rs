@@ -3,7 +3,7 @@
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope, revision};
+use crate::commands::arguments::{ScopeOption, WriteOptions, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -27,10 +27,10 @@ pub struct Delete {
     if_revision: Option<Revision>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Delete {
@@ -38,7 +38,7 @@ impl Run for Delete {
         let scope = context.scope(&self.scope)?;
         let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        let scope = board.scope(&scope).by(by);
+        let scope = board.scope(&scope).acting_as(by);
         let deleted = match self.if_revision {
             Some(revision) => scope.delete_if_revision(&self.key, revision)?,
             None => scope.delete(&self.key)?,

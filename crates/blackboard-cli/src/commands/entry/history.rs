@@ -5,7 +5,7 @@ use blackboard::event::{Event, Since};
 use blackboard::{Board, Code, Refusal, Result};
 
 use crate::commands::Run;
-use crate::commands::arguments::{InScope, at_least_one};
+use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -29,7 +29,7 @@ pub struct History {
     limit: usize,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 }
 
 impl Run for History {

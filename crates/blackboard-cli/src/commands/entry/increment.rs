@@ -3,7 +3,7 @@
 use blackboard::{Code, Result};
 
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope};
+use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -29,10 +29,10 @@ pub struct Increment {
     by: i64,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Increment {
@@ -40,7 +40,7 @@ impl Run for Increment {
         let scope = context.scope(&self.scope)?;
         let (board, session) = context.open(Access::write(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        let scope = board.scope(&scope).by(by);
+        let scope = board.scope(&scope).acting_as(by);
         let written = scope.increment(&self.key, self.by)?;
         // What this call made of it, whatever others have made of it since.
         let value = match scope.entry_as_of(&self.key, written.revision) {

@@ -15,7 +15,7 @@ const SLACK: usize = 64 * 1024;
 
 /// A value, as an argument or from somewhere else.
 #[derive(clap::Args, Debug)]
-pub struct Given {
+pub struct ValueInput {
     /// The value: JSON if it is JSON, any other text is a string; - reads standard input
     #[arg(value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "file")]
     value: Option<String>,
@@ -29,7 +29,7 @@ pub struct Given {
     string: bool,
 }
 
-impl Given {
+impl ValueInput {
     /// The value, if one was given to `command`.
     pub fn value(self, command: &str, max_bytes: usize) -> Result<Value> {
         let text = match (self.value, self.file) {

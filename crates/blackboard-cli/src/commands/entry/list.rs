@@ -5,7 +5,7 @@ use blackboard::entry::{Order, Query};
 
 use super::Matching;
 use crate::commands::Run;
-use crate::commands::arguments::{InScope, at_least_one};
+use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -38,7 +38,7 @@ pub struct List {
     limit: Option<usize>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 }
 
 impl Run for List {

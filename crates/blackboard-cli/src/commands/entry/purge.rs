@@ -1,10 +1,10 @@
 //! `blackboard purge`
 
 use blackboard::Result;
-use blackboard::entry::By;
+use blackboard::entry::Actor;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope};
+use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -30,10 +30,10 @@ pub struct Purge {
     dry_run: bool,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Purge {
@@ -42,11 +42,11 @@ impl Run for Purge {
         if self.dry_run {
             let fences = self.acting.fences.iter().map(|fence| fence.parse()).collect::<Result<_>>()?;
             let (board, session) = context.open(Access::read_as(self.acting.session.named()))?;
-            let by = By { author: self.acting.agent, session, fences, operation: None };
-            return Ok(Outcome::new(WouldPurge(board.scope(&scope).by(by).plan_purge(&self.key)?)));
+            let by = Actor { author: self.acting.agent, session, fences, operation: None };
+            return Ok(Outcome::new(WouldPurge(board.scope(&scope).acting_as(by).plan_purge(&self.key)?)));
         }
         let (board, session) = context.open(Access::change(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        Ok(Outcome::new(PurgedKey(board.scope(&scope).by(by).purge(&self.key)?)))
+        Ok(Outcome::new(PurgedKey(board.scope(&scope).acting_as(by).purge(&self.key)?)))
     }
 }

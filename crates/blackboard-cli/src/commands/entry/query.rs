@@ -5,7 +5,7 @@ use blackboard::entry::{DEFAULT_LIMIT, Order, Query as Asked};
 
 use super::Matching;
 use crate::commands::Run;
-use crate::commands::arguments::{InScope, at_least_one};
+use crate::commands::arguments::{ScopeOption, at_least_one};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -47,7 +47,7 @@ pub struct Query {
     after: Option<String>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 }
 
 impl Run for Query {

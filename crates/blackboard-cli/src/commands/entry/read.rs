@@ -3,7 +3,7 @@
 use blackboard::{Code, Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{InScope, revision};
+use crate::commands::arguments::{ScopeOption, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -37,7 +37,7 @@ pub struct Read {
     as_of: Option<Revision>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 }
 
 impl Run for Read {

@@ -4,7 +4,7 @@ use blackboard::Result;
 
 use super::Matching;
 use crate::commands::Run;
-use crate::commands::arguments::InScope;
+use crate::commands::arguments::ScopeOption;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -28,7 +28,7 @@ pub struct Snapshot {
     pattern: Option<String>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 }
 
 impl Run for Snapshot {

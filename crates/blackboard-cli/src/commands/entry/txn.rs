@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blackboard::entry::{Compare, Condition, Operation, Test, Value, Write};
+use blackboard::entry::{self, Comparison, Expected, Operation, Value, Write};
 use blackboard::{Code, Error, Metadata, Refusal, Result, Revision, duration};
 use serde::{Deserialize, Deserializer, de};
 
 use super::input::read_text;
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope};
+use crate::commands::arguments::{ScopeOption, WriteOptions};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -47,27 +47,27 @@ pub struct Txn {
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Txn {
     fn run(self, context: &Context) -> Result<Outcome> {
         let scope = context.scope(&self.scope)?;
         let text = read_text(self.file.as_deref().unwrap_or(Path::new("-")), MAX_BYTES)?;
-        let compare = parse(&text, &scope)?;
+        let txn = parse(&text, &scope)?;
         // What was read may be large, and is not needed any more.
         drop(text);
         let (board, session) = context.open(Access::write(self.acting.session.named()))?;
         let by = self.acting.by(session)?;
-        Ok(Outcome::new(ComparedEntries(board.compare(&compare, &by)?)))
+        Ok(Outcome::new(ComparedEntries(board.txn(&txn, &by)?)))
     }
 }
 
 /// Reads a transaction whose parts are in `scope` where they do not say otherwise.
-fn parse(text: &str, scope: &str) -> Result<Compare> {
+fn parse(text: &str, scope: &str) -> Result<entry::Txn> {
     if text.trim().is_empty() {
         return Err(Refusal::new(Code::Usage, "txn requires a transaction on standard input or in --file")
             .hint("see: blackboard txn --help")
@@ -79,8 +79,8 @@ fn parse(text: &str, scope: &str) -> Result<Compare> {
     })?;
     let operations =
         |parts: Vec<Part>| parts.into_iter().map(|part| part.operation(scope)).collect::<Result<Vec<_>>>();
-    Ok(Compare {
-        conditions: request.compare.into_iter().map(|at| at.condition(scope)).collect::<Result<_>>()?,
+    Ok(entry::Txn {
+        comparisons: request.compare.into_iter().map(|at| at.comparison(scope)).collect::<Result<_>>()?,
         then: operations(request.then)?,
         otherwise: request.otherwise.map(operations).transpose()?,
     })
@@ -90,7 +90,7 @@ fn parse(text: &str, scope: &str) -> Result<Compare> {
 #[serde(deny_unknown_fields, expecting = "an object with \"compare\", \"then\" and \"else\"")]
 struct Request {
     #[serde(default)]
-    compare: Vec<Comparison>,
+    compare: Vec<ComparisonPart>,
     #[serde(default)]
     then: Vec<Part>,
     #[serde(rename = "else")]
@@ -99,7 +99,7 @@ struct Request {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"key\" and what to compare")]
-struct Comparison {
+struct ComparisonPart {
     scope: Option<String>,
     key: String,
     exists: Option<bool>,
@@ -114,8 +114,8 @@ struct Comparison {
 #[serde(deny_unknown_fields, expecting = "an object with one of \"write\", \"delete\" and \"read\"")]
 struct Part {
     write: Option<WritePart>,
-    delete: Option<At>,
-    read: Option<At>,
+    delete: Option<KeyRef>,
+    read: Option<KeyRef>,
 }
 
 #[derive(Deserialize)]
@@ -140,7 +140,7 @@ struct WritePart {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"key\"")]
-struct At {
+struct KeyRef {
     scope: Option<String>,
     key: String,
 }
@@ -166,23 +166,25 @@ fn length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>
     Ok(Some(length))
 }
 
-impl Comparison {
-    fn condition(self, scope: &str) -> Result<Condition> {
+impl ComparisonPart {
+    fn comparison(self, scope: &str) -> Result<Comparison> {
         if self.revision.is_some_and(|id| id < 0) {
             return Err(Error::invalid("a revision is a whole number from 0 on"));
         }
-        let revision = self.revision.map(|id| Test::Revision(Revision::new(id)));
+        let revision = self.revision.map(|id| Expected::Revision(Revision::new(id)));
         let tests = [
-            self.exists.map(Test::Exists),
+            self.exists.map(Expected::Exists),
             revision,
-            self.version.map(Test::Version),
-            self.value.map(Test::Value),
+            self.version.map(Expected::Version),
+            self.value.map(Expected::Value),
         ];
         let mut tests = tests.into_iter().flatten();
         match (tests.next(), tests.next()) {
-            (Some(test), None) => {
-                Ok(Condition { scope: self.scope.unwrap_or_else(|| scope.to_owned()), key: self.key, test })
-            }
+            (Some(expected), None) => Ok(Comparison {
+                scope: self.scope.unwrap_or_else(|| scope.to_owned()),
+                key: self.key,
+                expected,
+            }),
             _ => Err(Error::invalid(format!(
                 "the comparison of \"{}\" needs exactly one of exists, revision, version, value",
                 shortened(&self.key, 100)
@@ -208,8 +210,8 @@ impl Part {
                 },
                 scope: in_scope(part.scope),
             },
-            (None, Some(At { scope, key }), None) => Operation::Delete { scope: in_scope(scope), key },
-            (None, None, Some(At { scope, key })) => Operation::Read { scope: in_scope(scope), key },
+            (None, Some(KeyRef { scope, key }), None) => Operation::Delete { scope: in_scope(scope), key },
+            (None, None, Some(KeyRef { scope, key })) => Operation::Read { scope: in_scope(scope), key },
             _ => return Err(Error::invalid("each operation needs exactly one of write, delete, read")),
         })
     }

@@ -1,10 +1,10 @@
 //! `blackboard wait`
 
-use blackboard::entry::{By, WaitFor};
+use blackboard::entry::{Actor, WaitFor};
 use blackboard::{Result, Revision};
 
 use crate::commands::Run;
-use crate::commands::arguments::{InScope, revision};
+use crate::commands::arguments::{ScopeOption, revision};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -43,7 +43,7 @@ pub struct Wait {
     after: Option<Revision>,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 }
 
 impl Run for Wait {
@@ -51,8 +51,9 @@ impl Run for Wait {
         let timeout = self.timeout.as_deref().map(blackboard::duration::parse).transpose()?;
         let scope = context.scope(&self.scope)?;
         let (board, session) = context.open(Access::follow(None))?;
-        let by = By { session, ..By::default() };
-        let entry = board.scope(&scope).by(by).wait(&self.key, &WaitFor { timeout, after: self.after })?;
+        let by = Actor { session, ..Actor::default() };
+        let entry =
+            board.scope(&scope).acting_as(by).wait(&self.key, &WaitFor { timeout, after: self.after })?;
         Ok(match entry {
             entry if self.raw => Outcome::new(RawText(entry.value)),
             entry if self.value => Outcome::new(BareValue(entry.value)),

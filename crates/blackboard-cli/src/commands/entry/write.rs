@@ -3,9 +3,9 @@
 use blackboard::entry::Write as Writing;
 use blackboard::{Result, Revision, duration};
 
-use super::input::Given;
+use super::input::ValueInput;
 use crate::commands::Run;
-use crate::commands::arguments::{Acting, InScope, metadata, revision, trimmed};
+use crate::commands::arguments::{ScopeOption, WriteOptions, metadata, revision, trimmed};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -33,7 +33,7 @@ pub struct Write {
     key: String,
 
     #[command(flatten)]
-    given: Given,
+    given: ValueInput,
 
     /// How long it lives: 90s, 15m, 1h, 2d; a bare number is seconds
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
@@ -64,10 +64,10 @@ pub struct Write {
     lease: bool,
 
     #[command(flatten)]
-    scope: InScope,
+    scope: ScopeOption,
 
     #[command(flatten)]
-    acting: Acting,
+    acting: WriteOptions,
 }
 
 impl Run for Write {
@@ -92,6 +92,6 @@ impl Run for Write {
             context.open(Access::write(named))?
         };
         let by = self.acting.by(session)?;
-        Ok(Outcome::new(WrittenEntry(board.scope(&scope).by(by).write(&write)?)))
+        Ok(Outcome::new(WrittenEntry(board.scope(&scope).acting_as(by).write(&write)?)))
     }
 }

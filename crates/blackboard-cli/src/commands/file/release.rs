@@ -1,7 +1,7 @@
 //! `blackboard file release`
 
 use blackboard::Result;
-use blackboard::file::{Release as Releasing, Which};
+use blackboard::file::{Release as Releasing, Selection};
 use clap::ArgGroup;
 
 use crate::commands::Run;
@@ -37,11 +37,11 @@ pub struct Release {
 impl Run for Release {
     fn run(self, context: &Context) -> Result<Outcome> {
         let which = if self.all {
-            Which::All
+            Selection::All
         } else {
             let tree = context.tree()?;
             let patterns = self.patterns.iter().map(|text| tree.pattern(text)).collect::<Result<_>>()?;
-            Which::Patterns { worktree: tree.worktree, patterns }
+            Selection::Patterns { worktree: tree.worktree, patterns }
         };
         let (board, session) = context.open(Access::act(self.session.named()))?;
         Ok(Outcome::new(ReleasedPatterns(board.files().release(&Releasing { session, which })?)))

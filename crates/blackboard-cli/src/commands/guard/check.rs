@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blackboard::file::{Check as Checking, CheckedPath, Reserver};
+use blackboard::file::{Check as Checking, CheckedPath, ReservationHolder};
 use blackboard::{Code, Error, Result};
 
 use crate::commands::Run;
@@ -77,7 +77,7 @@ fn look(context: &Context, session: Option<&str>) -> Result<CheckedCommit> {
             paths: some.to_vec(),
         })?;
         for path in &mut checked.paths {
-            let is_own = |other: &Reserver| own.contains(&other.reservation.session_id);
+            let is_own = |other: &ReservationHolder| own.contains(&other.reservation.session_id);
             if let Some(other) = path.reserved_by.iter().find(|other| is_own(other)) {
                 perhaps_own.get_or_insert_with(|| (path.path.clone(), other.reservation.agent_name.clone()));
             }

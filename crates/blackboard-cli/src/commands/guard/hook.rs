@@ -80,7 +80,7 @@ enum Removing {
 }
 
 /// The place of the pre-commit hook of the repository around the working directory.
-pub struct Place {
+pub struct HookPaths {
     /// The file.
     pub hook: PathBuf,
     set_aside: PathBuf,
@@ -102,9 +102,9 @@ pub struct Removed {
     pub restored: bool,
 }
 
-impl Place {
+impl HookPaths {
     /// Finds it, to write there. Refused if git looks elsewhere, because somebody else looks after the hooks there.
-    pub fn to_install() -> Result<Place> {
+    pub fn to_install() -> Result<HookPaths> {
         if git::is_bare()? {
             return Err(Refusal::new(Code::InvalidValue, "nothing is committed in a bare repository")
                 .hint("change into a worktree of it first: the hook is for all of them")
@@ -115,16 +115,16 @@ impl Place {
         if is_link || !is_same(&directory, &usual) {
             return Err(looked_after(&directory));
         }
-        Ok(Place::inside(&usual))
+        Ok(HookPaths::inside(&usual))
     }
 
     /// Finds it, to take ours away, also if git has been told since to look elsewhere.
-    pub fn to_remove() -> Result<Place> {
-        Ok(Place::inside(&git::hooks()?.usual))
+    pub fn to_remove() -> Result<HookPaths> {
+        Ok(HookPaths::inside(&git::hooks()?.usual))
     }
 
-    fn inside(hooks: &Path) -> Place {
-        Place { hook: hooks.join(NAME), set_aside: hooks.join(SET_ASIDE) }
+    fn inside(hooks: &Path) -> HookPaths {
+        HookPaths { hook: hooks.join(NAME), set_aside: hooks.join(SET_ASIDE) }
     }
 
     /// Puts our hook there. For one that is there already, nothing changes.
@@ -408,7 +408,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let theirs = b"#!/bin/sh\nexit 0\n";
         let directory = testkit::tempdir().unwrap();
-        let place = Place::inside(directory.path());
+        let place = HookPaths::inside(directory.path());
         fs::write(&place.hook, theirs).unwrap();
         fs::set_permissions(&place.hook, fs::Permissions::from_mode(0o755)).unwrap();
         let (present, aside) = place.look().unwrap();

@@ -2,7 +2,7 @@
 
 use blackboard::Result;
 
-use super::hook::{Mode, Place};
+use super::hook::{HookPaths, Mode};
 use crate::commands::Run;
 use crate::context::Context;
 use crate::outcome::Outcome;
@@ -29,7 +29,7 @@ pub struct Install {
 impl Run for Install {
     fn run(self, _context: &Context) -> Result<Outcome> {
         let mode = if self.warn { Mode::Warn } else { Mode::Refuse };
-        let place = Place::to_install()?;
+        let place = HookPaths::to_install()?;
         let installed = place.install(mode)?;
         Ok(Outcome::new(InstalledHook {
             hook: place.hook.display().to_string(),

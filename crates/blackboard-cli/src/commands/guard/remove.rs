@@ -2,7 +2,7 @@
 
 use blackboard::Result;
 
-use super::hook::Place;
+use super::hook::HookPaths;
 use crate::commands::Run;
 use crate::context::Context;
 use crate::outcome::Outcome;
@@ -21,7 +21,7 @@ pub struct Remove {}
 
 impl Run for Remove {
     fn run(self, _context: &Context) -> Result<Outcome> {
-        let place = Place::to_remove()?;
+        let place = HookPaths::to_remove()?;
         let removed = place.remove()?;
         Ok(Outcome::new(RemovedHook {
             hook: place.hook.display().to_string(),

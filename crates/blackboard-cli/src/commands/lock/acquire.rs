@@ -3,7 +3,7 @@
 use blackboard::Result;
 use blackboard::lock::Acquire as Acquiring;
 
-use super::Wish;
+use super::LockOptions;
 use crate::commands::Run;
 use crate::commands::arguments::Session;
 use crate::context::Context;
@@ -26,7 +26,7 @@ use crate::output::lock::AcquiredLock;
 #[command(verbatim_doc_comment)]
 pub struct Acquire {
     #[command(flatten)]
-    wish: Wish,
+    wish: LockOptions,
 
     #[command(flatten)]
     session: Session,
@@ -35,7 +35,7 @@ pub struct Acquire {
 impl Run for Acquire {
     fn run(self, context: &Context) -> Result<Outcome> {
         let (board, session) = context.open(Access::act(self.session.named()))?;
-        let Wish { name, wait, ttl, note } = self.wish;
+        let LockOptions { name, wait, ttl, note } = self.wish;
         let wish = Acquiring { name, session, ttl, note, ..Acquiring::default() };
         let acquired = match wait {
             Some(timeout) => board.locks().acquire_waiting(&wish, timeout)?,

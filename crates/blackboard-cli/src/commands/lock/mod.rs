@@ -12,7 +12,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 /// Which lock is wanted, and how.
 #[derive(clap::Args, Debug)]
-pub struct Wish {
+pub struct LockOptions {
     /// The lock: a name as keys have it, without * ? [ ] and without a colon at either end
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub name: String,

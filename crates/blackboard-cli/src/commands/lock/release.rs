@@ -5,7 +5,7 @@ use blackboard::lock::Release as Releasing;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::commands::Run;
-use crate::commands::arguments::{OwnFence, Session, fence};
+use crate::commands::arguments::{FenceArgument, Session, fence};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -27,7 +27,7 @@ pub struct Release {
 
     /// The fence that taking it gave
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<OwnFence>,
+    fence: Option<FenceArgument>,
 
     #[command(flatten)]
     session: Session,

@@ -6,7 +6,7 @@ use blackboard::agent::Register;
 use blackboard::lock::{Acquire, Lock, Release};
 use blackboard::{Board, Code, Error, Result};
 
-use super::Wish;
+use super::LockOptions;
 use crate::child::{self, Ended, Signals};
 use crate::commands::Run as RunCommand;
 use crate::commands::arguments::Session;
@@ -33,7 +33,7 @@ use crate::outcome::Outcome;
 #[command(verbatim_doc_comment)]
 pub struct Run {
     #[command(flatten)]
-    wish: Wish,
+    wish: LockOptions,
 
     /// What the session calls itself that is registered if there is none [default: agent.name of the configuration,
     /// or the name of the command]
@@ -57,7 +57,7 @@ impl RunCommand for Run {
             None => Some(self.new_session(context)?),
         };
         let is_new = register.is_some();
-        let Wish { name, wait, ttl, note } = &self.wish;
+        let LockOptions { name, wait, ttl, note } = &self.wish;
         let wish = Acquire {
             name: name.clone(),
             session: session.unwrap_or_default(),

@@ -36,15 +36,15 @@ use crate::setup::{self, Change, SettingsDirs, SettingsLevel, Target};
 pub struct Setup {
     /// The agent to connect; `all` are all that are found here [default: all]
     #[arg(value_name = "AGENT", value_parser = platforms())]
-    platform: Option<Chosen>,
+    platform: Option<PlatformSelection>,
 
     #[command(flatten)]
-    how: How,
+    how: SetupOptions,
 }
 
 /// For whom, and whether to ask.
 #[derive(clap::Args, Debug)]
-pub struct How {
+pub struct SetupOptions {
     /// For whom; the project is the one that this directory is in
     #[arg(long, value_name = "SCOPE", value_enum, default_value = "user")]
     scope: SettingsLevel,
@@ -60,7 +60,7 @@ pub struct How {
 
 /// What a call is about.
 #[derive(Clone, Copy)]
-pub enum Chosen {
+pub enum PlatformSelection {
     /// Every platform that there is a reason for.
     All,
     /// This one.
@@ -76,7 +76,7 @@ impl Run for Setup {
     }
 }
 
-impl How {
+impl SetupOptions {
     /// Plans, shows, asks, and does it.
     fn run(
         self,
@@ -121,12 +121,12 @@ impl How {
 /// The platforms that a call is about: the one that is named, or all that `has` says yes to and that have the scope.
 fn chosen(
     command: &str,
-    chosen: Option<Chosen>,
+    chosen: Option<PlatformSelection>,
     scope: SettingsLevel,
     has: impl Fn(&Platform) -> bool,
 ) -> Result<Vec<&'static Platform>> {
     match chosen {
-        Some(Chosen::One(platform)) if !platform.settings.levels.contains(&scope) => {
+        Some(PlatformSelection::One(platform)) if !platform.settings.levels.contains(&scope) => {
             let (id, name, scope) = (platform.id, platform.name, scope.as_str());
             let calls = platform
                 .settings
@@ -137,8 +137,8 @@ fn chosen(
                 .hint(format!("run: {}", calls.collect::<Vec<_>>().join(", or: ")))
                 .into())
         }
-        Some(Chosen::One(platform)) => Ok(vec![platform]),
-        None | Some(Chosen::All) => {
+        Some(PlatformSelection::One(platform)) => Ok(vec![platform]),
+        None | Some(PlatformSelection::All) => {
             let all = PLATFORMS
                 .iter()
                 .filter(|platform| platform.settings.levels.contains(&scope) && has(platform));
@@ -183,14 +183,16 @@ fn cant_ask() -> Error {
 
 fn platforms() -> ValueParser {
     let names = PLATFORMS.iter().map(|platform| platform.id).chain(["all"]);
-    PossibleValuesParser::new(names).map(|name| Platform::find(&name).map_or(Chosen::All, Chosen::One)).into()
+    PossibleValuesParser::new(names)
+        .map(|name| Platform::find(&name).map_or(PlatformSelection::All, PlatformSelection::One))
+        .into()
 }
 
-impl std::fmt::Debug for Chosen {
+impl std::fmt::Debug for PlatformSelection {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
-            Chosen::All => "all",
-            Chosen::One(platform) => platform.id,
+            PlatformSelection::All => "all",
+            PlatformSelection::One(platform) => platform.id,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use blackboard::Result;
 
-use super::{Chosen, How, Run, chosen, platforms};
+use super::{PlatformSelection, Run, SetupOptions, chosen, platforms};
 use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::setup::Done;
@@ -21,10 +21,10 @@ use crate::setup::{self, Change};
 pub struct Remove {
     /// The agent to disconnect; `all` are all that there are [default: all]
     #[arg(value_name = "AGENT", value_parser = platforms())]
-    platform: Option<Chosen>,
+    platform: Option<PlatformSelection>,
 
     #[command(flatten)]
-    how: How,
+    how: SetupOptions,
 }
 
 impl Run for Remove {

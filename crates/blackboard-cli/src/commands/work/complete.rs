@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::Complete as Completion;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, OwnFence, Session, fence};
+use crate::commands::arguments::{FenceArgument, Item, Session, fence};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -27,7 +27,7 @@ pub struct Complete {
 
     /// The fence of the claim
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<OwnFence>,
+    fence: Option<FenceArgument>,
 
     /// What came of it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

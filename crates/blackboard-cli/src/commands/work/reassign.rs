@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::Reassign as Reassigning;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, OwnFence, Session, fence};
+use crate::commands::arguments::{FenceArgument, Item, Session, fence};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -33,7 +33,7 @@ pub struct Reassign {
 
     /// The fence of the claim
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<OwnFence>,
+    fence: Option<FenceArgument>,
 
     /// Why
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

@@ -4,7 +4,7 @@ use blackboard::Result;
 use blackboard::work::Release as Releasing;
 
 use crate::commands::Run;
-use crate::commands::arguments::{Item, OwnFence, Session, fence};
+use crate::commands::arguments::{FenceArgument, Item, Session, fence};
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
@@ -25,7 +25,7 @@ pub struct Release {
 
     /// The fence of the claim
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Option<OwnFence>,
+    fence: Option<FenceArgument>,
 
     #[command(flatten)]
     session: Session,

@@ -2,7 +2,7 @@
 
 use blackboard::Revision;
 use blackboard::entry::{
-    Cleared, Compared, Deleted, Entry, OperationResult, PurgePlan, Purged, Value, Written,
+    Cleared, Deleted, Entry, OperationResult, PurgePlan, Purged, TxnResult, Value, Written,
 };
 use serde::Serialize;
 
@@ -176,7 +176,7 @@ fn counted(entries: usize) -> String {
 }
 
 /// The answer of `txn`.
-pub struct ComparedEntries(pub Compared);
+pub struct ComparedEntries(pub TxnResult);
 
 impl Render for ComparedEntries {
     fn json(&self, answer: &mut Answer<'_>) -> Result {
@@ -184,7 +184,7 @@ impl Render for ComparedEntries {
     }
 
     fn human(&self, screen: &mut Screen<'_>) -> Result {
-        let Compared { succeeded, results, revision } = &self.0;
+        let TxnResult { succeeded, results, revision } = &self.0;
         let what = if *succeeded { "Succeeded" } else { "A comparison failed; did \"else\"" };
         screen.line(format_args!("{what} (revision {revision})"))?;
         results.iter().try_for_each(|result| match result {

@@ -4,9 +4,9 @@ use blackboard::duration::parse_since;
 use blackboard::event::{EventType, Lines};
 use blackboard::{Code, Refusal, Result};
 
+use crate::web::event_view::{EventView, Names};
 use crate::web::reply::{Reply, bare_page};
 use crate::web::route::Asked;
-use crate::web::told::{Names, Told};
 
 /// How many are shown if nobody says, as the seed has it, and at most.
 const SHOWN: usize = 200;
@@ -39,7 +39,8 @@ pub fn list(asked: &Asked<'_>) -> Result<Reply> {
         most_bytes: Some(PAGE_BYTES),
     })?;
     let mut names = Names::new(asked.board);
-    let shown = page.events.iter().map(|event| Told::of(event, &mut names)).collect::<Result<Vec<_>>>()?;
+    let shown =
+        page.events.iter().map(|event| EventView::of(event, &mut names)).collect::<Result<Vec<_>>>()?;
     let next = page.next.map(|next| next.to_string());
     Ok(bare_page(&shown, next.as_deref(), page.revision))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blackboard::clock::Timestamp;
-use blackboard::work::{Lane, LastCompleted, NewestWork, Priority, Status, WorkItem, WorkPage};
+use blackboard::work::{AgentActivity, LastCompleted, NewestWork, Priority, Status, WorkItem, WorkPage};
 use blackboard::{Result, Revision};
 use serde::Serialize;
 
@@ -123,5 +123,5 @@ pub fn lanes(asked: &Asked<'_>) -> Result<Reply> {
     let hours = hours.ok_or_else(|| wrong("hours is a number from 1 to 168"))?;
     let lanes = asked.board.work().lanes(Duration::from_hours(hours))?;
     let end = LanesEnd { since: lanes.since, revision: lanes.revision };
-    Ok(written(lanes.revision, |answer| answer.list_with::<Lane, _>(&lanes.lanes, &end)))
+    Ok(written(lanes.revision, |answer| answer.list_with::<AgentActivity, _>(&lanes.lanes, &end)))
 }

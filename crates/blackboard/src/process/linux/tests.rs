@@ -8,7 +8,7 @@ use rustix::process::{
 };
 
 use super::*;
-use crate::process::{Found, Liveness, ProcessMark, Processes, SystemProcesses, find_agent};
+use crate::process::{Found, Liveness, ProcessIdentity, Processes, SystemProcesses, find_agent};
 
 /// A child that runs until it is dropped.
 struct Sleeper(Child);
@@ -83,10 +83,10 @@ fn a_mark_counts_only_for_its_start_boot_host_and_namespace() {
     let mark = system().mark(child.pid()).unwrap();
     let other = || "other".to_owned();
     for (mark, expected) in [
-        (ProcessMark { started: mark.started + 1, ..mark.clone() }, Liveness::Dead),
-        (ProcessMark { boot: other(), ..mark.clone() }, Liveness::Dead),
-        (ProcessMark { host: other(), ..mark.clone() }, Liveness::Unknown),
-        (ProcessMark { namespace: other(), ..mark.clone() }, Liveness::Unknown),
+        (ProcessIdentity { started: mark.started + 1, ..mark.clone() }, Liveness::Dead),
+        (ProcessIdentity { boot: other(), ..mark.clone() }, Liveness::Dead),
+        (ProcessIdentity { host: other(), ..mark.clone() }, Liveness::Unknown),
+        (ProcessIdentity { namespace: other(), ..mark.clone() }, Liveness::Unknown),
         (mark.to_string().parse().unwrap(), Liveness::Alive),
     ] {
         assert_eq!(system().liveness(child.pid(), Some(&mark)), expected, "{mark}");
@@ -168,7 +168,7 @@ fn a_process_of_another_user_is_alive() {
         let pid: u32 = question.parse().unwrap();
         let refused = test_kill_process(Pid::from_raw(pid.cast_signed()).unwrap());
         assert_eq!(refused, Err(rustix::io::Errno::PERM));
-        assert_eq!(signal::probe(pid), Sight::Running { started: None });
+        assert_eq!(signal::probe(pid), ProcessState::Running { started: None });
         assert_eq!(system().liveness(pid, system().mark(pid).as_ref()), Liveness::Alive);
         return;
     }

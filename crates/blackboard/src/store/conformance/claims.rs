@@ -1,7 +1,7 @@
 //! Claiming, giving back, completing: one session has it, and a fence says since when.
 
 use super::*;
-use crate::agent::Attendance;
+use crate::agent::CheckIn;
 use crate::project::RegisterProject;
 use crate::work::{Block, ClaimNext, Reassign};
 
@@ -188,7 +188,11 @@ fn only_a_live_session_claims(fixture: &Fixture) {
     let (ended, stale, idle) = (fixture.session("Ended"), fixture.session("Stale"), fixture.session("Idle"));
     fixture.board.agents().deregister(&ended).unwrap();
     fixture.pass(301);
-    fixture.board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(&idle) }).unwrap();
+    fixture
+        .board
+        .agents()
+        .heartbeat(&Heartbeat { status: Some(AgentStatus::Idle), ..Heartbeat::of(&idle) })
+        .unwrap();
     fixture.sweep();
     let next = ClaimNext { session: ended.clone(), ..ClaimNext::default() };
     assert_eq!(
@@ -524,7 +528,7 @@ fn a_handover_is_told_to_the_session_that_gets_the_item(fixture: &Fixture) {
     }
     fixture.claim("held", &ivy);
     let told = |session: &str| -> Vec<_> {
-        let attended = fixture.board.agents().attend(&Attendance::of(session)).unwrap();
+        let attended = fixture.board.agents().check_in(&CheckIn::of(session)).unwrap();
         attended.news.events.into_iter().map(|event| event.summary).collect()
     };
     for session in [&ivy, &oak, &elm] {

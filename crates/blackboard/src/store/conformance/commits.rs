@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::HeartbeatRow;
 use crate::entry::{EntryVersion, Tombstone};
 use crate::file::Edit;
-use crate::store::{Cursor, Key, Mark, Operation, Range, TABLES};
+use crate::store::{BookkeepingRow, Cursor, Key, Operation, Range, TABLES};
 use crate::work::Dependency;
 
 on_every_engine![
@@ -255,7 +255,7 @@ pub(crate) fn every_kind_of_row() -> Vec<Row> {
             work_item_id: Some("gh:owner/repo#78".to_owned()),
         }
         .into(),
-        Mark { name: "prune".into(), value: "{}".to_owned() }.into(),
+        BookkeepingRow { name: "prune".into(), value: "{}".to_owned() }.into(),
         Tombstone {
             scope: "team".to_owned(),
             key: "gone".to_owned(),

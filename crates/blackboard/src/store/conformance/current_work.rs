@@ -63,10 +63,14 @@ fn current_work_falls_back_to_what_the_agent_said(fixture: &Fixture) {
         fixture
             .board
             .agents()
-            .heartbeat(&Beat { work: Some("Tests".to_owned()), ..Beat::of(&session) })
+            .heartbeat(&Heartbeat { work: Some("Tests".to_owned()), ..Heartbeat::of(&session) })
             .unwrap();
         assert_eq!(claim_and_stop().as_deref(), Some("Tests"), "way {number}");
-        fixture.board.agents().heartbeat(&Beat { work: Some(String::new()), ..Beat::of(&session) }).unwrap();
+        fixture
+            .board
+            .agents()
+            .heartbeat(&Heartbeat { work: Some(String::new()), ..Heartbeat::of(&session) })
+            .unwrap();
         assert_eq!(claim_and_stop(), None, "way {number}");
     }
 }
@@ -77,7 +81,7 @@ fn a_heartbeat_that_repeats_the_title_of_a_claimed_item_changes_nothing(fixture:
     fixture.item("x");
     fixture.claim("x", &session);
     let before = fixture.agent(&session);
-    let beat = Beat { work: Some("Title of x".to_owned()), ..Beat::of(&session) };
+    let beat = Heartbeat { work: Some("Title of x".to_owned()), ..Heartbeat::of(&session) };
     let (_, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
     assert!(told.is_empty());
     assert_eq!(fixture.agent(&session).own_work, before.own_work);

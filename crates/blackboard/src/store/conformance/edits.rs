@@ -1,8 +1,8 @@
 //! Edits and who else has a file: see `file/edit.rs`.
 
 use super::{Fixture, on_every_engine};
-use crate::agent::{Attendance, Register};
-use crate::file::{Check, Edit, Edited, Other, Reserve, Touch};
+use crate::agent::{CheckIn, Register};
+use crate::file::{Check, Edit, Edited, FileActivity, FileConflict, Reserve};
 use crate::store::{Key, Range};
 
 on_every_engine!(
@@ -27,14 +27,14 @@ fn edit(fixture: &Fixture, session: &str, path: &str, denied: bool) {
         tool: Some("Edit".to_owned()),
         denied,
     };
-    fixture.board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(session) }).unwrap();
+    fixture.board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(session) }).unwrap();
 }
 
-fn others(fixture: &Fixture, path: &str, session: &str) -> Vec<Other> {
-    fixture.board.files().who_else(&Check::of(TREE, &[path], Some(session))).unwrap()
+fn others(fixture: &Fixture, path: &str, session: &str) -> Vec<FileConflict> {
+    fixture.board.files().conflicts(&Check::of(TREE, &[path], Some(session))).unwrap()
 }
 
-fn names(others: &[Other]) -> Vec<&str> {
+fn names(others: &[FileConflict]) -> Vec<&str> {
     others.iter().map(|other| other.agent_name.as_str()).collect()
 }
 
@@ -49,13 +49,13 @@ fn whoever_just_edited_a_file_is_named_with_its_work(fixture: &Fixture) {
     let found = others(fixture, "src/lib.rs", &oak);
     assert_eq!(names(&found), ["Ivy"]);
     assert_eq!((found[0].current_work.as_deref(), found[0].since), (Some("The engine"), fixture.now()));
-    assert_eq!(found[0].touch, Touch::Edited { tool: Some("Edit".to_owned()) });
+    assert_eq!(found[0].touch, FileActivity::Edited { tool: Some("Edit".to_owned()) });
     assert!(others(fixture, "src/lib.rs", &ivy).is_empty(), "its own edit is not in its way");
     assert!(others(fixture, "src/main.rs", &oak).is_empty());
     let elsewhere = Check::of("/other", &["src/lib.rs"], Some(&oak));
-    assert!(fixture.board.files().who_else(&elsewhere).unwrap().is_empty());
+    assert!(fixture.board.files().conflicts(&elsewhere).unwrap().is_empty());
     let nobody = Check::of(TREE, &["src/lib.rs"], None);
-    assert_eq!(names(&fixture.board.files().who_else(&nobody).unwrap()), ["Ivy"]);
+    assert_eq!(names(&fixture.board.files().conflicts(&nobody).unwrap()), ["Ivy"]);
 }
 
 fn an_edit_is_forgotten_after_a_quarter_of_an_hour(fixture: &Fixture) {
@@ -78,7 +78,7 @@ fn reservations_count_and_edits_of_the_dead_do_not(fixture: &Fixture) {
     let found = others(fixture, "src/lib.rs", &elm);
     assert_eq!(names(&found), ["Ivy", "Oak"], "each once, and first who said so");
     let (pattern, note) = ("src/**".to_owned(), Some("rewriting".to_owned()));
-    assert_eq!(found[0].touch, Touch::Reserved { pattern, note });
+    assert_eq!(found[0].touch, FileActivity::Reserved { pattern, note });
     fixture.board.agents().deregister(&oak).unwrap();
     assert_eq!(names(&others(fixture, "src/lib.rs", &elm)), ["Ivy"]);
 }
@@ -132,7 +132,7 @@ fn a_file_may_be_called_like_a_pattern(fixture: &Fixture) {
     fixture.board.files().reserve(&Reserve::of(TREE, &["src/**"], &ivy)).unwrap();
     edit(fixture, &ivy, "a*b", false);
     let paths = ["a**b", "src/a**b", "src/*", "a*b", "axb"];
-    let found = fixture.board.files().who_else(&Check::of(TREE, &paths, Some(&oak))).unwrap();
+    let found = fixture.board.files().conflicts(&Check::of(TREE, &paths, Some(&oak))).unwrap();
     let paths: Vec<&str> = found.iter().map(|other| other.path.as_str()).collect();
     assert_eq!(paths, ["src/a**b", "src/*", "a*b"]);
 }

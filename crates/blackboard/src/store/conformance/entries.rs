@@ -1,7 +1,7 @@
 //! Entries: a key has a value, a version that counts its writes, and a revision to compare with.
 
 use super::*;
-use crate::entry::{Compare, Operation, OperationResult};
+use crate::entry::{Operation, OperationResult, Txn};
 use crate::store::{Key, Operation as Remembered};
 
 on_every_engine![
@@ -36,7 +36,7 @@ fn a_write_is_read_with_everything_about_it(fixture: &Fixture) {
         metadata: Some(Metadata::parse(r#"{"z": 1.0, "a": 2}"#).unwrap()),
         ..a_write("result:q4", r#"{"b": 1, "a": [1.0]}"#)
     };
-    let scope = fixture.scope().by(By::author("analyst"));
+    let scope = fixture.scope().acting_as(Actor::author("analyst"));
     let (written, told) = fixture.told_by(|| scope.write(&write).unwrap());
     assert_eq!(told, [EventType::EntryWritten]);
     assert_eq!((written.version, written.created, written.fence), (1, true, None));
@@ -85,10 +85,10 @@ fn a_rewrite_keeps_who_created_it_and_replaces_the_rest(fixture: &Fixture) {
         metadata: Some(Metadata::parse(r#"{"old": true}"#).unwrap()),
         ..a_write("a", "1")
     };
-    fixture.scope().by(By::author("first")).write(&first).unwrap();
+    fixture.scope().acting_as(Actor::author("first")).write(&first).unwrap();
     let created_at = fixture.now();
     fixture.pass(10);
-    fixture.scope().by(By::author("second")).write(&a_write("a", "2")).unwrap();
+    fixture.scope().acting_as(Actor::author("second")).write(&a_write("a", "2")).unwrap();
     let entry = fixture.entry("a").unwrap();
     assert_eq!((entry.created_at, entry.created_by.as_str()), (created_at, "first"));
     assert_eq!((entry.updated_at, entry.updated_by.as_str()), (fixture.now(), "second"));
@@ -146,17 +146,20 @@ fn what_is_merged_keeps_its_text(fixture: &Fixture) {
 fn the_author_is_who_is_named_then_the_session_then_nobody(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for (by, author) in [
-        (By::default(), "cli"),
-        (By::session(&session), "Ivy"),
-        (By { author: Some("Oak".to_owned()), ..By::session(&session) }, "Oak"),
+        (Actor::default(), "cli"),
+        (Actor::session(&session), "Ivy"),
+        (Actor { author: Some("Oak".to_owned()), ..Actor::session(&session) }, "Oak"),
     ] {
-        fixture.scope().by(by.clone()).write(&a_write("a", "1")).unwrap();
+        fixture.scope().acting_as(by.clone()).write(&a_write("a", "1")).unwrap();
         assert_eq!(fixture.entry("a").unwrap().updated_by, author);
         assert_eq!(fixture.events().pop().unwrap().actor_id, by.session);
     }
     let nobody = fixture.scope_of("nobody");
     assert_eq!(code(nobody.write(&a_write("a", "2"))), Code::AgentNotFound);
-    assert_eq!(code(fixture.scope().by(By::author("")).write(&a_write("a", "2"))), Code::InvalidValue);
+    assert_eq!(
+        code(fixture.scope().acting_as(Actor::author("")).write(&a_write("a", "2"))),
+        Code::InvalidValue
+    );
     assert_eq!(fixture.value("a").as_deref(), Some("1"));
 }
 
@@ -257,7 +260,7 @@ fn a_key_may_stand_twice_in_a_batch(fixture: &Fixture) {
     let chain: Vec<_> =
         history.versions.iter().map(|version| (version.entry.revision, version.previous)).collect();
     assert_eq!(chain, [(fixture.id(2), Some(fixture.id(1))), (fixture.id(1), None)]);
-    // The second condition is about what the first one did.
+    // The second comparison is about what the first one did.
     let once = Write { if_absent: true, ..a_write("b", "1") };
     assert_eq!(code(fixture.scope().write_batch(&[once.clone(), once])), Code::AlreadyExists);
     assert_eq!(fixture.entry("b"), None);
@@ -269,7 +272,7 @@ fn versions_go_on_after_a_removal(fixture: &Fixture) {
     let deleted = fixture.scope().delete("a").unwrap();
     assert_eq!((deleted.version, deleted.revision), (2, fixture.revision()));
     fixture.pass(5);
-    let again = fixture.scope().by(By::author("second")).write(&a_write("a", "3")).unwrap();
+    let again = fixture.scope().acting_as(Actor::author("second")).write(&a_write("a", "3")).unwrap();
     assert_eq!((again.version, again.created), (3, true));
     let entry = fixture.entry("a").unwrap();
     assert_eq!((entry.created_at, entry.created_by.as_str()), (fixture.now(), "second"));
@@ -280,7 +283,7 @@ fn versions_go_on_after_a_removal(fixture: &Fixture) {
     let write = |value: &str| Operation::Write { scope: scope(), write: a_write("a", value) };
     let delete = || Operation::Delete { scope: scope(), key: "a".to_owned() };
     let then = vec![write("5"), delete(), write("6"), delete(), write("7")];
-    fixture.board.compare(&Compare { then, ..Compare::default() }, &By::default()).unwrap();
+    fixture.board.txn(&Txn { then, ..Txn::default() }, &Actor::default()).unwrap();
     let entry = fixture.entry("a").unwrap();
     assert_eq!((entry.version, entry.value.as_str()), (7, "7"));
     let history = fixture.scope().history("a", 99).unwrap();
@@ -306,7 +309,7 @@ fn versions_go_on_after_a_removal(fixture: &Fixture) {
 
 fn only_if_nobody_can_see_it(fixture: &Fixture) {
     let absent = Write { if_absent: true, ..a_write("a", "1") };
-    let first = fixture.scope().by(By::author("Ivy")).write(&absent).unwrap();
+    let first = fixture.scope().acting_as(Actor::author("Ivy")).write(&absent).unwrap();
     let refused = fixture.scope().write(&absent).unwrap_err();
     assert_eq!(refused.code(), Code::AlreadyExists);
     assert_eq!(refused.details().unwrap()["revision"], first.revision.get());
@@ -410,8 +413,8 @@ fn an_array_grows_and_a_counter_counts(fixture: &Fixture) {
 }
 
 fn the_name_of_an_operation_is_for_one_call(fixture: &Fixture) {
-    let by = |name: &str| By { operation: Some(name.to_owned()), ..By::default() };
-    let named = |name: &str| fixture.scope().by(by(name));
+    let by = |name: &str| Actor { operation: Some(name.to_owned()), ..Actor::default() };
+    let named = |name: &str| fixture.scope().acting_as(by(name));
     fixture.write("gone", "1");
     fixture.write("left", "1");
     named("write").write(&a_write("a", "1")).unwrap();
@@ -421,22 +424,22 @@ fn the_name_of_an_operation_is_for_one_call(fixture: &Fixture) {
     named("delete").delete("gone").unwrap();
     named("clear").clear("nothing:*").unwrap();
     let write = |value: &str| Operation::Write { scope: "team".to_owned(), write: a_write("d", value) };
-    let compare = |value: &str| Compare { then: vec![write(value)], ..Compare::default() };
-    fixture.board.compare(&compare("1"), &by("txn")).unwrap();
+    let txn = |value: &str| Txn { then: vec![write(value)], ..Txn::default() };
+    fixture.board.txn(&txn("1"), &by("txn")).unwrap();
     let before = fixture.revision();
-    let elsewhere = fixture.board.scope("other").by(by("write"));
+    let elsewhere = fixture.board.scope("other").acting_as(by("write"));
     for (what, refused) in [
         ("another key", code(named("write").write(&a_write("z", "1")))),
         ("another value", code(named("write").write(&a_write("a", "2")))),
-        ("another condition", code(named("write").write(&Write { if_absent: true, ..a_write("a", "1") }))),
+        ("another comparison", code(named("write").write(&Write { if_absent: true, ..a_write("a", "1") }))),
         ("another scope", code(elsewhere.write(&a_write("a", "1")))),
         ("another batch", code(named("batch").write_batch(&[a_write("b", "1"), a_write("c", "1")]))),
         ("another item", code(named("append").append("list", &json("2")))),
         ("another number", code(named("increment").increment("counter", 2))),
         ("another deletion", code(named("delete").delete("left"))),
         ("another pattern", code(named("clear").clear("*"))),
-        ("another transaction", code(fixture.board.compare(&compare("2"), &by("txn")))),
-        ("a transaction of a closure", code(fixture.board.transaction(|tx| tx.by(by("new"))))),
+        ("another transaction", code(fixture.board.txn(&txn("2"), &by("txn")))),
+        ("a transaction of a closure", code(fixture.board.transaction(|tx| tx.acting_as(by("new"))))),
     ] {
         assert_eq!(refused, Code::InvalidValue, "{what}");
     }
@@ -444,7 +447,7 @@ fn the_name_of_an_operation_is_for_one_call(fixture: &Fixture) {
 }
 
 fn an_answer_that_an_older_program_remembered_is_given_again(fixture: &Fixture) {
-    let scope = || fixture.scope().by(By { operation: Some("op".to_owned()), ..By::default() });
+    let scope = || fixture.scope().acting_as(Actor { operation: Some("op".to_owned()), ..Actor::default() });
     let first = scope().write(&a_write("a", "1")).unwrap();
     let key = Key::Operation("op".to_owned());
     fixture
@@ -461,7 +464,7 @@ fn an_answer_that_an_older_program_remembered_is_given_again(fixture: &Fixture) 
 
 fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
     fn twice<T: PartialEq + std::fmt::Debug>(fixture: &Fixture, name: &str, verb: impl Fn(Scope<'_>) -> T) {
-        let by = || fixture.scope().by(By { operation: Some(name.to_owned()), ..By::default() });
+        let by = || fixture.scope().acting_as(Actor { operation: Some(name.to_owned()), ..Actor::default() });
         let first = verb(by());
         let (second, told) = fixture.told_by(|| verb(by()));
         assert_eq!(first, second, "{name}");
@@ -477,20 +480,19 @@ fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
     twice(fixture, "clear nothing", |scope| scope.clear("b").unwrap());
     assert_eq!(fixture.value("list").as_deref(), Some("[1]"));
     assert_eq!(fixture.value("counter").as_deref(), Some("2"));
-    let by = By { operation: Some("txn".to_owned()), ..By::default() };
+    let by = Actor { operation: Some("txn".to_owned()), ..Actor::default() };
     let read = |key: &str| Operation::Read { scope: "team".to_owned(), key: key.to_owned() };
     let write = Operation::Write { scope: "team".to_owned(), write: a_write("d", "null") };
     let delete = Operation::Delete { scope: "team".to_owned(), key: "c".to_owned() };
-    let compare =
-        Compare { then: vec![write, read("d"), delete, read("c"), read("other")], ..Compare::default() };
-    let first = fixture.board.compare(&compare, &by).unwrap();
-    let (second, told) = fixture.told_by(|| fixture.board.compare(&compare, &by).unwrap());
+    let txn = Txn { then: vec![write, read("d"), delete, read("c"), read("other")], ..Txn::default() };
+    let first = fixture.board.txn(&txn, &by).unwrap();
+    let (second, told) = fixture.told_by(|| fixture.board.txn(&txn, &by).unwrap());
     assert_eq!((first, told.len()), (second, 0));
     // The name of one verb is not taken for another.
-    let again = fixture.scope().by(By { operation: Some("write".to_owned()), ..By::default() });
+    let again = fixture.scope().acting_as(Actor { operation: Some("write".to_owned()), ..Actor::default() });
     assert_eq!(code(again.delete("d")), Code::InvalidValue);
     // A refusal is not remembered.
-    let by = || fixture.scope().by(By { operation: Some("later".to_owned()), ..By::default() });
+    let by = || fixture.scope().acting_as(Actor { operation: Some("later".to_owned()), ..Actor::default() });
     assert_eq!(code(by().delete("e")), Code::EntryNotFound);
     fixture.write("e", "1");
     assert_eq!(by().delete("e").unwrap().version, 1);
@@ -498,10 +500,10 @@ fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
 
 fn a_remembered_answer_says_the_same(fixture: &Fixture) {
     fixture.write("a", "{\n  \"a\": 1\r\n}");
-    let by = By { operation: Some("look".to_owned()), ..By::default() };
+    let by = Actor { operation: Some("look".to_owned()), ..Actor::default() };
     let then = vec![Operation::Read { scope: "team".to_owned(), key: "a".to_owned() }];
-    let compare = Compare { then, ..Compare::default() };
-    let read = || match &fixture.board.compare(&compare, &by).unwrap().results[..] {
+    let txn = Txn { then, ..Txn::default() };
+    let read = || match &fixture.board.txn(&txn, &by).unwrap().results[..] {
         [OperationResult::Read(Some(entry))] => entry.clone(),
         other => panic!("{other:?}"),
     };

@@ -1,7 +1,7 @@
 //! What entries may be called and how large they may be, on every path.
 
 use super::*;
-use crate::entry::{Compare, Condition, MAX_OPERATIONS, Operation, Query, Test};
+use crate::entry::{Comparison, Expected, MAX_OPERATIONS, Operation, Query, Txn};
 
 on_every_engine![
     no_path_takes_a_bad_key,
@@ -21,12 +21,12 @@ fn on_every_path(fixture: &Fixture, scope: &str, key: &str) -> Vec<(&'static str
     let handle = fixture.board.scope(scope);
     let write = a_write(key, "1");
     let place = || (scope.to_owned(), key.to_owned());
-    let compare = |conditions, then| {
-        code(fixture.board.compare(&Compare { conditions, then, otherwise: Some(vec![]) }, &By::default()))
+    let txn = |comparisons, then| {
+        code(fixture.board.txn(&Txn { comparisons, then, otherwise: Some(vec![]) }, &Actor::default()))
     };
-    let operation = |operation| compare(vec![], vec![operation]);
+    let operation = |operation| txn(vec![], vec![operation]);
     let (s, k) = place();
-    let condition = Condition { scope: s, key: k, test: Test::Exists(true) };
+    let comparison = Comparison { scope: s, key: k, expected: Expected::Exists(true) };
     let (s, k) = place();
     vec![
         ("read", code(handle.read(key))),
@@ -38,7 +38,7 @@ fn on_every_path(fixture: &Fixture, scope: &str, key: &str) -> Vec<(&'static str
         ("increment", code(handle.increment(key, 1))),
         ("history", code(handle.history(key, 1))),
         ("as of", code(handle.entry_as_of(key, Revision::ZERO))),
-        ("condition", compare(vec![condition], vec![])),
+        ("comparison", txn(vec![comparison], vec![])),
         ("then write", operation(Operation::Write { scope: scope.to_owned(), write: write.clone() })),
         ("then read", operation(Operation::Read { scope: s.clone(), key: k.clone() })),
         ("then delete", operation(Operation::Delete { scope: s, key: k })),
@@ -101,7 +101,7 @@ fn on_every_path_that_writes(fixture: &Fixture, scope: &str) -> Vec<(&'static st
     let handle = fixture.board.scope(scope);
     let write = a_write("a", "1");
     let operation = |operation| {
-        code(fixture.board.compare(&Compare { then: vec![operation], ..Compare::default() }, &By::default()))
+        code(fixture.board.txn(&Txn { then: vec![operation], ..Txn::default() }, &Actor::default()))
     };
     let (s, k) = (scope.to_owned(), "a".to_owned());
     vec![
@@ -212,8 +212,8 @@ fn a_commit_has_a_limited_number_of_operations(fixture: &Fixture) {
     assert_eq!(fixture.scope().clear("[0-9]*").unwrap().keys.len(), 10_000);
     let read = || Operation::Read { scope: "team".to_owned(), key: "a".to_owned() };
     let then = std::iter::repeat_with(read).take(MAX_OPERATIONS + 1).collect();
-    let compare = Compare { then, ..Compare::default() };
-    assert_eq!(code(fixture.board.compare(&compare, &By::default())), Code::InvalidValue);
+    let txn = Txn { then, ..Txn::default() };
+    assert_eq!(code(fixture.board.txn(&txn, &Actor::default())), Code::InvalidValue);
 }
 
 fn nothing_lives_for_less_than_a_moment(fixture: &Fixture) {
@@ -242,19 +242,19 @@ fn a_commit_holds_a_limited_number_of_bytes(fixture: &Fixture) {
     let scope = board.scope("team");
     let before = fixture.revision();
     let place = |number: usize| ("team".to_owned(), format!("large:{number}"));
-    let compare = |count: usize, operation: &dyn Fn(String, String) -> Operation| {
+    let txn = |count: usize, operation: &dyn Fn(String, String) -> Operation| {
         let then = (0..count).map(|number| operation(place(number).0, place(number).1)).collect();
-        board.compare(&Compare { then, ..Compare::default() }, &By::default()).map(drop)
+        board.txn(&Txn { then, ..Txn::default() }, &Actor::default()).map(drop)
     };
     let read = |scope, key| Operation::Read { scope, key };
     let delete = |scope, key| Operation::Delete { scope, key };
     let overwrites: Vec<_> = (0..4).map(|number| a_write(&format!("large:{number}"), "1")).collect();
-    let conditions = (0..4).map(|number| Condition {
+    let comparisons = (0..4).map(|number| Comparison {
         scope: place(number).0,
         key: place(number).1,
-        test: Test::Exists(true),
+        expected: Expected::Exists(true),
     });
-    let conditions = Compare { conditions: conditions.collect(), ..Compare::default() };
+    let comparisons = Txn { comparisons: comparisons.collect(), ..Txn::default() };
     let in_a_transaction = board.transaction(|tx| {
         let mut scope = tx.scope("team");
         (0..4).try_for_each(|number| scope.delete(&format!("large:{number}")).map(drop))
@@ -262,16 +262,16 @@ fn a_commit_holds_a_limited_number_of_bytes(fixture: &Fixture) {
     for (what, refused) in [
         ("clear", code(scope.clear("*"))),
         ("overwrite", code(scope.write_batch(&overwrites))),
-        ("delete", code(compare(4, &delete))),
-        ("read", code(compare(4, &read))),
-        ("compare", code(board.compare(&conditions, &By::default()))),
+        ("delete", code(txn(4, &delete))),
+        ("read", code(txn(4, &read))),
+        ("compare", code(board.txn(&comparisons, &Actor::default()))),
         ("transaction", code(in_a_transaction)),
     ] {
         assert_eq!(refused, Code::InvalidValue, "{what}");
     }
     assert_eq!(fixture.revision(), before);
-    compare(1, &read).unwrap();
-    compare(3, &delete).unwrap();
+    txn(1, &read).unwrap();
+    txn(3, &delete).unwrap();
     scope.clear("large:3").unwrap();
 }
 
@@ -283,10 +283,10 @@ fn one_key_can_be_changed_whatever_its_size(fixture: &Fixture) {
     scope.delete("large:1").unwrap();
     scope.clear("large:2").unwrap();
     let read = Operation::Read { scope: "team".to_owned(), key: "large:3".to_owned() };
-    let compare = Compare { then: vec![read.clone()], ..Compare::default() };
-    board.compare(&compare, &By::default()).unwrap();
-    let twice = Compare { then: vec![read.clone(), read], ..Compare::default() };
-    assert_eq!(code(board.compare(&twice, &By::default())), Code::InvalidValue);
+    let txn = Txn { then: vec![read.clone()], ..Txn::default() };
+    board.txn(&txn, &Actor::default()).unwrap();
+    let twice = Txn { then: vec![read.clone(), read], ..Txn::default() };
+    assert_eq!(code(board.txn(&twice, &Actor::default())), Code::InvalidValue);
 }
 
 fn a_sweep_leaves_to_the_next_one_what_is_too_much(fixture: &Fixture) {
@@ -294,7 +294,7 @@ fn a_sweep_leaves_to_the_next_one_what_is_too_much(fixture: &Fixture) {
     fixture.pass(2);
     let mut expired = Vec::new();
     while expired.last() != Some(&0) {
-        expired.push(board.expire_entries(Patience::Wait).unwrap().count);
+        expired.push(board.expire_entries(OnBusy::Wait).unwrap().count);
     }
     assert_eq!(expired, [4, 4, 2, 0]);
 }

@@ -80,7 +80,7 @@ fn a_query_finds_what_fits_newest_first(fixture: &Fixture) {
 }
 
 fn every_condition_has_to_hold(fixture: &Fixture) {
-    let scope = |author| fixture.scope().by(By::author(author));
+    let scope = |author| fixture.scope().acting_as(Actor::author(author));
     scope("Ivy").write(&tagged("task:a", &["urgent", "finance"])).unwrap();
     scope("Ivy").write(&tagged("task:b", &["urgent"])).unwrap();
     scope("Oak").write(&tagged("task:c", &["urgent", "finance"])).unwrap();
@@ -300,7 +300,7 @@ fn time_and_author_of_the_last_write_count(fixture: &Fixture) {
         updated_since: Some(fixture.now().minus(Duration::from_secs(seconds))),
         ..Query::default()
     };
-    let scope = |author| fixture.scope().by(By::author(author));
+    let scope = |author| fixture.scope().acting_as(Actor::author(author));
     scope("Ivy").write(&a_write("a", "1")).unwrap();
     scope("Ivy").write(&a_write("b", "1")).unwrap();
     fixture.pass(10);

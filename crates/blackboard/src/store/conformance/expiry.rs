@@ -2,7 +2,7 @@
 
 use super::watched::ValuesRead;
 use super::*;
-use crate::entry::{Compare, Condition, Operation, OperationResult, Query, Test};
+use crate::entry::{Comparison, Expected, Operation, OperationResult, Query, Txn};
 
 on_every_engine![
     an_entry_is_there_until_its_moment_and_not_at_it,
@@ -23,7 +23,7 @@ on_every_engine![
 
 fn write_for(fixture: &Fixture, key: &str, seconds: u64) -> Written {
     let write = Write { ttl: Some(Duration::from_secs(seconds)), tags: owned(&["t"]), ..a_write(key, "1") };
-    fixture.scope().by(By::author("Ivy")).write(&write).unwrap()
+    fixture.scope().acting_as(Actor::author("Ivy")).write(&write).unwrap()
 }
 
 /// An entry that has expired and that no sweep has reached.
@@ -73,13 +73,13 @@ fn no_path_sees_what_has_expired(fixture: &Fixture) {
     assert_eq!(fixture.board.transaction(|tx| tx.scope("team").read("a")).unwrap(), None);
     assert!(!fixture.board.transaction(|tx| tx.scope("team").delete("a")).unwrap());
     let tests = [
-        (Test::Exists(false), true),
-        (Test::Exists(true), false),
-        (Test::Revision(Revision::ZERO), true),
-        (Test::Revision(written.revision), false),
-        (Test::Version(0), true),
-        (Test::Version(1), false),
-        (Test::Value(json("1")), false),
+        (Expected::Exists(false), true),
+        (Expected::Exists(true), false),
+        (Expected::Revision(Revision::ZERO), true),
+        (Expected::Revision(written.revision), false),
+        (Expected::Version(0), true),
+        (Expected::Version(1), false),
+        (Expected::Value(json("1")), false),
     ];
     for (test, expected) in tests {
         let place = || ("team".to_owned(), "a".to_owned());
@@ -88,12 +88,12 @@ fn no_path_sees_what_has_expired(fixture: &Fixture) {
             Operation::Read { scope: scope.clone(), key: key.clone() },
             Operation::Delete { scope: s, key: k },
         ];
-        let compare = Compare {
-            conditions: vec![Condition { scope, key, test: test.clone() }],
+        let txn = Txn {
+            comparisons: vec![Comparison { scope, key, expected: test.clone() }],
             then: operations.clone(),
             otherwise: Some(operations),
         };
-        let compared = fixture.board.compare(&compare, &By::default()).unwrap();
+        let compared = fixture.board.txn(&txn, &Actor::default()).unwrap();
         assert_eq!(compared.succeeded, expected, "{test:?}");
         assert_eq!(compared.results, [OperationResult::Read(None), OperationResult::Delete(None)]);
     }
@@ -133,7 +133,7 @@ fn a_sweep_in_passing_removes_a_hundred(fixture: &Fixture) {
         .collect();
     fixture.scope().write_batch(&writes).unwrap();
     fixture.pass(1);
-    assert_eq!(fixture.board.sweep_in_passing(None).entries_expired, 100);
+    assert_eq!(fixture.board.try_sweep(None).entries_expired, 100);
     assert_eq!(fixture.sweep().entries_expired, 150);
     assert_eq!(fixture.sweep().entries_expired, 0);
     assert_eq!(fixture.revision(), fixture.id(500));
@@ -146,7 +146,7 @@ fn a_sweep_reads_only_what_it_removes(fixture: &Fixture) {
     fixture.pass(10);
     let values = ValuesRead::on(fixture.board.clone(), fixture.clock.clone());
     let settings = Settings { max_commit_bytes: 0, ..Settings::default() };
-    let expired = values.board.clone().with_settings(settings).expire_entries(Patience::Wait).unwrap();
+    let expired = values.board.clone().with_settings(settings).expire_entries(OnBusy::Wait).unwrap();
     assert_eq!((expired.count, expired.skipped.len()), (1, 0));
     // Once without the lock, and an engine may run the commit twice.
     let read = values.take();
@@ -202,12 +202,16 @@ fn conditions_take_what_has_expired_for_absent(fixture: &Fixture) {
     assert_eq!(code(fixture.scope().write(&at(first.revision))), Code::Conflict);
     assert!(fixture.scope().write(&at(Revision::ZERO)).unwrap().created);
     expired(fixture, "c");
-    let compare = Compare {
-        conditions: vec![Condition { scope: scope(), key: "c".to_owned(), test: Test::Exists(false) }],
+    let txn = Txn {
+        comparisons: vec![Comparison {
+            scope: scope(),
+            key: "c".to_owned(),
+            expected: Expected::Exists(false),
+        }],
         then: vec![Operation::Write { scope: scope(), write: a_write("c", "2") }],
         otherwise: None,
     };
-    let (compared, told) = fixture.told_by(|| fixture.board.compare(&compare, &By::default()).unwrap());
+    let (compared, told) = fixture.told_by(|| fixture.board.txn(&txn, &Actor::default()).unwrap());
     assert!(compared.succeeded);
     assert_eq!(told, [EventType::EntryExpired, EventType::EntryWritten]);
     expired(fixture, "d");

@@ -1,7 +1,7 @@
 //! Fences: whoever lost a claim or a lock in between changes nothing, on any path.
 
 use super::*;
-use crate::entry::{Compare, EntryEditor, EventWording, Fence, LOCKS, Operation};
+use crate::entry::{EntryEditor, EventWording, FenceToken, LOCKS, Operation, Txn};
 
 on_every_engine![
     a_fence_that_holds_lets_every_path_through,
@@ -16,7 +16,7 @@ on_every_engine![
 fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
     let write = Write { lease: true, ttl, ..a_write(name, "null") };
     let written = fixture.board.commit("test", &[], |tx| {
-        let mut editor = EntryEditor::new(&fixture.board, tx, &By::session(session))?;
+        let mut editor = EntryEditor::new(&fixture.board, tx, &Actor::session(session))?;
         let written = editor.write(LOCKS, &write, EventWording::AsEntry)?;
         Ok((editor.finish()?, written))
     });
@@ -25,7 +25,7 @@ fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> 
 
 fn unlock(fixture: &Fixture, name: &str, session: &str) {
     let unlocked = fixture.board.commit("test", &[], |tx| {
-        let mut editor = EntryEditor::new(&fixture.board, tx, &By::session(session))?;
+        let mut editor = EntryEditor::new(&fixture.board, tx, &Actor::session(session))?;
         let deleted = editor.delete(LOCKS, name, EventWording::AsEntry)?;
         Ok((editor.finish()?, deleted))
     });
@@ -33,12 +33,12 @@ fn unlock(fixture: &Fixture, name: &str, session: &str) {
 }
 
 /// What every path that changes something says to these fences.
-fn on_every_path(fixture: &Fixture, fences: &[Fence]) -> Vec<(&'static str, Result<()>)> {
+fn on_every_path(fixture: &Fixture, fences: &[FenceToken]) -> Vec<(&'static str, Result<()>)> {
     fixture.scope().write_batch(&[a_write("a", "[]"), a_write("n", "1"), a_write("gone", "1")]).unwrap();
-    let by = By { fences: fences.to_vec(), ..By::default() };
-    let scope = fixture.scope().by(by.clone());
+    let by = Actor { fences: fences.to_vec(), ..Actor::default() };
+    let scope = fixture.scope().acting_as(by.clone());
     let board = &fixture.board;
-    let then = |operation| board.compare(&Compare { then: vec![operation], ..Compare::default() }, &by);
+    let then = |operation| board.txn(&Txn { then: vec![operation], ..Txn::default() }, &by);
     let (s, k) = ("team".to_owned(), "then".to_owned());
     let write = a_write("then", "1");
     vec![
@@ -55,21 +55,21 @@ fn on_every_path(fixture: &Fixture, fences: &[Fence]) -> Vec<(&'static str, Resu
         (
             "transaction",
             board.transaction(|tx| {
-                tx.by(by.clone())?;
+                tx.acting_as(by.clone())?;
                 tx.scope("team").write(&write)
             }),
         ),
         (
             "transaction that reads",
             board.transaction(|tx| {
-                tx.by(by.clone())?;
+                tx.acting_as(by.clone())?;
                 tx.scope("team").read("a").map(drop)
             }),
         ),
     ]
 }
 
-fn all_are_stale(fixture: &Fixture, fence: &Fence, current: Option<Revision>) {
+fn all_are_stale(fixture: &Fixture, fence: &FenceToken, current: Option<Revision>) {
     let told_before = fixture.revision();
     let refusals = on_every_path(fixture, std::slice::from_ref(fence));
     for (path, outcome) in refusals {
@@ -89,8 +89,8 @@ fn all_are_stale(fixture: &Fixture, fence: &Fence, current: Option<Revision>) {
 fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
-    let claim = Fence::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
-    let deploy = Fence::Lock { name: "deploy".to_owned(), fence: lock(fixture, "deploy", &ivy, None) };
+    let claim = FenceToken::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
+    let deploy = FenceToken::Lock { name: "deploy".to_owned(), fence: lock(fixture, "deploy", &ivy, None) };
     for fences in [vec![claim.clone()], vec![deploy.clone()], vec![claim, deploy], vec![]] {
         for (path, outcome) in on_every_path(fixture, &fences) {
             assert!(outcome.is_ok(), "{path} with {fences:?}: {outcome:?}");
@@ -101,9 +101,9 @@ fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
 fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
-    let fence = |fence| Fence::Work { id: "x".to_owned(), fence };
+    let fence = |fence| FenceToken::Work { id: "x".to_owned(), fence };
     let first = fixture.claim("x", &ivy).item.fence.unwrap();
-    all_are_stale(fixture, &Fence::Work { id: "y".to_owned(), fence: first }, None);
+    all_are_stale(fixture, &FenceToken::Work { id: "y".to_owned(), fence: first }, None);
     all_are_stale(fixture, &fence(first.next()), Some(first));
     fixture.release("x", &ivy);
     all_are_stale(fixture, &fence(first), None);
@@ -120,9 +120,9 @@ fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) 
 
 fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
-    let fence = |fence| Fence::Lock { name: "deploy".to_owned(), fence };
+    let fence = |fence| FenceToken::Lock { name: "deploy".to_owned(), fence };
     let first = lock(fixture, "deploy", &ivy, None);
-    all_are_stale(fixture, &Fence::Lock { name: "other".to_owned(), fence: first }, None);
+    all_are_stale(fixture, &FenceToken::Lock { name: "other".to_owned(), fence: first }, None);
     all_are_stale(fixture, &fence(first.next()), Some(first));
     unlock(fixture, "deploy", &ivy);
     all_are_stale(fixture, &fence(first), None);
@@ -141,10 +141,10 @@ fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
 fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = lock(fixture, "deploy", &ivy, Some(Duration::from_secs(10)));
-    let fence = Fence::Lock { name: "deploy".to_owned(), fence: first };
+    let fence = FenceToken::Lock { name: "deploy".to_owned(), fence: first };
     fixture.pass(9);
-    let by = By { fences: vec![fence.clone()], ..By::default() };
-    fixture.scope().by(by).write(&a_write("z", "1")).unwrap();
+    let by = Actor { fences: vec![fence.clone()], ..Actor::default() };
+    fixture.scope().acting_as(by).write(&a_write("z", "1")).unwrap();
     fixture.pass(1);
     all_are_stale(fixture, &fence, None);
 }
@@ -152,8 +152,8 @@ fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
 fn every_fence_that_is_named_has_to_hold(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
-    let claim = Fence::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
-    let deploy = Fence::Lock { name: "deploy".to_owned(), fence: lock(fixture, "deploy", &ivy, None) };
+    let claim = FenceToken::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
+    let deploy = FenceToken::Lock { name: "deploy".to_owned(), fence: lock(fixture, "deploy", &ivy, None) };
     unlock(fixture, "deploy", &ivy);
     for fences in [[claim.clone(), deploy.clone()], [deploy, claim]] {
         for (path, outcome) in on_every_path(fixture, &fences) {
@@ -167,5 +167,5 @@ fn a_fence_of_finished_work_is_refused(fixture: &Fixture) {
     fixture.item("x");
     let fence = fixture.claim("x", &ivy).item.fence.unwrap();
     fixture.complete("x", &ivy);
-    all_are_stale(fixture, &Fence::Work { id: "x".to_owned(), fence }, None);
+    all_are_stale(fixture, &FenceToken::Work { id: "x".to_owned(), fence }, None);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::entry::{By, EntryEditor, EventWording, FILES, Write};
+use crate::entry::{Actor, EntryEditor, EventWording, FILES, Write};
 use crate::file::{
     Check, CheckedPath, FileFilter, Mode, Release as ReleaseFiles, Reservation, Reserve, Reserved,
 };
@@ -381,7 +381,7 @@ fn nothing_but_the_verbs_of_files_changes_one(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     reserve(fixture, &["src/**"], &ivy);
     let key = fixture.events().pop().unwrap().target_id.unwrap();
-    let scope = fixture.board.scope(FILES).by(By::session(&ivy));
+    let scope = fixture.board.scope(FILES).acting_as(Actor::session(&ivy));
     assert_eq!(code(scope.write(&Write::new(&key, Value::null()))), Code::InvalidValue);
     assert_eq!(code(scope.delete(&key)), Code::InvalidValue);
     assert_eq!(code(scope.clear("*")), Code::InvalidValue);
@@ -414,7 +414,7 @@ fn nothing_is_free_while_a_reservation_cannot_be_read(fixture: &Fixture) {
     fixture
         .board
         .commit("test", &[], |tx| {
-            let mut editor = EntryEditor::new(&fixture.board, tx, &By::session(&ivy))?;
+            let mut editor = EntryEditor::new(&fixture.board, tx, &Actor::session(&ivy))?;
             editor.write(FILES, &odd, EventWording::AsEntry)?;
             Ok((editor.finish()?, ()))
         })

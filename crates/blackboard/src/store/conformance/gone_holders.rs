@@ -2,8 +2,8 @@
 //! its own for 10 s, sweeps that session and is tried again.
 
 use super::*;
-use crate::agent::Attendance;
-use crate::entry::{Compare, Operation};
+use crate::agent::CheckIn;
+use crate::entry::{Operation, Txn};
 use crate::error::Refusal;
 use crate::file::{Check, Reserve};
 use crate::lock::Acquire;
@@ -74,12 +74,12 @@ const CALLS: &[(&str, Call)] = &[
     ("clear", |fixture, oak| fixture.scope_of(oak).clear("*").map(drop)),
     ("txn", |fixture, oak| {
         let write = Operation::Write { scope: "team".to_owned(), write: a_write("leased", "2") };
-        let compare = Compare { then: vec![write], ..Compare::default() };
-        fixture.board.compare(&compare, &By::session(oak)).map(drop)
+        let txn = Txn { then: vec![write], ..Txn::default() };
+        fixture.board.txn(&txn, &Actor::session(oak)).map(drop)
     }),
     ("transaction", |fixture, oak| {
         fixture.board.transaction(|tx| {
-            tx.by(By::session(oak))?;
+            tx.acting_as(Actor::session(oak))?;
             tx.scope("team").write(&a_write("leased", "2"))
         })
     }),
@@ -126,7 +126,7 @@ fn files_of_a_gone_session_are_free(fixture: &Fixture) {
     let check = Check::of(WORKTREE, &["src/lib.rs"], Some(&oak));
     fixture.pass(9);
     assert!(!fixture.board.files().check(&check).unwrap().free);
-    assert_eq!(fixture.board.files().who_else(&check).unwrap()[0].session_id, ivy);
+    assert_eq!(fixture.board.files().conflicts(&check).unwrap()[0].session_id, ivy);
     fixture.pass(1);
     assert!(fixture.board.files().check(&check).unwrap().free);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
@@ -135,7 +135,7 @@ fn files_of_a_gone_session_are_free(fixture: &Fixture) {
     fixture.board.files().reserve(&Reserve::of(WORKTREE, &["src/**"], &elm)).unwrap();
     fixture.processes.end(12);
     fixture.pass(10);
-    assert_eq!(fixture.board.files().who_else(&check).unwrap(), []);
+    assert_eq!(fixture.board.files().conflicts(&check).unwrap(), []);
     assert_eq!(fixture.agent(&elm).status, AgentStatus::Stale);
 }
 
@@ -178,7 +178,7 @@ fn a_process_number_that_is_used_again_is_gone(fixture: &Fixture) {
 fn a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     let known = fixture.agent(&ivy);
-    let mark = |change: fn(&mut crate::process::ProcessMark)| {
+    let mark = |change: fn(&mut crate::process::ProcessIdentity)| {
         let mut mark = known.process.clone().unwrap();
         change(&mut mark);
         Some(mark)
@@ -219,7 +219,7 @@ fn a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call(fixture:
     let signs: [fn(&Fixture, &str); 3] = [
         |fixture, ivy| drop(fixture.scope_of(ivy).write(&a_write("note", "1")).unwrap()),
         |fixture, ivy| drop(acquire(fixture, ivy).unwrap()),
-        |fixture, ivy| drop(fixture.board.agents().attend(&Attendance::of(ivy)).unwrap()),
+        |fixture, ivy| drop(fixture.board.agents().check_in(&CheckIn::of(ivy)).unwrap()),
     ];
     for (index, sign) in signs.iter().enumerate() {
         let (ivy, oak) = holder_and_other(fixture);
@@ -286,15 +286,15 @@ fn a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit(fixture: &Fixt
 
 fn a_session_that_is_not_live_holds_nothing_any_more(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
-    assert!(!fixture.board.sweep_if_gone(&ivy, Patience::Never).unwrap(), "alive");
+    assert!(!fixture.board.sweep_if_gone(&ivy, OnBusy::Fail).unwrap(), "alive");
     fixture.processes.end(10);
     fixture.pass(10);
     acquire(fixture, &oak).unwrap();
     // As for a call that was refused before another one swept the session.
-    assert!(fixture.board.sweep_if_gone(&ivy, Patience::Never).unwrap(), "stale");
+    assert!(fixture.board.sweep_if_gone(&ivy, OnBusy::Fail).unwrap(), "stale");
     fixture.board.agents().deregister(&ivy).unwrap();
-    assert!(fixture.board.sweep_if_gone(&ivy, Patience::Never).unwrap(), "completed");
-    assert!(fixture.board.sweep_if_gone("no such session", Patience::Never).unwrap(), "missing");
+    assert!(fixture.board.sweep_if_gone(&ivy, OnBusy::Fail).unwrap(), "completed");
+    assert!(fixture.board.sweep_if_gone("no such session", OnBusy::Fail).unwrap(), "missing");
 }
 
 fn a_holder_that_is_stale_and_still_named_refuses_after_one_retry(fixture: &Fixture) {

@@ -16,14 +16,15 @@ on_every_engine![
 
 fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let beat = |beat: Beat| fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
+    let beat = |beat: Heartbeat| fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
     fixture.pass(30);
-    let (plain, told) = beat(Beat::of(&session));
+    let (plain, told) = beat(Heartbeat::of(&session));
     assert!(told.is_empty());
     assert_eq!((plain.recovered, plain.last_seen_at), (false, fixture.now()));
     assert_eq!(fixture.agent(&session).last_beat_at, fixture.now());
 
-    let progress = Beat { progress: Some("Schema done".to_owned()), milestone: true, ..Beat::of(&session) };
+    let progress =
+        Heartbeat { progress: Some("Schema done".to_owned()), milestone: true, ..Heartbeat::of(&session) };
     let (answer, told) = beat(progress);
     assert_eq!(told, [EventType::HeartbeatReceived]);
     assert_eq!((answer.revision, answer.progress.as_deref()), (fixture.revision(), Some("Schema done")));
@@ -33,18 +34,23 @@ fn a_heartbeat_has_an_event_only_if_it_says_something_new(fixture: &Fixture) {
     let agent = fixture.agent(&session);
     assert_eq!((agent.progress.as_deref(), agent.current_work), (Some("Schema done"), None));
 
-    let work = Beat { work: Some("CLI".to_owned()), ..Beat::of(&session) };
+    let work = Heartbeat { work: Some("CLI".to_owned()), ..Heartbeat::of(&session) };
     let (_, told) = beat(work.clone());
     assert_eq!(told, [EventType::AgentUpdated]);
     assert!(beat(work.clone()).1.is_empty(), "it said so before");
-    let both =
-        Beat { progress: Some("Half".to_owned()), work: Some("Docs".to_owned()), ..Beat::of(&session) };
+    let both = Heartbeat {
+        progress: Some("Half".to_owned()),
+        work: Some("Docs".to_owned()),
+        ..Heartbeat::of(&session)
+    };
     assert_eq!(beat(both).1, [EventType::AgentUpdated, EventType::HeartbeatReceived]);
     assert!(
-        beat(Beat { progress: Some("<b></b>".to_owned()), ..work }).1.len() == 1,
+        beat(Heartbeat { progress: Some("<b></b>".to_owned()), ..work }).1.len() == 1,
         "no progress, other work"
     );
-    let says = |work: &str| beat(Beat { work: Some(work.to_owned()), ..Beat::of(&session) }).0.current_work;
+    let says = |work: &str| {
+        beat(Heartbeat { work: Some(work.to_owned()), ..Heartbeat::of(&session) }).0.current_work
+    };
     assert_eq!(says("<b></b>").as_deref(), Some("CLI"), "markup says nothing");
     assert_eq!(says(""), None);
     assert_eq!(fixture.events().pop().unwrap().summary, "Agent \"Ivy\" works on nothing in particular");
@@ -60,20 +66,21 @@ fn a_heartbeat_makes_an_idle_session_active_unless_it_says_otherwise(fixture: &F
         (Some(AgentStatus::Stale), AgentStatus::Active),
         (Some(AgentStatus::Completed), AgentStatus::Active),
     ] {
-        let answer = fixture.board.agents().heartbeat(&Beat { status: said, ..Beat::of(&session) }).unwrap();
+        let answer =
+            fixture.board.agents().heartbeat(&Heartbeat { status: said, ..Heartbeat::of(&session) }).unwrap();
         assert_eq!(answer.status, expected, "{said:?}");
     }
 }
 
 fn a_heartbeat_may_be_about_a_work_item_that_exists(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let beat = Beat {
+    let beat = Heartbeat {
         work_item: Some("x".to_owned()),
         progress: Some("Half done".to_owned()),
-        ..Beat::of(&session)
+        ..Heartbeat::of(&session)
     };
     assert_eq!(code(fixture.board.agents().heartbeat(&beat)), Code::WorkNotFound);
-    assert_eq!(code(fixture.board.agents().heartbeat(&Beat::of("nobody"))), Code::AgentNotFound);
+    assert_eq!(code(fixture.board.agents().heartbeat(&Heartbeat::of("nobody"))), Code::AgentNotFound);
     fixture.item("x");
     fixture.board.agents().heartbeat(&beat).unwrap();
     assert_eq!(
@@ -118,17 +125,17 @@ fn a_heartbeat_revives_a_stale_session_and_tells_what_it_lost(fixture: &Fixture)
 fn a_completed_session_has_no_heart(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     fixture.board.agents().deregister(&session).unwrap();
-    let (refused, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&Beat::of(&session)));
+    let (refused, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&Heartbeat::of(&session)));
     assert_eq!(code(refused), Code::SessionEnded);
     assert!(told.is_empty());
 }
 
 fn a_named_heartbeat_happens_once(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let beat = Beat {
+    let beat = Heartbeat {
         progress: Some("Half done".to_owned()),
         operation: Some("op-1".to_owned()),
-        ..Beat::of(&session)
+        ..Heartbeat::of(&session)
     };
     let first = fixture.board.agents().heartbeat(&beat).unwrap();
     fixture.item("x");
@@ -136,7 +143,7 @@ fn a_named_heartbeat_happens_once(fixture: &Fixture) {
     let (again, told) = fixture.told_by(|| fixture.board.agents().heartbeat(&beat).unwrap());
     assert_eq!(again, first);
     assert!(told.is_empty());
-    let other = Beat { operation: Some("op-2".to_owned()), ..beat };
+    let other = Heartbeat { operation: Some("op-2".to_owned()), ..beat };
     assert_eq!(fixture.told_by(|| fixture.board.agents().heartbeat(&other).unwrap()).1.len(), 1);
 }
 

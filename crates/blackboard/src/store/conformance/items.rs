@@ -259,7 +259,7 @@ fn the_history_of_an_item_names_everything_that_happened_to_it(fixture: &Fixture
     fixture.claim("x", &oak);
     let progress = |item: &str| {
         let (work_item, progress) = (Some(item.to_owned()), Some("Half done".to_owned()));
-        fixture.board.agents().heartbeat(&Beat { progress, work_item, ..Beat::of(&oak) }).unwrap();
+        fixture.board.agents().heartbeat(&Heartbeat { progress, work_item, ..Heartbeat::of(&oak) }).unwrap();
     };
     progress("other");
     progress("x");

@@ -1,7 +1,7 @@
 //! Leases: what hangs on a session is changed by nobody else, and goes with it in the same commit.
 
 use super::*;
-use crate::entry::{Compare, Lease, Operation};
+use crate::entry::{Lease, Operation, Txn};
 
 on_every_engine![
     a_lease_needs_a_live_session,
@@ -33,7 +33,10 @@ fn lease(key: &str) -> Lease {
 fn a_lease_needs_a_live_session(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     assert_eq!(code(fixture.scope().write(&leased("a", "1"))), Code::NoSession);
-    assert_eq!(code(fixture.scope().by(By::author("Ivy")).write(&leased("a", "1"))), Code::NoSession);
+    assert_eq!(
+        code(fixture.scope().acting_as(Actor::author("Ivy")).write(&leased("a", "1"))),
+        Code::NoSession
+    );
     fixture.board.agents().deregister(&oak).unwrap();
     assert_eq!(code(fixture.scope_of(&oak).write(&leased("a", "1"))), Code::SessionEnded);
     fixture.pass(301);
@@ -56,7 +59,7 @@ fn whoever_holds_it_may_change_it_and_keeps_it(fixture: &Fixture) {
     fixture
         .board
         .transaction(|tx| {
-            tx.by(By::session(&ivy))?;
+            tx.acting_as(Actor::session(&ivy))?;
             tx.scope("team").write(&a_write("a", "[3]"))
         })
         .unwrap();
@@ -72,17 +75,17 @@ fn nobody_else_changes_it_on_any_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let held = fixture.scope_of(&ivy).write(&leased("a", "[1]")).unwrap();
     let before = fixture.board.export().unwrap();
-    let others = [By::default(), By::author("Ivy"), By::session(&oak)];
+    let others = [Actor::default(), Actor::author("Ivy"), Actor::session(&oak)];
     for by in &others {
-        let scope = fixture.scope().by(by.clone());
+        let scope = fixture.scope().acting_as(by.clone());
         let board = &fixture.board;
         let in_transaction = |f: &dyn Fn(&mut crate::entry::TransactionScope<'_, '_>) -> Result<()>| {
             board.transaction(|tx| {
-                tx.by(by.clone())?;
+                tx.acting_as(by.clone())?;
                 f(&mut tx.scope("team"))
             })
         };
-        let then = |operation| board.compare(&Compare { then: vec![operation], ..Compare::default() }, by);
+        let then = |operation| board.txn(&Txn { then: vec![operation], ..Txn::default() }, by);
         let (s, k) = ("team".to_owned(), "a".to_owned());
         let write = a_write("a", "2");
         let refusals = [

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::{AgentFilter, AgentStatus};
-use crate::entry::{By, Compare, Condition, Fence, LOCKS, Operation, Test, Write};
+use crate::entry::{Actor, Comparison, Expected, FenceToken, LOCKS, Operation, Txn, Write};
 use crate::lock::{Acquire, Acquired, Lock, Release};
 
 on_every_engine![
@@ -342,24 +342,23 @@ fn a_lock_of_the_dead_is_free_after_the_sweep(fixture: &Fixture) {
 }
 
 /// Every way to change entries, under this fence; each changes something if it may.
-fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
+fn every_path(board: &Board, by: &Actor) -> Vec<(&'static str, Result<()>)> {
     let value = || Value::of(&1).unwrap();
     let plain = board.scope("work");
     for key in ["delete", "delete_if_revision", "clear"] {
         plain.write(&Write::new(key, value())).unwrap();
     }
     let revision = plain.entry("delete_if_revision").unwrap().unwrap().revision;
-    let scope = board.scope("work").by(by.clone());
+    let scope = board.scope("work").acting_as(by.clone());
     let write = |key: &str| Write::new(key, value());
     let operation = || vec![Operation::Write { scope: "work".to_owned(), write: write("compare") }];
-    let exists = |exists| Condition {
+    let exists = |exists| Comparison {
         scope: "work".to_owned(),
         key: "compare".to_owned(),
-        test: Test::Exists(exists),
+        expected: Expected::Exists(exists),
     };
-    let compare = |conditions, otherwise| {
-        board.compare(&Compare { conditions, then: operation(), otherwise }, by).map(drop)
-    };
+    let txn =
+        |comparisons, otherwise| board.txn(&Txn { comparisons, then: operation(), otherwise }, by).map(drop);
     vec![
         ("write", scope.write(&write("write")).map(drop)),
         ("leased write", scope.write(&Write { lease: true, ..write("leased") }).map(drop)),
@@ -369,12 +368,12 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
         ("delete", scope.delete("delete").map(drop)),
         ("delete_if_revision", scope.delete_if_revision("delete_if_revision", revision).map(drop)),
         ("clear", scope.clear("clear*").map(drop)),
-        ("compare", compare(Vec::new(), None)),
-        ("compare, otherwise", compare(vec![exists(false)], Some(operation()))),
+        ("compare", txn(Vec::new(), None)),
+        ("compare, otherwise", txn(vec![exists(false)], Some(operation()))),
         (
             "transaction",
             board.try_transaction(|tx| {
-                tx.by(by.clone())?;
+                tx.acting_as(by.clone())?;
                 tx.scope("work").write(&write("transaction"))?;
                 Ok(())
             }),
@@ -382,7 +381,7 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
         (
             "transaction that writes nothing",
             board.try_transaction(|tx| {
-                tx.by(by.clone())?;
+                tx.acting_as(by.clone())?;
                 tx.scope("work").read("transaction").map(drop)
             }),
         ),
@@ -391,9 +390,9 @@ fn every_path(board: &Board, by: &By) -> Vec<(&'static str, Result<()>)> {
 
 fn an_old_fence_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
-    let fenced = |session: &str, fence| By {
-        fences: vec![Fence::Lock { name: "deploy".to_owned(), fence }],
-        ..By::session(session)
+    let fenced = |session: &str, fence| Actor {
+        fences: vec![FenceToken::Lock { name: "deploy".to_owned(), fence }],
+        ..Actor::session(session)
     };
     let keys = || fixture.board.scope("work").list(&crate::entry::Query::default()).unwrap();
     let old = acquire(fixture, "deploy", &ivy).lock.fence;
@@ -401,7 +400,7 @@ fn an_old_fence_is_refused_on_every_path(fixture: &Fixture) {
         outcome.unwrap_or_else(|error| panic!("{path}: {error}"));
     }
     assert_eq!(keys().len(), 7);
-    fixture.board.scope("work").by(By::session(&ivy)).clear("*").unwrap();
+    fixture.board.scope("work").acting_as(Actor::session(&ivy)).clear("*").unwrap();
 
     let all_refused = |why: &str, fence| {
         for (path, outcome) in every_path(&fixture.board, &fenced(&ivy, fence)) {
@@ -452,10 +451,10 @@ fn names_of_locks_are_keys(fixture: &Fixture) {
 fn nothing_but_the_verbs_of_locks_changes_one(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let before = acquire(fixture, "deploy", &ivy).lock;
-    let scope = fixture.board.scope(LOCKS).by(By::session(&ivy));
+    let scope = fixture.board.scope(LOCKS).acting_as(Actor::session(&ivy));
     let write = || Write::new("deploy", Value::null());
-    let within = |operation| Compare { then: vec![operation], ..Compare::default() };
-    let by = By::session(&ivy);
+    let within = |operation| Txn { then: vec![operation], ..Txn::default() };
+    let by = Actor::session(&ivy);
     let (name, key) = (LOCKS.to_owned(), "deploy".to_owned());
     let (outcomes, told) = fixture.told_by(|| {
         [
@@ -468,11 +467,11 @@ fn nothing_but_the_verbs_of_locks_changes_one(fixture: &Fixture) {
             scope.clear("*").map(drop),
             fixture
                 .board
-                .compare(&within(Operation::Write { scope: name.clone(), write: write() }), &by)
+                .txn(&within(Operation::Write { scope: name.clone(), write: write() }), &by)
                 .map(drop),
             fixture
                 .board
-                .compare(&within(Operation::Delete { scope: name.clone(), key: key.clone() }), &by)
+                .txn(&within(Operation::Delete { scope: name.clone(), key: key.clone() }), &by)
                 .map(drop),
             fixture.board.try_transaction(|tx| tx.scope(LOCKS).write(&write()).map(drop)),
             fixture.board.try_transaction(|tx| tx.scope(LOCKS).delete("deploy").map(drop)),

@@ -1,7 +1,7 @@
 //! The log: pages of whole commits, a floor that only rises, and cursors.
 
 use super::*;
-use crate::agent::Beat;
+use crate::agent::Heartbeat;
 use crate::event::{Observation, Since};
 
 on_every_engine![
@@ -55,7 +55,7 @@ fn a_page_may_be_of_some_types_and_end_early(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     for number in 0..3 {
         let progress = Some(format!("Step {number}"));
-        fixture.board.agents().heartbeat(&Beat { progress, ..Beat::of(&session) }).unwrap();
+        fixture.board.agents().heartbeat(&Heartbeat { progress, ..Heartbeat::of(&session) }).unwrap();
         fixture.item(&format!("x{number}"));
     }
     let created = [EventType::WorkCreated];

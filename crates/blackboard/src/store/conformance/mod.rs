@@ -16,8 +16,8 @@
 mod agents;
 #[cfg(test)]
 mod announced;
-mod attendance;
 mod brief;
+mod check_ins;
 mod claims;
 pub(crate) mod commits;
 mod comparisons;
@@ -71,10 +71,10 @@ use self::announced::Announced;
 use super::Memory;
 #[cfg(test)]
 use super::sqlite::{Sqlite, SqliteOptions};
-use super::{Commit, Committed, Page, Patience, Range, Row, Store};
-use crate::agent::{Agent, AgentStatus, Beat, HeartbeatRecorded, Register, newcomer};
+use super::{Commit, Committed, OnBusy, Page, Range, Row, Store};
+use crate::agent::{Agent, AgentStatus, Heartbeat, HeartbeatRecorded, Register, newcomer};
 use crate::clock::{Clock, FixedClock, Timestamp};
-use crate::entry::{By, Entry, Scope, Value, Write, Written};
+use crate::entry::{Actor, Entry, Scope, Value, Write, Written};
 use crate::error::{Code, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::id::CountingIds;
@@ -114,7 +114,7 @@ use on_every_engine;
 /// The tests of every file.
 const FILES: &[&[Test]] = &[
     agents::TESTS,
-    attendance::TESTS,
+    check_ins::TESTS,
     brief::TESTS,
     claims::TESTS,
     commits::TESTS,
@@ -268,7 +268,7 @@ impl Fixture {
     }
 
     fn beat(&self, session: &str) -> HeartbeatRecorded {
-        self.board.agents().heartbeat(&Beat::of(session)).unwrap()
+        self.board.agents().heartbeat(&Heartbeat::of(session)).unwrap()
     }
 
     /// How many heartbeats of a session are kept.
@@ -328,7 +328,7 @@ impl Fixture {
 
     /// The same on behalf of a session.
     fn scope_of(&self, session: &str) -> Scope<'_> {
-        self.scope().by(By::session(session))
+        self.scope().acting_as(Actor::session(session))
     }
 
     fn write(&self, key: &str, value: &str) -> Written {
@@ -408,7 +408,7 @@ impl Fixture {
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
         drop(self.note_revisions());
         // `announced.rs` lets a commit of this name read as it likes.
-        let commit = Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
+        let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
         self.board.store().commit(&commit, &mut f)
     }
 

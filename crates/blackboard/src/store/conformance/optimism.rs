@@ -175,7 +175,7 @@ fn a_heartbeat_of_the_holder_causes_no_second_run_of_a_verb_that_names_it() {
     let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| match look {
         Look::Row(key) if *key == lock => drop(counted.fetch_add(1, Ordering::Relaxed)),
         Look::Peek(key) if *key == holder && !beaten.swap(true, Ordering::Relaxed) => {
-            others.agents().heartbeat(&crate::agent::Beat::of(&ivy)).unwrap();
+            others.agents().heartbeat(&crate::agent::Heartbeat::of(&ivy)).unwrap();
         }
         _ => {}
     });

@@ -29,7 +29,11 @@ fn the_status_counts_what_is_there(fixture: &Fixture) {
     fixture.board.agents().deregister(&ended).unwrap();
     fixture.pass(301);
     let (ivy, idle) = (fixture.session("Ivy"), fixture.session("Idle"));
-    fixture.board.agents().heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(&idle) }).unwrap();
+    fixture
+        .board
+        .agents()
+        .heartbeat(&Heartbeat { status: Some(AgentStatus::Idle), ..Heartbeat::of(&idle) })
+        .unwrap();
     fixture.sweep();
     for &status in Status::ALL {
         fixture.item_that_is(status.as_str(), status, &ivy);

@@ -149,8 +149,11 @@ fn a_log_that_takes_too_much_room_is_cut(fixture: &Fixture) {
 
 fn heartbeats_and_operations_go_after_their_time(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let beat =
-        Beat { operation: Some("op".to_owned()), progress: Some("P".to_owned()), ..Beat::of(&session) };
+    let beat = Heartbeat {
+        operation: Some("op".to_owned()),
+        progress: Some("P".to_owned()),
+        ..Heartbeat::of(&session)
+    };
     fixture.board.agents().heartbeat(&beat).unwrap();
     fixture.pass_days(1);
     prune_all(&fixture.board);

@@ -1,7 +1,7 @@
 //! A purge erases a key with its history, and leaves the event log readable.
 
 use super::*;
-use crate::entry::{Compare, Operation, OperationResult};
+use crate::entry::{Operation, OperationResult, Txn};
 use crate::event::Since;
 use crate::store::Erasure;
 
@@ -149,19 +149,19 @@ fn a_remembered_answer_loses_the_value_and_is_still_remembered(fixture: &Fixture
     leak(fixture, "token");
     fixture.write("other", "1");
     let read = |key: &str| Operation::Read { scope: "team".to_owned(), key: key.to_owned() };
-    let compare = Compare { then: vec![read("token"), read("other")], ..Compare::default() };
-    let by = By { operation: Some("read-it".to_owned()), ..By::default() };
-    let before = fixture.board.compare(&compare, &by).unwrap();
-    let operation = By { operation: Some("purge-it".to_owned()), ..By::default() };
-    let purged = fixture.scope().by(operation.clone()).purge("token").unwrap();
+    let txn = Txn { then: vec![read("token"), read("other")], ..Txn::default() };
+    let by = Actor { operation: Some("read-it".to_owned()), ..Actor::default() };
+    let before = fixture.board.txn(&txn, &by).unwrap();
+    let operation = Actor { operation: Some("purge-it".to_owned()), ..Actor::default() };
+    let purged = fixture.scope().acting_as(operation.clone()).purge("token").unwrap();
     assert_eq!((purged.versions, purged.answers), (1, 1));
     assert!(!is_readable(fixture));
-    let after = fixture.board.compare(&compare, &by).unwrap();
+    let after = fixture.board.txn(&txn, &by).unwrap();
     assert_eq!(after.results[1], before.results[1]);
     let OperationResult::Read(Some(entry)) = &after.results[0] else { panic!("{after:?}") };
     assert_eq!((entry.value.as_str(), entry.version), ("null", 1));
     assert_eq!(
-        fixture.scope().by(operation).purge("token").unwrap(),
+        fixture.scope().acting_as(operation).purge("token").unwrap(),
         purged,
         "the same call, the same answer"
     );

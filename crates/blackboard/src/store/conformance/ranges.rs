@@ -31,7 +31,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
             Key::HeartbeatRow(session, timestamp) => format!("{session} {}", timestamp.millis() / 1000),
             Key::Dependency(item, blocker) => format!("{item}<{blocker}"),
             Key::Cursor(_, reader) => reader,
-            Key::Mark(name) => name.into_owned(),
+            Key::BookkeepingRow(name) => name.into_owned(),
             Key::Entry(scope, key) | Key::Tombstone(scope, key) => format!("{scope}/{key}"),
             Key::Edit(worktree, path, session) => format!("{worktree}/{path}/{session}"),
         })
@@ -219,8 +219,8 @@ fn fill_with_entries(fixture: &Fixture) {
             lease: by.is_some(),
             ..a_write(key, "1")
         };
-        let by = by.map(By::session).unwrap_or_default();
-        fixture.board.scope(scope).by(by).write(&write).unwrap();
+        let by = by.map(Actor::session).unwrap_or_default();
+        fixture.board.scope(scope).acting_as(by).write(&write).unwrap();
     };
     write("t", Some(&second), "b", &["x", "y"], Some(20));
     write("t", None, "a:2", &["x"], None);

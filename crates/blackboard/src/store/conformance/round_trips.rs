@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use super::announced::RoundTrips;
 use super::*;
-use crate::agent::{AgentFilter, Attendance};
-use crate::entry::{Compare, Condition, EveryScope, Operation, Query, Test as Comparison, WaitFor};
+use crate::agent::{AgentFilter, CheckIn};
+use crate::entry::{Comparison, EveryScope, Expected, Operation, Query, Txn, WaitFor};
 use crate::event::{Lines, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
@@ -119,7 +119,8 @@ fn count_sessions_and_work(counted: &mut Counted) {
     counted.count("work release", |fixture| fixture.release("a", &ivy));
     let next = ClaimNext { session: ivy.clone(), ..ClaimNext::default() };
     counted.count("work claim --next", |fixture| fixture.board.work().claim_next(&next).unwrap());
-    counted.count("agent heartbeat", |fixture| fixture.board.agents().heartbeat(&Beat::of(&ivy)).unwrap());
+    counted
+        .count("agent heartbeat", |fixture| fixture.board.agents().heartbeat(&Heartbeat::of(&ivy)).unwrap());
     counted.count("work complete, of an item that blocks another", |fixture| fixture.complete("a", &ivy));
     counted.fixture.claim("b", &ivy);
     counted.count("work complete", |fixture| fixture.complete("b", &ivy));
@@ -132,10 +133,10 @@ fn count_sessions_and_work(counted: &mut Counted) {
     counted.count("work unblock", |fixture| fixture.board.work().unblock("b", &[], None).unwrap());
     counted.count("work delete", |fixture| fixture.board.work().delete("b", false, None).unwrap());
     counted.count("agent attend, with updates", |fixture| {
-        fixture.board.agents().attend(&Attendance::of(&oak)).unwrap()
+        fixture.board.agents().check_in(&CheckIn::of(&oak)).unwrap()
     });
     counted.count("agent attend, without updates", |fixture| {
-        fixture.board.agents().attend(&Attendance::of(&oak)).unwrap()
+        fixture.board.agents().check_in(&CheckIn::of(&oak)).unwrap()
     });
     counted.count("agent deregister", |fixture| fixture.board.agents().deregister(&oak).unwrap());
     counted.count("project list", |fixture| fixture.board.projects().list().unwrap());
@@ -147,8 +148,8 @@ fn count_entries(counted: &mut Counted) {
     let ivy = counted.fixture.session("Ivy");
     counted.count("write", |fixture| fixture.scope_of(&ivy).write(&a_write("a", "1")).unwrap());
     counted.count("write, with an idempotency key", |fixture| {
-        let by = By { operation: Some("once".to_owned()), ..By::session(&ivy) };
-        fixture.scope().by(by).write(&a_write("b", "1")).unwrap()
+        let by = Actor { operation: Some("once".to_owned()), ..Actor::session(&ivy) };
+        fixture.scope().acting_as(by).write(&a_write("b", "1")).unwrap()
     });
     counted.count("write, of two keys", |fixture| {
         fixture.scope().write_batch(&[a_write("c", "1"), a_write("d", "1")]).unwrap()
@@ -186,16 +187,16 @@ fn count_entries(counted: &mut Counted) {
 }
 
 fn count_transactions(counted: &mut Counted, session: &str) {
-    let compare = Compare {
-        conditions: vec![Condition {
+    let txn = Txn {
+        comparisons: vec![Comparison {
             scope: "team".to_owned(),
             key: "d".to_owned(),
-            test: Comparison::Exists(true),
+            expected: Expected::Exists(true),
         }],
         then: vec![Operation::Write { scope: "team".to_owned(), write: a_write("e", "1") }],
         otherwise: None,
     };
-    counted.count("txn", |fixture| fixture.board.compare(&compare, &By::session(session)).unwrap());
+    counted.count("txn", |fixture| fixture.board.txn(&txn, &Actor::session(session)).unwrap());
     counted.count("transaction, that reads and writes a key", |fixture| {
         fixture
             .board
@@ -236,8 +237,9 @@ fn count_holdings(counted: &mut Counted) {
     let check = Check::of("/project", &["src/lib.rs"], None);
     counted.count("file check", |fixture| fixture.board.files().check(&check).unwrap());
     let before_edit = Check::of("/project", &["src/lib.rs"], Some(&oak));
-    counted
-        .count("file check, before an edit", |fixture| fixture.board.files().who_else(&before_edit).unwrap());
+    counted.count("file check, before an edit", |fixture| {
+        fixture.board.files().conflicts(&before_edit).unwrap()
+    });
     counted.count("file list", |fixture| fixture.board.files().list(&FileFilter::default()).unwrap());
     counted.count("file release --all", |fixture| {
         fixture.board.files().release(&ReleaseFiles::all(&ivy)).unwrap()
@@ -283,7 +285,7 @@ fn count_readers(counted: &mut Counted) {
     counted
         .count("brief, noted as shown", |fixture| fixture.board.note_brief(&brief, Duration::ZERO).unwrap());
     count_log(counted, &ivy);
-    counted.count("sweep automatically, nothing due", |fixture| fixture.board.sweep_in_passing(None));
+    counted.count("sweep automatically, nothing due", |fixture| fixture.board.try_sweep(None));
     counted.count("sweep", |fixture| fixture.board.sweep(&Sweep::default()).unwrap());
     counted.count("prune, nothing due", |fixture| fixture.board.prune().unwrap());
     counted.count("prune, an hour has not passed", |fixture| fixture.board.prune().unwrap());

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 
 use super::*;
 use crate::Error;
-use crate::entry::{By, Query, Value, Write};
+use crate::entry::{Actor, Query, Value, Write};
 use crate::event::{EntryChange, Filter, Subscription};
 use crate::follow::{Follow, Follower, Start, StopHandle};
 
@@ -74,7 +74,7 @@ fn change(event: &Event) -> &EntryChange {
 
 fn events_of_entries_carry_what_happened(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let scope = fixture.board.scope("team").by(By::session(&session));
+    let scope = fixture.board.scope("team").acting_as(Actor::session(&session));
     let first = Write {
         tags: owned(&["urgent", "finance"]),
         metadata: Some(Metadata::parse(r#"{"tries": 1.0}"#).unwrap()),
@@ -82,8 +82,13 @@ fn events_of_entries_carry_what_happened(fixture: &Fixture) {
         ..Write::new("a", Value::parse(r#"{"b": 1.0, "a":2}"#, 100).unwrap())
     };
     scope.write(&first).unwrap();
-    fixture.board.scope("team").by(By::author("Oak")).write(&Write::new("a", Value::null())).unwrap();
-    fixture.board.scope("team").by(By::author("Elm")).delete("a").unwrap();
+    fixture
+        .board
+        .scope("team")
+        .acting_as(Actor::author("Oak"))
+        .write(&Write::new("a", Value::null()))
+        .unwrap();
+    fixture.board.scope("team").acting_as(Actor::author("Elm")).delete("a").unwrap();
     let short_lived = Write { ttl: Some(Duration::from_secs(5)), ..Write::new("a", value("again")) };
     scope.write(&short_lived).unwrap();
     fixture.pass(6);
@@ -129,7 +134,7 @@ fn events_of_entries_carry_what_happened(fixture: &Fixture) {
 
 fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let scope = fixture.board.scope("team").by(By::session(&session));
+    let scope = fixture.board.scope("team").acting_as(Actor::session(&session));
     scope.write(&Write { lease: true, ..Write::new("a", value(1)) }).unwrap();
     fixture.board.agents().deregister(&session).unwrap();
     let events = drain(&mut from_the_start(&fixture.board, &[Filter::of_keys("a")]));
@@ -144,9 +149,9 @@ fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
 /// Two scopes, two authors, writes, changes, and one removal; the ids are 1 to 8.
 fn mixed(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    let [ivy, oak] = [By::session(&session), By::author("Oak")];
+    let [ivy, oak] = [Actor::session(&session), Actor::author("Oak")];
     let tagged = |key: &str, tags: &[&str]| Write { tags: owned(tags), ..Write::new(key, value(1)) };
-    let scope = |name: &str, by: &By| fixture.board.scope(name).by(by.clone());
+    let scope = |name: &str, by: &Actor| fixture.board.scope(name).acting_as(by.clone());
     scope("team", &ivy).write(&tagged("task:1", &["urgent"])).unwrap();
     scope("team", &oak).write(&tagged("task:2", &["urgent", "docs"])).unwrap();
     scope("team", &oak).write(&tagged("task:1", &[])).unwrap();
@@ -205,8 +210,8 @@ fn agents_are_found_by_the_name_of_the_author_the_session_and_the_agent(fixture:
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     fixture.claim("x", &ivy);
-    let by = By { author: Some("Fern".to_owned()), ..By::session(&oak) };
-    fixture.board.scope("team").by(by).write(&Write::new("a", value(1))).unwrap();
+    let by = Actor { author: Some("Fern".to_owned()), ..Actor::session(&oak) };
+    fixture.board.scope("team").acting_as(by).write(&Write::new("a", value(1))).unwrap();
     for (agent, expected) in
         [("Ivy", &[1, 4][..]), (&ivy, &[1, 4]), ("Oak", &[2]), (&oak, &[2, 5]), ("Fern", &[5]), ("ivy", &[])]
     {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::watched::{Look, watched};
 use super::*;
-use crate::process::ProcessMark;
+use crate::process::ProcessIdentity;
 use crate::work::Block;
 
 on_every_engine![
@@ -113,7 +113,7 @@ fn marked(swept: &Swept) -> Vec<&str> {
 }
 
 fn whoever_is_silent_and_dead_is_marked_and_others_are_not(fixture: &Fixture) {
-    let elsewhere = |name: &str, change: fn(&mut ProcessMark)| {
+    let elsewhere = |name: &str, change: fn(&mut ProcessIdentity)| {
         let mut mark = fixture.processes.start(99);
         change(&mut mark);
         let mut agent = fixture.agent(&fixture.session_of_process(name, 99));
@@ -147,7 +147,7 @@ fn an_idle_session_is_swept_too(fixture: &Fixture) {
     fixture
         .board
         .agents()
-        .heartbeat(&Beat { status: Some(AgentStatus::Idle), ..Beat::of(&session) })
+        .heartbeat(&Heartbeat { status: Some(AgentStatus::Idle), ..Heartbeat::of(&session) })
         .unwrap();
     fixture.pass(301);
     assert_eq!(marked(&fixture.sweep()), ["Ivy"]);
@@ -265,8 +265,8 @@ fn the_caller_is_never_marked(fixture: &Fixture) {
     fixture.pass(301);
     let sweep = Sweep { caller: Some(caller.clone()), ..Sweep::default() };
     assert_eq!(marked(&fixture.board.sweep(&sweep).unwrap()), ["Oak"]);
-    assert_eq!(fixture.board.sweep_in_passing(Some(&caller)), Swept::default());
-    assert_eq!(marked(&fixture.board.sweep_in_passing(None)), ["Ivy"]);
+    assert_eq!(fixture.board.try_sweep(Some(&caller)), Swept::default());
+    assert_eq!(marked(&fixture.board.try_sweep(None)), ["Ivy"]);
 }
 
 fn a_threshold_includes_its_own_millisecond(fixture: &Fixture) {
@@ -338,7 +338,7 @@ fn a_sweep_by_hand_looks_at_everybody_and_one_in_passing_at_a_hundred(fixture: &
     }
     fixture.pass(301);
     fixture.beat(&caller);
-    assert_eq!(fixture.board.sweep_in_passing(Some(&caller)).stale_agents.len(), 100);
+    assert_eq!(fixture.board.try_sweep(Some(&caller)).stale_agents.len(), 100);
     let sweep = Sweep { caller: Some(caller), ..Sweep::default() };
     assert_eq!(fixture.board.sweep(&sweep).unwrap().stale_agents.len(), 120);
 }
@@ -387,10 +387,10 @@ fn an_observer_sees_automatic_sweeps_that_mark_an_agent(fixture: &Fixture) {
         reports.send(names).unwrap();
     });
     fixture.session("Ivy");
-    board.sweep_in_passing(None);
+    board.try_sweep(None);
     assert!(reported.try_recv().is_err(), "nothing was marked");
     fixture.pass(300);
-    board.sweep_in_passing(None);
+    board.try_sweep(None);
     assert_eq!(reported.try_recv().unwrap(), ["Ivy"]);
     fixture.session("Oak");
     fixture.pass(300);

@@ -97,7 +97,7 @@ fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {
     let note = Write { ttl: Some(Duration::from_secs(10)), ..a_write("note", "1") };
     board.scope("team").write(&note).unwrap();
     pass(10);
-    assert_eq!(board.sweep_in_passing(None).entries_expired, 1);
+    assert_eq!(board.try_sweep(None).entries_expired, 1);
     pass(289);
     board.sweep_with_next_call(None);
     assert_eq!(board.agents().show(&ivy).unwrap().agent.status, AgentStatus::Active);
@@ -108,9 +108,9 @@ fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {
         AgentStatus::Stale,
         "by the probes of the read"
     );
-    board.agents().heartbeat(&Beat::of(&ivy)).unwrap();
+    board.agents().heartbeat(&Heartbeat::of(&ivy)).unwrap();
     pass(7 * 86_400 + 1);
-    board.agents().heartbeat(&Beat::of(&ivy)).unwrap();
+    board.agents().heartbeat(&Heartbeat::of(&ivy)).unwrap();
     let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
     assert_eq!(dry.heartbeats_pruned, 1);
     assert_eq!(board.sweep(&Sweep::default()).unwrap().heartbeats_pruned, 1);

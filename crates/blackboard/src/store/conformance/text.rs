@@ -37,7 +37,11 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
     let reassigned = board.work().reassign(&reassign).unwrap();
     let block = Block { id: "a".to_owned(), blocked_by: owned(&["b"]), reason, session: None };
     let blocked = board.work().block(&block).unwrap();
-    let beat = Beat { progress: Some(longer.to_owned()), work: Some(marked.to_owned()), ..Beat::of(session) };
+    let beat = Heartbeat {
+        progress: Some(longer.to_owned()),
+        work: Some(marked.to_owned()),
+        ..Heartbeat::of(session)
+    };
     let beaten = board.agents().heartbeat(&beat).unwrap();
     let completed =
         board.work().complete(&Complete { summary: Some(longer.to_owned()), ..Complete::of("b", session) });
@@ -68,7 +72,7 @@ fn text_that_was_changed_is_reported(fixture: &Fixture) {
 fn text_that_was_stored_as_given_is_not_reported(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let long = "x".repeat(4000);
-    let beat = Beat { progress: Some(long.clone()), ..Beat::of(&session) };
+    let beat = Heartbeat { progress: Some(long.clone()), ..Heartbeat::of(&session) };
     let beaten = fixture.board.agents().heartbeat(&beat).unwrap();
     assert!(beaten.text.is_empty());
     let json = serde_json::to_value(&beaten).unwrap();
@@ -97,7 +101,11 @@ fn an_item_keeps_its_summary_until_it_is_reset(fixture: &Fixture) {
 fn an_event_keeps_the_full_progress_and_reason(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let text = "Schema done. ".repeat(100).trim().to_owned();
-    fixture.board.agents().heartbeat(&Beat { progress: Some(text.clone()), ..Beat::of(&session) }).unwrap();
+    fixture
+        .board
+        .agents()
+        .heartbeat(&Heartbeat { progress: Some(text.clone()), ..Heartbeat::of(&session) })
+        .unwrap();
     let event = fixture.events().pop().unwrap();
     assert_eq!(metadata(&event), serde_json::json!({ "progress": text }));
     assert!(event.summary.starts_with("Agent \"Ivy\": Schema done. "), "{}", event.summary);
@@ -115,19 +123,19 @@ fn secrets_are_refused_in_every_name(fixture: &Fixture) {
     let board = &fixture.board;
     let write = a_write("k", "1");
     let escaped = secret.replacen('p', "\\u0070", 1);
-    let operation = By { operation: Some(secret.to_owned()), ..By::default() };
+    let operation = Actor { operation: Some(secret.to_owned()), ..Actor::default() };
     let tagged = Write { tags: owned(&[secret]), ..write.clone() };
     let in_metadata = Write {
         metadata: Some(Metadata::parse(&format!("{{\"a\":\"{escaped}\"}}")).unwrap()),
         ..write.clone()
     };
-    let beat = Beat { operation: Some(secret.to_owned()), ..Beat::of(&session) };
+    let beat = Heartbeat { operation: Some(secret.to_owned()), ..Heartbeat::of(&session) };
     let cursor =
         Follow { start: Start::Cursor { name: secret.to_owned(), new_after: None }, ..Follow::default() };
     for (what, code) in [
         ("scope", code(board.scope(secret).write(&write))),
         ("scope of append", code(board.scope(secret).append("k", &json("1")))),
-        ("operation", code(fixture.scope().by(operation).write(&write))),
+        ("operation", code(fixture.scope().acting_as(operation).write(&write))),
         ("operation of a heartbeat", code(board.agents().heartbeat(&beat))),
         ("cursor", board.follow(&cursor).map(drop).unwrap_err().code()),
         ("key", code(fixture.scope().write(&a_write(secret, "1")))),
@@ -145,7 +153,7 @@ fn secrets_are_refused_in_every_name(fixture: &Fixture) {
 }
 
 fn an_author_is_stored_as_given_or_refused(fixture: &Fixture) {
-    let write = |author: &str| fixture.scope().by(By::author(author)).write(&a_write("k", "1"));
+    let write = |author: &str| fixture.scope().acting_as(Actor::author(author)).write(&a_write("k", "1"));
     for author in ["Ivy\u{200b}", "I\u{ad}vy", "<b>Ivy</b>", &"x".repeat(501), ""] {
         assert_eq!(code(write(author)), Code::InvalidValue, "{author:?}");
     }

@@ -501,11 +501,13 @@ fn a_condition_that_does_not_hold_is_not_tried_again(fixture: &Fixture) {
 
 fn the_author_of_a_transaction_is_seen_inside_too(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    for (by, author) in [(By::default(), "cli"), (By::session(&session), "Ivy"), (By::author("Oak"), "Oak")] {
+    for (by, author) in
+        [(Actor::default(), "cli"), (Actor::session(&session), "Ivy"), (Actor::author("Oak"), "Oak")]
+    {
         fixture
             .board
             .transaction(|tx| {
-                tx.by(by.clone())?;
+                tx.acting_as(by.clone())?;
                 let mut scope = tx.scope("team");
                 scope.write(&a_write(author, "1"))?;
                 let entry = scope.entry(author)?.unwrap();

@@ -25,7 +25,7 @@ fn marks_while_waiting(fixture: &Fixture, wait: impl FnOnce() + Send, end: impl 
     let dead = fixture.session_of_process("dead", 10);
     fixture.processes.end(10);
     // The sweep at the start of a command finds nothing.
-    assert_eq!(fixture.board.sweep_in_passing(None), Swept::default());
+    assert_eq!(fixture.board.try_sweep(None), Swept::default());
     std::thread::scope(|scope| {
         let waiting = scope.spawn(wait);
         fixture.pass(300);
@@ -107,7 +107,7 @@ fn a_wait_never_marks_its_own_session(fixture: &Fixture) {
     let oak = fixture.session("Oak");
     fixture.pass(300);
     let wait = WaitFor { timeout: Some(Duration::from_millis(1)), after: None };
-    let in_vain = fixture.board.scope("team").by(By::session(&ivy)).wait("never", &wait);
+    let in_vain = fixture.board.scope("team").acting_as(Actor::session(&ivy)).wait("never", &wait);
     assert_eq!(code(in_vain), Code::TimedOut);
     assert_eq!(fixture.agent(&oak).status, AgentStatus::Stale);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);

@@ -15,8 +15,7 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
             scope.spawn(move || {
                 start.wait();
                 for round in 0..5 {
-                    let commit =
-                        Commit { name: "test", prefetch: &[], patience: Patience::Wait, callers: &[] };
+                    let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
                     let add = &mut |tx: &dyn Tx| {
                         let mut changes = Changes::new();
                         if tx.range(&Range::work_items())?.len() < 5 {

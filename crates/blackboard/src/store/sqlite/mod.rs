@@ -19,7 +19,7 @@
 //! | `ranges.rs` | the statements that read ranges |
 //! | `wake/` | waking those who wait for something new |
 //! | `scrub.rs` | erasing what removed rows have left in the files |
-//! | `room.rs` | what takes the room in the file |
+//! | `space.rs` | what takes the space in the file |
 //! | `faults.rs` | SQLite's errors in our words |
 
 mod cells;
@@ -30,12 +30,12 @@ mod git;
 mod open;
 mod queue;
 mod ranges;
-mod room;
 mod schema;
 mod scrub;
 mod sidecars;
+mod space;
 mod trust;
-mod txn;
+mod tx;
 mod wake;
 
 use std::path::{Path, PathBuf};
@@ -52,21 +52,21 @@ use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
 pub use self::sidecars::SqliteSidecars;
 pub use self::trust::{foreign_owner, writable_by_others};
-use self::txn::Transaction;
+use self::tx::SqliteTx;
 use self::wake::Wake;
-use super::{Changes, Commit, Committed, Patience, Prefetch, Store, Tx};
+use super::{Changes, Commit, Committed, OnBusy, Prefetch, Store, Tx};
 use crate::clock::Clock;
 use crate::error::{Code, Error, Result};
 use crate::revision::{Pending, Revision};
-use crate::status::Room;
+use crate::status::SpaceUsage;
 
-/// How many frames the write-ahead log (WAL) may have before [`Store::settle`] checkpoints and truncates it.
+/// How many frames the write-ahead log (WAL) may have before [`Store::maintain`] checkpoints and truncates it.
 const FRAMES_KEPT: u32 = 100;
 
 /// How many more it may have before a commit checkpoints it, and before the next attempt after one that failed.
 const FRAMES_BETWEEN_COMMITS: u32 = 1_000;
 
-/// How long the WAL's file may be before [`Store::settle`] truncates it, however few of its frames are in use. A process
+/// How long the WAL's file may be before [`Store::maintain`] truncates it, however few of its frames are in use. A process
 /// that is killed, or a reader that was in the way, leaves a long file behind, and the next process would read all of it.
 const BYTES_KEPT: u64 = 1024 * 1024;
 
@@ -124,7 +124,7 @@ pub enum Waiting {
     Queue,
     /// In the queue, and never longer than the limit, whatever the others do: for whoever would rather not write than
     /// be late.
-    QueueNoLonger,
+    QueueWithDeadline,
     /// By SQLite's own busy handler, which sleeps and tries again: what the queue is measured against.
     BusyHandler,
 }
@@ -293,10 +293,10 @@ impl Sqlite {
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<(Committed, Option<Revision>)> {
-        self.queue.begin(connection, commit.patience)?;
+        self.queue.begin(connection, commit.on_busy)?;
         let held = Instant::now();
         // The transaction rolls back when it is dropped without being applied.
-        let transaction = Transaction::write(connection, &self.path, self.clock.now())?;
+        let transaction = SqliteTx::write(connection, &self.path, self.clock.now())?;
         let changes = f(&transaction)?;
         let mut last = changes.events.len().checked_sub(1).map(Revision::of_event);
         let mut committed = transaction.apply(changes)?;
@@ -342,7 +342,7 @@ impl Store for Sqlite {
     fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
         let connection = self.take()?;
         if let [Prefetch::Row(_)] = prefetch {
-            let transaction = Transaction::read_one(&connection, &self.path, self.clock.now());
+            let transaction = SqliteTx::read_one(&connection, &self.path, self.clock.now());
             let outcome = f(&transaction);
             if !transaction.wanted_more() {
                 drop(transaction);
@@ -350,7 +350,7 @@ impl Store for Sqlite {
                 return outcome;
             }
         }
-        let transaction = Transaction::read(&connection, &self.path, self.clock.now())?;
+        let transaction = SqliteTx::read(&connection, &self.path, self.clock.now())?;
         let outcome = f(&transaction);
         drop(transaction);
         self.put_back(connection);
@@ -365,9 +365,9 @@ impl Store for Sqlite {
         if self.reads_only {
             return Err(open::reads_only(&self.path));
         }
-        let turn = match commit.patience {
-            Patience::Wait => self.writer.lock().unwrap_or_else(PoisonError::into_inner),
-            Patience::Never => match self.writer.try_lock() {
+        let turn = match commit.on_busy {
+            OnBusy::Wait => self.writer.lock().unwrap_or_else(PoisonError::into_inner),
+            OnBusy::Fail => match self.writer.try_lock() {
                 Ok(turn) => turn,
                 Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(std::sync::TryLockError::WouldBlock) => return Err(faults::busy(&self.path, None)),
@@ -426,9 +426,9 @@ impl Store for Sqlite {
         Ok(length(&self.path) + length(&sidecars::beside(&self.path, "-wal")))
     }
 
-    fn room(&self) -> Result<Vec<Room>> {
+    fn space_usage(&self) -> Result<Vec<SpaceUsage>> {
         let connection = self.take()?;
-        let room = room::of(&connection).map_err(|error| faults::translate(&self.path, error))?;
+        let room = space::of(&connection).map_err(|error| faults::translate(&self.path, error))?;
         self.put_back(connection);
         Ok(room)
     }
@@ -454,7 +454,7 @@ impl Store for Sqlite {
         Ok(scrubbed)
     }
 
-    fn settle(&self) {
+    fn maintain(&self) {
         let is_long = self.frames.load(Ordering::Relaxed) > FRAMES_KEPT
             || self.wal_bytes.load(Ordering::Relaxed) > BYTES_KEPT;
         if is_long && !self.reads_only {
@@ -465,7 +465,7 @@ impl Store for Sqlite {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        self.settle();
+        self.maintain();
     }
 }
 

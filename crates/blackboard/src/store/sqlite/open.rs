@@ -88,7 +88,7 @@ pub(super) fn connect(
     trust::check_same(path, &file)?;
     configure(&connection, options).map_err(fault)?;
     // Before any statement runs on tables that somebody else may have made.
-    if let schema::Age::Older = schema::check(&connection, path)? {
+    if let schema::SchemaState::Older = schema::check(&connection, path)? {
         migrate(&connection, path, queue, now)?;
     }
     Ok(Connected { connection, file, wal_bytes })
@@ -108,8 +108,8 @@ pub(super) fn connect_to_read(path: &Path, options: &SqliteOptions) -> Result<Co
 /// Refuses a board that would have to be migrated.
 fn refuse_older(connection: &Connection, path: &Path) -> Result<()> {
     match schema::check(connection, path)? {
-        schema::Age::Current => Ok(()),
-        schema::Age::Older => {
+        schema::SchemaState::Current => Ok(()),
+        schema::SchemaState::Older => {
             let what = format!("{} was written by an older version of blackboard", path.display());
             Err(Refusal::new(Code::ReadOnly, what)
                 .hint("run `blackboard status` on it once, which brings it up to date")
@@ -180,7 +180,7 @@ fn open_as(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) -> Result<()> {
     let fault = |error| faults::translate(path, error);
     // Of many that try, the first one migrates; the others find that nothing is missing.
-    queue.begin(connection, crate::store::Patience::Wait)?;
+    queue.begin(connection, crate::store::OnBusy::Wait)?;
     let outcome = schema::migrate(connection, now).and_then(|()| connection.execute_batch("COMMIT"));
     if outcome.is_err() {
         let _ = connection.execute_batch("ROLLBACK");
@@ -189,7 +189,7 @@ fn migrate(connection: &Connection, path: &Path, queue: &Queue, now: Timestamp) 
 }
 
 fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
-    // Before anything else, so that nothing that follows fails for want of patience.
+    // Before anything else, so that nothing that follows fails for want of on_busy.
     connection.busy_timeout(options.busy_timeout)?;
     for (setting, value) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -199,7 +199,7 @@ fn configure(connection: &Connection, options: &SqliteOptions) -> rusqlite::Resu
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
         // Plans do not depend on values here; without this each statement is prepared again once they are bound.
         (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
-        // The WAL is kept, and `settle` bounds it; a checkpoint at every close would cost each command an fsync.
+        // The WAL is kept, and `maintain` bounds it; a checkpoint at every close would cost each command an fsync.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {
         connection.set_db_config(setting, value)?;

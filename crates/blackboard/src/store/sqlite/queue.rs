@@ -21,7 +21,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::sidecars::path_of;
 use super::{Waiting, faults};
 use crate::error::Result;
-use crate::store::{Patience, Sidecar};
+use crate::store::{OnBusy, Sidecar};
 
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
@@ -76,12 +76,12 @@ impl Head {
 
     /// Says to those who come later that somebody stands in line. It is a hint, which costs them one look at the file:
     /// who sees it asks for the lock.
-    fn hint_at_a_line(&self) {
+    fn set_waiter_flag(&self) {
         self.set_length(1);
     }
 
     /// Takes the hint away, which one who got the lock at once knows to be outdated.
-    fn nobody_was_before_me(&self) {
+    fn clear_waiter_flag(&self) {
         if !self.waited {
             self.set_length(0);
         }
@@ -104,7 +104,7 @@ impl Queue {
     /// How long a writer may wait now. Whoever would rather not write than be late has one limit for all that it writes.
     fn limit(&self) -> Duration {
         match self.waiting {
-            Waiting::QueueNoLonger => {
+            Waiting::QueueWithDeadline => {
                 self.limit.saturating_sub(Duration::from_micros(self.waited.load(Ordering::Relaxed)))
             }
             Waiting::Queue | Waiting::BusyHandler => self.limit,
@@ -121,11 +121,11 @@ impl Queue {
     }
 
     /// Begins a write transaction.
-    pub(super) fn begin(&self, connection: &Connection, patience: Patience) -> Result<()> {
-        if !self.leaves_waiting_to_sqlite(patience) {
+    pub(super) fn begin(&self, connection: &Connection, on_busy: OnBusy) -> Result<()> {
+        if !self.leaves_waiting_to_sqlite(on_busy) {
             connection.busy_timeout(Duration::ZERO).map_err(|error| self.fault(error))?;
         }
-        let begun = self.begin_in_turn(connection, patience);
+        let begun = self.begin_in_turn(connection, on_busy);
         // Readers that come later on this connection may have to wait for a recovery.
         connection.busy_timeout(self.limit).map_err(|error| self.fault(error))?;
         begun
@@ -140,20 +140,20 @@ impl Queue {
         }
     }
 
-    fn begin_in_turn(&self, connection: &Connection, patience: Patience) -> Result<()> {
-        let leaves_waiting = self.leaves_waiting_to_sqlite(patience);
+    fn begin_in_turn(&self, connection: &Connection, on_busy: OnBusy) -> Result<()> {
+        let leaves_waiting = self.leaves_waiting_to_sqlite(on_busy);
         // Nobody passes those in line, or one who writes without a pause would keep them there.
         let in_line = !leaves_waiting && self.hints_at_a_line();
         if !in_line && self.try_begin(connection)? {
             return Ok(());
         }
-        if leaves_waiting || (patience == Patience::Never && !in_line) {
+        if leaves_waiting || (on_busy == OnBusy::Fail && !in_line) {
             return Err(faults::busy(&self.database, None));
         }
-        if patience == Patience::Never {
+        if on_busy == OnBusy::Fail {
             return match self.open_and_try() {
                 Ok(head) if self.try_begin(connection)? => {
-                    head.nobody_was_before_me();
+                    head.clear_waiter_flag();
                     Ok(())
                 }
                 _ => Err(faults::busy(&self.database, None)),
@@ -170,10 +170,10 @@ impl Queue {
             Turn::TooLate => return Err(self.busy()),
         };
         if self.try_begin(connection)? {
-            head.nobody_was_before_me();
+            head.clear_waiter_flag();
             return Ok(());
         }
-        head.hint_at_a_line();
+        head.set_waiter_flag();
         let mut pause = POLL.0;
         while !self.try_begin(connection)? {
             if wait.left().is_none() {
@@ -187,11 +187,11 @@ impl Queue {
 
     /// How many time limits a writer waits at most.
     fn limits(&self) -> u32 {
-        if self.waiting == Waiting::QueueNoLonger { 1 } else { LIMITS }
+        if self.waiting == Waiting::QueueWithDeadline { 1 } else { LIMITS }
     }
 
-    fn leaves_waiting_to_sqlite(&self, patience: Patience) -> bool {
-        patience == Patience::Wait && self.waiting == Waiting::BusyHandler
+    fn leaves_waiting_to_sqlite(&self, on_busy: OnBusy) -> bool {
+        on_busy == OnBusy::Wait && self.waiting == Waiting::BusyHandler
     }
 
     fn try_begin(&self, connection: &Connection) -> Result<bool> {
@@ -369,7 +369,7 @@ mod tests {
     fn whoever_waits_no_longer_has_one_limit_for_everything() {
         let directory = testkit::tempdir().unwrap();
         let limit = Duration::from_millis(40);
-        for (waiting, expected) in [(Waiting::QueueNoLonger, true), (Waiting::Queue, false)] {
+        for (waiting, expected) in [(Waiting::QueueWithDeadline, true), (Waiting::Queue, false)] {
             let database = directory.path().join(format!("{waiting:?}"));
             let _head = Queue::new(&database, limit, waiting).enter_alone();
             let queue = Queue::new(&database, limit, waiting);

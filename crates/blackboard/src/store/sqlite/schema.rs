@@ -81,21 +81,21 @@ fn objects(version: u32) -> Vec<Cow<'static, str>> {
 }
 
 /// What the database says its version is, by what the program can do with it.
-pub(super) enum Age {
+pub(super) enum SchemaState {
     Current,
     Older,
 }
 
-impl Age {
-    fn of(version: u32) -> Age {
-        if version < VERSION { Age::Older } else { Age::Current }
+impl SchemaState {
+    fn of(version: u32) -> SchemaState {
+        if version < VERSION { SchemaState::Older } else { SchemaState::Current }
     }
 }
 
 /// Reads the version, and refuses a newer one. Costs one statement; it runs in every write transaction, so that a
 /// long-lived process of an older version never writes into a newer schema.
-pub(super) fn age(connection: &Connection, path: &Path) -> Result<Age> {
-    version(connection, path).map(Age::of)
+pub(super) fn age(connection: &Connection, path: &Path) -> Result<SchemaState> {
+    version(connection, path).map(SchemaState::of)
 }
 
 fn version(connection: &Connection, path: &Path) -> Result<u32> {
@@ -138,7 +138,7 @@ pub(super) fn migrate(connection: &Connection, now: Timestamp) -> rusqlite::Resu
 
 /// Refuses a schema that is not the one this program made. A database may have come with a cloned repository;
 /// a trigger, a view or a table of another shape in it is somebody's attempt to make us run his statements.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<Age> {
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<SchemaState> {
     let fault = |error| faults::translate(path, error);
     // In one transaction, because somebody else may migrate just now.
     let transaction = connection.unchecked_transaction().map_err(fault)?;
@@ -169,6 +169,6 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<Age> {
         Some(object) => {
             Err(faults::corrupt(path, format!("what was made by `{object}` is missing from its schema")))
         }
-        None => Ok(Age::of(version)),
+        None => Ok(SchemaState::of(version)),
     }
 }

@@ -80,7 +80,7 @@ fn the_write_ahead_log_is_folded_back_once_it_is_long() {
     for number in 0..600 {
         board.work().create(&Create::new(&format!("item-{number}"), "Something")).unwrap();
         longest = longest.max(length());
-        board.settle();
+        board.maintain();
     }
     assert!(longest < 2 * 1024 * 1024, "{longest} bytes");
     assert!(length() < 300 * 4200, "{} bytes are left", length());
@@ -138,7 +138,7 @@ fn a_reader_does_not_keep_the_log_from_being_used() {
             // A write and a checkpoint go on while somebody reads, who sees what he saw.
             let before = tx.revision()?;
             board.work().create(&Create::new("y", "Y")).unwrap();
-            board.settle();
+            board.maintain();
             assert_eq!(tx.revision()?, before);
             assert!(tx.get(&Key::WorkItem("y".to_owned()))?.is_none());
             Ok(())
@@ -229,7 +229,7 @@ fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
 fn who_has_no_patience_does_not_pass_those_in_line() {
     let scratch = Scratch::new();
     let (store, _) = scratch.board();
-    let commit = Commit { name: "test", prefetch: &[], patience: Patience::Never, callers: &[] };
+    let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Fail, callers: &[] };
     let try_now = || store.commit(&commit, &mut |_| Ok(Changes::default()));
     assert!(try_now().is_ok(), "nobody is there");
     let head = head_of_the_queue(&scratch);

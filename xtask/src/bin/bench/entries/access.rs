@@ -112,7 +112,7 @@ pub fn reading(scale: &Scale) -> Result<Vec<Line>> {
     for number in 0..KEYS {
         scope.write(&Write::new(&key(number), Value::parse(VALUE, 1024)?))?;
     }
-    board.settle();
+    board.maintain();
     let connection = scratch.connect()?;
     let server = Server::start()?;
     let mut redis = server.connect()?;

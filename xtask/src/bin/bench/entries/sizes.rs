@@ -57,7 +57,7 @@ pub fn writing(scale: &Scale) -> Result<Vec<Line>> {
                 scope.write(&Write::new(&format!("new:{round}:{number}"), value.clone()))?;
                 Ok(())
             })?);
-            board.settle();
+            board.maintain();
         }
     }
     Ok(vec![compared("a write into a scope with 10⁵ against one with 10 entries", &times)])

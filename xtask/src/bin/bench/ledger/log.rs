@@ -48,7 +48,7 @@ pub fn lengths(scale: &Scale) -> Result<Vec<Line>> {
                 let start = Instant::now();
                 board.work().claim(&claim)?;
                 claims[place].push(microseconds(start.elapsed()));
-                board.settle();
+                board.maintain();
             }
         }
         reading.push(median(&reads[1]) / median(&reads[0]));
@@ -182,7 +182,7 @@ fn prune(board: &Board) -> Result<Duration> {
             Err(error) if error.code() == blackboard::Code::Busy => true,
             Err(error) => return Err(error.into()),
         };
-        board.settle();
+        board.maintain();
         pruning += start.elapsed();
         if !more {
             return Ok(pruning);

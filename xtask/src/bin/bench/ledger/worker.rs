@@ -44,7 +44,7 @@ impl Mode {
 pub fn waiting_name(waiting: Waiting) -> &'static str {
     match waiting {
         Waiting::Queue => "queue",
-        Waiting::QueueNoLonger => "queue-no-longer",
+        Waiting::QueueWithDeadline => "queue-no-longer",
         Waiting::BusyHandler => "busy-handler",
     }
 }
@@ -55,7 +55,7 @@ pub fn run(arguments: &[String]) -> Result {
         return Err("usage: worker MODE WAITING DB SESSION ITEM START_MILLIS RATE SECONDS".into());
     };
     let mode = Mode::ALL.into_iter().find(|known| known.name() == mode).ok_or("an unknown mode")?;
-    let all = [Waiting::Queue, Waiting::QueueNoLonger, Waiting::BusyHandler];
+    let all = [Waiting::Queue, Waiting::QueueWithDeadline, Waiting::BusyHandler];
     let waiting =
         all.into_iter().find(|known| waiting_name(*known) == waiting).ok_or("an unknown way to wait")?;
     let mut worker = Worker {
@@ -94,7 +94,7 @@ impl Worker<'_> {
         let began = Instant::now();
         let outcome = self.open().and_then(|board| {
             board.work().claim(&claim)?;
-            board.settle();
+            board.maintain();
             Ok(())
         });
         self.note(began, outcome);
@@ -110,7 +110,7 @@ impl Worker<'_> {
             let began = Instant::now();
             let outcome = board.work().claim(&claim).map(drop);
             self.note(began, outcome);
-            board.settle();
+            board.maintain();
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Worker<'_> {
             let began = Instant::now();
             let outcome = board.work().release(&release).map(drop);
             self.note(began, outcome);
-            board.settle();
+            board.maintain();
         }
         Ok(())
     }

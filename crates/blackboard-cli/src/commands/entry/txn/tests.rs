@@ -1,6 +1,6 @@
 use super::*;
 
-fn parsed(text: &str) -> Compare {
+fn parsed(text: &str) -> entry::Txn {
     parse(text, "here").unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -10,43 +10,43 @@ fn refused(text: &str) -> String {
 
 #[test]
 fn a_null_is_a_value_to_compare_with_and_to_write() {
-    let compare = parsed(
+    let txn = parsed(
         r#"{"compare":[{"key":"a","value":null}],"then":[{"write":{"key":"a","value": null }}],"else":[]}"#,
     );
-    assert_eq!(compare.conditions[0].test, Test::Value(Value::null()));
-    let Operation::Write { write, .. } = &compare.then[0] else { panic!("{compare:?}") };
+    assert_eq!(txn.comparisons[0].expected, Expected::Value(Value::null()));
+    let Operation::Write { write, .. } = &txn.then[0] else { panic!("{txn:?}") };
     assert_eq!(write.value, Value::null());
-    assert_eq!(compare.otherwise, Some(Vec::new()));
+    assert_eq!(txn.otherwise, Some(Vec::new()));
 }
 
 #[test]
 fn values_stay_as_they_came() {
     let value = r#"{"b": 1.0, "a": 123456789012345678901234567890}"#;
-    let compare = parsed(&format!(r#"{{"then":[{{"write":{{"key":"a","value":{value}}}}}]}}"#));
-    let Operation::Write { write, .. } = &compare.then[0] else { panic!("{compare:?}") };
+    let txn = parsed(&format!(r#"{{"then":[{{"write":{{"key":"a","value":{value}}}}}]}}"#));
+    let Operation::Write { write, .. } = &txn.then[0] else { panic!("{txn:?}") };
     assert_eq!(write.value.as_str(), value);
 }
 
 #[test]
 fn every_part_may_name_its_scope() {
-    let compare = parsed(
+    let txn = parsed(
         r#"{"compare":[{"scope":"there","key":"a","version":2}],
             "then":[{"delete":{"key":"a"}},{"read":{"scope":"there","key":"b"}}]}"#,
     );
-    assert_eq!(compare.conditions[0].scope, "there");
+    assert_eq!(txn.comparisons[0].scope, "there");
     let here = Operation::Delete { scope: "here".to_owned(), key: "a".to_owned() };
     let there = Operation::Read { scope: "there".to_owned(), key: "b".to_owned() };
-    assert_eq!(compare.then, [here, there]);
-    assert_eq!(compare.otherwise, None);
+    assert_eq!(txn.then, [here, there]);
+    assert_eq!(txn.otherwise, None);
 }
 
 #[test]
 fn a_write_has_everything_that_the_command_has() {
-    let compare = parsed(
+    let txn = parsed(
         r#"{"then":[{"write":{"key":"a","value":1,"tags":["x"],"ttl":"1h","metadata":{"m":1.0},"merge":true,
             "if_absent":true,"if_revision":4,"lease":true}}]}"#,
     );
-    let Operation::Write { scope, write } = &compare.then[0] else { panic!("{compare:?}") };
+    let Operation::Write { scope, write } = &txn.then[0] else { panic!("{txn:?}") };
     assert_eq!(scope, "here");
     let expected = Write {
         tags: vec!["x".to_owned()],
@@ -70,8 +70,8 @@ fn a_time_to_live_is_seconds_or_a_text() {
         (r#""90""#, Some(Duration::from_secs(90))),
         ("null", None),
     ] {
-        let compare = parsed(&format!(r#"{{"then":[{{"write":{{"key":"a","value":1,"ttl":{ttl}}}}}]}}"#));
-        let Operation::Write { write, .. } = &compare.then[0] else { panic!("{compare:?}") };
+        let txn = parsed(&format!(r#"{{"then":[{{"write":{{"key":"a","value":1,"ttl":{ttl}}}}}]}}"#));
+        let Operation::Write { write, .. } = &txn.then[0] else { panic!("{txn:?}") };
         assert_eq!(write.ttl, expected, "{ttl}");
     }
     for ttl in ["-1", "1e300", r#""soon""#, "true", "[1]"] {

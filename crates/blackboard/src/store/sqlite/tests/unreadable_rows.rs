@@ -6,8 +6,8 @@ use rusqlite::Connection;
 
 use super::Scratch;
 use crate::Board;
-use crate::agent::{Beat, Register};
-use crate::entry::{By, Value, Write};
+use crate::agent::{Heartbeat, Register};
+use crate::entry::{Actor, Value, Write};
 use crate::store::Range;
 use crate::sweep::Sweep;
 use crate::work::{Claim, Create};
@@ -24,7 +24,7 @@ fn an_agent_that_holds(board: &Board, name: &str) -> String {
     board.work().create(&Create::new(name, name)).unwrap();
     board.work().claim(&Claim::of(name, &session)).unwrap();
     let leased = Write { lease: true, ..Write::new(name, Value::null()) };
-    board.scope("team").by(By::session(&session)).write(&leased).unwrap();
+    board.scope("team").acting_as(Actor::session(&session)).write(&leased).unwrap();
     session
 }
 
@@ -59,7 +59,7 @@ fn an_agent_whose_rows_cannot_be_read_is_skipped_and_the_others_are_swept() {
         assert_eq!(skipped.session_id, expected, "{what}");
         assert!(!skipped.error.is_empty(), "{what}");
 
-        let automatic = board.sweep_in_passing(None);
+        let automatic = board.try_sweep(None);
         assert_eq!(automatic.skipped_agents, dry.skipped_agents, "{what}");
         assert_eq!(names(&automatic.stale_agents), ["good"], "{what}");
         let swept = board.sweep(&Sweep::default()).unwrap();
@@ -92,7 +92,7 @@ fn rows_that_cannot_be_read_take_no_write_lock_from_others() {
     let other = Connection::open(scratch.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     // A sweep that asked for the lock would stop there, and would know nothing of the rows.
-    let swept = board.sweep_in_passing(None);
+    let swept = board.try_sweep(None);
     assert_eq!((swept.skipped_agents.len(), swept.skipped_entries.len()), (1, 1), "{swept:?}");
 }
 
@@ -119,7 +119,7 @@ fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
         an_agent_that_holds(&board, name);
     }
     scratch.clock.advance(Duration::from_mins(5));
-    let swept = board.sweep_in_passing(None);
+    let swept = board.try_sweep(None);
     assert_eq!(names(&swept.stale_agents), ["a", "b", "c"]);
     assert_eq!(swept.skipped_agents.len(), 1201);
     assert_eq!(board.sweep(&Sweep::default()).unwrap().skipped_agents.len(), 1201);
@@ -141,7 +141,7 @@ fn expired_entries_that_cannot_be_read_do_not_hide_those_behind_them() {
     tamper(&scratch, "UPDATE entry_versions SET value = '{' WHERE key LIKE 'bad-%'");
     let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
     assert_eq!((dry.entries_expired, dry.skipped_entries.len()), (1, 150));
-    let swept = board.sweep_in_passing(None);
+    let swept = board.try_sweep(None);
     assert_eq!((swept.entries_expired, swept.skipped_entries.len()), (1, 150));
     assert_eq!((swept.skipped_entries[0].scope.as_str(), &*swept.skipped_entries[0].key), ("team", "bad-0"));
     let swept = board.sweep(&Sweep::default()).unwrap();
@@ -155,10 +155,10 @@ fn heartbeats_whose_time_cannot_be_read_keep_no_other_from_being_pruned() {
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     for _ in 0..4 {
         scratch.clock.advance(Duration::from_secs(1));
-        board.agents().heartbeat(&Beat::of(&session)).unwrap();
+        board.agents().heartbeat(&Heartbeat::of(&session)).unwrap();
     }
     scratch.clock.advance(Duration::from_hours(24 * 8));
-    board.agents().heartbeat(&Beat::of(&session)).unwrap();
+    board.agents().heartbeat(&Heartbeat::of(&session)).unwrap();
     tamper(
         &scratch,
         "UPDATE heartbeats SET timestamp = 'never' WHERE id = 1; UPDATE heartbeats SET timestamp = x'00' WHERE id = 2",
@@ -174,7 +174,7 @@ fn an_ended_agent_with_heartbeats(scratch: &Scratch, board: &Board, damage: Opti
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     for _ in 0..3 {
         scratch.clock.advance(Duration::from_secs(1));
-        board.agents().heartbeat(&Beat::of(&session)).unwrap();
+        board.agents().heartbeat(&Heartbeat::of(&session)).unwrap();
     }
     board.agents().deregister(&session).unwrap();
     if let Some(damage) = damage {

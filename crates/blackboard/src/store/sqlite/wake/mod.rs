@@ -15,15 +15,15 @@
 //! |---|---|
 //! | `sidecar.rs` | finding, creating and distrusting the file |
 //! | `word.rs` | the word in it, and sleeping on that |
-//! | `elsewhere.rs` | systems without it |
+//! | `unsupported.rs` | systems without it |
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod sidecar;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 #[cfg(target_os = "linux")]
 mod word;
 
@@ -32,10 +32,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[cfg(not(target_os = "linux"))]
-use self::elsewhere::Sidecar;
 #[cfg(target_os = "linux")]
 use self::sidecar::Sidecar;
+#[cfg(not(target_os = "linux"))]
+use self::unsupported::Sidecar;
 use super::sidecars::path_of;
 use crate::error::Result;
 use crate::revision::Revision;
@@ -50,7 +50,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a sleep on the word has ended.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word nobody sleeps on it"))]
-enum Slept {
+enum WakeReason {
     /// Somebody woke the sleeper, or the time is over.
     Over,
     /// There was no sleep: the word is another one than was read before.
@@ -67,7 +67,7 @@ pub(super) struct Wake {
     look: Mutex<()>,
     /// How long the next sleep lasts where nobody wakes. It is kept over calls: whoever waits in slices would otherwise
     /// begin with the shortest again and again.
-    pauses: Mutex<Pauses>,
+    pauses: Mutex<Backoff>,
     /// How long one sleep lasts at most; a test makes it so long that it notices if nobody wakes.
     longest_sleep: Duration,
 }
@@ -77,7 +77,7 @@ impl Wake {
         Wake {
             sidecar: Sidecar::new(path_of(database, store::Sidecar::WakeWord)),
             look: Mutex::new(()),
-            pauses: Mutex::new(Pauses::new()),
+            pauses: Mutex::new(Backoff::new()),
             longest_sleep: LONGEST_SLEEP,
         }
     }
@@ -98,7 +98,7 @@ impl Wake {
     ) -> Result<Revision> {
         let revision = self.sleep(after, timeout, read)?;
         if revision > after {
-            *self.pauses() = Pauses::new();
+            *self.pauses() = Backoff::new();
         }
         Ok(revision)
     }
@@ -129,14 +129,14 @@ impl Wake {
             let left = left.min(self.longest_sleep);
             let slept = match (word, seen) {
                 (Some(word), Some(seen)) => word.sleep(seen, left),
-                _ => Slept::Impossible,
+                _ => WakeReason::Impossible,
             };
             match slept {
-                Slept::Over => outdated = None,
+                WakeReason::Over => outdated = None,
                 // A file system that shows a file in two ways at once would keep the loop turning: a word that has
                 // changed does not come back.
-                Slept::Changed if outdated != seen => outdated = seen,
-                Slept::Changed | Slept::Impossible => {
+                WakeReason::Changed if outdated != seen => outdated = seen,
+                WakeReason::Changed | WakeReason::Impossible => {
                     let pause = self.pauses().next(left);
                     thread::sleep(pause);
                 }
@@ -144,7 +144,7 @@ impl Wake {
         }
     }
 
-    fn pauses(&self) -> MutexGuard<'_, Pauses> {
+    fn pauses(&self) -> MutexGuard<'_, Backoff> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,13 +162,13 @@ fn low_half(revision: Revision) -> u32 {
 
 /// The pauses between two looks where nobody wakes: short at first, for the sake of those who wait for something that
 /// is about to happen.
-struct Pauses {
+struct Backoff {
     next: Duration,
 }
 
-impl Pauses {
-    fn new() -> Pauses {
-        Pauses { next: FIRST_PAUSE }
+impl Backoff {
+    fn new() -> Backoff {
+        Backoff { next: FIRST_PAUSE }
     }
 
     fn next(&mut self, left: Duration) -> Duration {

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::{open, trust};
-use super::word::{LENGTH, Word};
+use super::word::{FutexWord, LENGTH};
 
 /// The file beside the database, and the word that was found in it last.
 pub(super) struct Sidecar {
     path: PathBuf,
-    found: Mutex<Option<Arc<Word>>>,
+    found: Mutex<Option<Arc<FutexWord>>>,
 }
 
 /// Whether a file that is not there, or not complete, is created.
@@ -36,16 +36,16 @@ impl Sidecar {
     }
 
     /// The word, if somebody waits or has waited.
-    pub(super) fn existing(&self) -> Option<Arc<Word>> {
+    pub(super) fn existing(&self) -> Option<Arc<FutexWord>> {
         self.word(Missing::Leave)
     }
 
     /// The word, for one who waits.
-    pub(super) fn existing_or_new(&self) -> Option<Arc<Word>> {
+    pub(super) fn existing_or_new(&self) -> Option<Arc<FutexWord>> {
         self.word(Missing::Create)
     }
 
-    fn word(&self, missing: Missing) -> Option<Arc<Word>> {
+    fn word(&self, missing: Missing) -> Option<Arc<FutexWord>> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let metadata = fs::symlink_metadata(&self.path);
         if let (Ok(metadata), Some(word)) = (&metadata, &*found)
@@ -81,7 +81,7 @@ impl Sidecar {
 }
 
 /// The word in an opened file, if the file is what its name promised.
-fn checked(file: File) -> io::Result<Option<Word>> {
+fn checked(file: File) -> io::Result<Option<FutexWord>> {
     let metadata = file.metadata()?;
     if !is_page_of_ours(&metadata) {
         return Ok(None);
@@ -90,7 +90,7 @@ fn checked(file: File) -> io::Result<Option<Word>> {
     let mut page = [0; LENGTH];
     file.read_exact_at(&mut page, 0)?;
     let is_empty = page[size_of::<u32>()..].iter().all(|byte| *byte == 0);
-    Ok(if is_empty { Word::new(file, &metadata) } else { None })
+    Ok(if is_empty { FutexWord::new(file, &metadata) } else { None })
 }
 
 /// Writes the page of a file that was just created, by this process or by one that did not get any further. It is

@@ -78,7 +78,7 @@ fn wakes(teller: &Wake, sleeper: &Wake, value: i64) -> bool {
     std::thread::scope(|scope| {
         let sleeping = scope.spawn(|| word.sleep(seen, LONG));
         teller.tell(Revision::new(value));
-        assert!(matches!(sleeping.join().unwrap(), Slept::Over | Slept::Changed));
+        assert!(matches!(sleeping.join().unwrap(), WakeReason::Over | WakeReason::Changed));
     });
     assert_eq!(word.read(), Some(low_half(Revision::new(value))));
     began.elapsed() < LONG
@@ -290,7 +290,7 @@ fn a_file_that_is_cut_off_while_somebody_sleeps_kills_nobody() {
     let word = wake.sidecar.existing_or_new().unwrap();
     fs::OpenOptions::new().write(true).open(scratch.sidecar()).unwrap().set_len(0).unwrap();
     assert_eq!(word.read(), None);
-    assert!(matches!(word.sleep(0, LONG), Slept::Impossible));
+    assert!(matches!(word.sleep(0, LONG), WakeReason::Impossible));
     word.change(8);
     scratch.assert_waiting_works();
 }
@@ -400,7 +400,7 @@ fn who_is_not_woken_wakes_by_itself() {
 
 #[test]
 fn pauses_grow_up_to_the_longest_sleep_and_never_pass_the_end() {
-    let mut pauses = Pauses::new();
+    let mut pauses = Backoff::new();
     let milliseconds: Vec<_> = (0..8).map(|_| pauses.next(LONG).as_millis()).collect();
     assert_eq!(milliseconds, [5, 10, 20, 40, 80, 160, 250, 250]);
     assert_eq!(pauses.next(Duration::from_millis(3)).as_millis(), 3);

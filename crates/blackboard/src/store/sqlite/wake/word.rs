@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex::{self, Flags, Timespec};
 
-use super::Slept;
+use super::WakeReason;
 
 /// How long the file is. The word is at its beginning, the rest is zero.
 pub(super) const LENGTH: usize = 4096;
@@ -28,7 +28,7 @@ pub(super) const LENGTH: usize = 4096;
 const ALL: u32 = i32::MAX.cast_unsigned();
 
 /// The word in a file that has been checked.
-pub(super) struct Word {
+pub(super) struct FutexWord {
     file: File,
     /// Which file it is: its device and its number, which nothing else gets as long as it is open.
     identity: (u64, u64),
@@ -37,19 +37,19 @@ pub(super) struct Word {
 
 // SAFETY: The mapping belongs to this value alone and stays where it is until the value is dropped, which no borrow
 // outlives. Whatever thread calls, only the kernel looks at the memory.
-unsafe impl Send for Word {}
+unsafe impl Send for FutexWord {}
 // SAFETY: As above; all that is shared are a file, which may be, and an address that does not change.
-unsafe impl Sync for Word {}
+unsafe impl Sync for FutexWord {}
 
-impl Word {
+impl FutexWord {
     /// The word in this file, which has [`LENGTH`] bytes.
-    pub(super) fn new(file: File, metadata: &Metadata) -> Option<Word> {
+    pub(super) fn new(file: File, metadata: &Metadata) -> Option<FutexWord> {
         // SAFETY: The kernel chooses a place that is free, so no memory of anybody is replaced.
         let page =
             unsafe { mmap(ptr::null_mut(), LENGTH, ProtFlags::READ, MapFlags::SHARED, &file, 0) }.ok()?;
         // Never null, as every address that the kernel chooses.
         let page = NonNull::new(page.cast())?;
-        Some(Word { file, identity: identity(metadata), page })
+        Some(FutexWord { file, identity: identity(metadata), page })
     }
 
     /// Whether the word is in this file.
@@ -71,12 +71,12 @@ impl Word {
     }
 
     /// Sleeps until the word changes, unless it is another one than `seen` already.
-    pub(super) fn sleep(&self, seen: u32, at_most: Duration) -> Slept {
-        let Ok(at_most) = Timespec::try_from(at_most) else { return Slept::Impossible };
+    pub(super) fn sleep(&self, seen: u32, at_most: Duration) -> WakeReason {
+        let Ok(at_most) = Timespec::try_from(at_most) else { return WakeReason::Impossible };
         match futex::wait(self.address(), Flags::empty(), seen, Some(&at_most)) {
-            Ok(()) | Err(Errno::TIMEDOUT | Errno::INTR) => Slept::Over,
-            Err(Errno::AGAIN) => Slept::Changed,
-            Err(_) => Slept::Impossible,
+            Ok(()) | Err(Errno::TIMEDOUT | Errno::INTR) => WakeReason::Over,
+            Err(Errno::AGAIN) => WakeReason::Changed,
+            Err(_) => WakeReason::Impossible,
         }
     }
 
@@ -88,7 +88,7 @@ impl Word {
     }
 }
 
-impl Drop for Word {
+impl Drop for FutexWord {
     fn drop(&mut self) {
         // SAFETY: This is what was mapped, and whoever sleeps on it borrows the value that is going away.
         let _ = unsafe { munmap(self.page.as_ptr().cast(), LENGTH) };

@@ -1,4 +1,4 @@
-//! `attend`: what a session's hook does after a tool was used, in one step.
+//! `check_in`: what a session's hook does after a tool was used, in one step.
 //!
 //! It is a sign of life, notes which files were edited, and hears what is new. All of that is one look at the board and,
 //! only if there is something to write, one commit: a hook runs after every tool call of every agent, and has no time
@@ -8,14 +8,14 @@
 use std::time::Duration;
 
 use super::heartbeat::beat_of;
-use super::{Agent, AgentStatus, Agents, Beat, existing};
+use super::{Agent, AgentStatus, Agents, Heartbeat, existing};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::file::{Edit, Edited};
-use crate::news::News;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Cursor, Key, Prefetch, Row, Tx};
 use crate::sweep::QUIET;
+use crate::updates::Updates;
 
 /// The reader whose cursor says what hooks have told a session.
 pub const READER: &str = "hook";
@@ -32,7 +32,7 @@ const BEHIND: u64 = 200;
 
 /// What a session does.
 #[derive(Clone, Debug)]
-pub struct Attendance {
+pub struct CheckIn {
     /// Which session.
     pub session: String,
     /// Whether it is at work.
@@ -43,27 +43,27 @@ pub struct Attendance {
     pub listens: bool,
 }
 
-impl Attendance {
+impl CheckIn {
     /// A session at work that can be told something.
-    pub fn of(session: &str) -> Attendance {
-        Attendance { session: session.to_owned(), status: AgentStatus::Active, edited: None, listens: true }
+    pub fn of(session: &str) -> CheckIn {
+        CheckIn { session: session.to_owned(), status: AgentStatus::Active, edited: None, listens: true }
     }
 }
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attended {
+pub struct CheckedIn {
     /// The session.
     pub agent: Agent,
     /// What is new; this is the only time that it is told.
-    pub news: News,
+    pub news: Updates,
     /// Whether anything was written.
     pub wrote: bool,
     /// Whether it can be told something and never was, neither a brief nor news, since it joined.
     pub is_new: bool,
 }
 
-impl Pending for Attended {
+impl Pending for CheckedIn {
     fn resolve(&mut self, first: Revision) {
         self.agent.resolve(first);
     }
@@ -73,16 +73,16 @@ impl Agents<'_> {
     /// Notes that a session lives and what it edited, and returns what is new. A session that has ended is refused.
     ///
     /// ```
-    /// # use blackboard::{Board, agent::{Attendance, Register}, work::Create};
+    /// # use blackboard::{Board, agent::{CheckIn, Register}, work::Create};
     /// # let board = Board::memory();
     /// let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
-    /// let attended = board.agents().attend(&Attendance::of(&ivy))?;
+    /// let attended = board.agents().check_in(&CheckIn::of(&ivy))?;
     /// assert_eq!(attended.news.events.len(), 1);
-    /// assert!(board.agents().attend(&Attendance::of(&ivy))?.news.events.is_empty());
+    /// assert!(board.agents().check_in(&CheckIn::of(&ivy))?.news.events.is_empty());
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn attend(&self, attendance: &Attendance) -> Result<Attended> {
+    pub fn check_in(&self, attendance: &CheckIn) -> Result<CheckedIn> {
         let session = &attendance.session;
         let mut prefetch = vec![
             Prefetch::Row(Key::Agent(session.clone())),
@@ -94,14 +94,14 @@ impl Agents<'_> {
         let seen = self.board.read(&prefetch, |tx| Seen::at(tx, attendance))?;
         if !seen.has_to_write(attendance) {
             let Seen { agent, is_new, .. } = seen;
-            return Ok(Attended { agent, news: News::default(), wrote: false, is_new });
+            return Ok(CheckedIn { agent, news: Updates::default(), wrote: false, is_new });
         }
         self.board.commit("agent attend", &prefetch, |tx| {
             let seen = Seen::at(tx, attendance)?;
             let mut changes = Changes::new();
             let mut agent = seen.agent;
             if is_due(&agent, attendance.status, tx.now()) {
-                let beat = Beat { status: Some(attendance.status), ..Beat::of(session) };
+                let beat = Heartbeat { status: Some(attendance.status), ..Heartbeat::of(session) };
                 let (beaten, _) = beat_of(tx, &beat, &agent)?;
                 changes = beaten;
                 let its_row = changes.put.iter().find_map(|row| match row {
@@ -121,7 +121,7 @@ impl Agents<'_> {
                     updated_at: tx.now(),
                 });
             }
-            Ok((changes, Attended { agent, news: seen.news, wrote: true, is_new: seen.is_new }))
+            Ok((changes, CheckedIn { agent, news: seen.news, wrote: true, is_new: seen.is_new }))
         })
     }
 }
@@ -132,14 +132,14 @@ struct Seen {
     is_due: bool,
     /// What is worth noting.
     edits: Vec<Edit>,
-    news: News,
+    news: Updates,
     /// Where the cursor goes.
     read_up_to: Option<Revision>,
     is_new: bool,
 }
 
 impl Seen {
-    fn at(tx: &dyn Tx, attendance: &Attendance) -> Result<Seen> {
+    fn at(tx: &dyn Tx, attendance: &CheckIn) -> Result<Seen> {
         let agent = existing(tx, &attendance.session)?;
         if agent.status == AgentStatus::Completed {
             return Err(agent.has_ended());
@@ -154,7 +154,7 @@ impl Seen {
                 edits.push(edit.after(known));
             }
         }
-        let (mut news, mut read_up_to, mut is_new) = (News::default(), None, false);
+        let (mut news, mut read_up_to, mut is_new) = (Updates::default(), None, false);
         if attendance.listens {
             let cursor = tx.row::<Cursor>(&Key::Cursor(agent.session_id.clone(), READER.to_owned()))?;
             let told = cursor.map(|cursor| cursor.revision);
@@ -163,7 +163,7 @@ impl Seen {
             let after = told.unwrap_or(agent.joined);
             let until = tx.revision()?;
             if after < until {
-                news = News::between(tx, &agent, after, until)?;
+                news = Updates::between(tx, &agent, after, until)?;
                 read_up_to = Some(until);
             }
         }
@@ -172,7 +172,7 @@ impl Seen {
     }
 
     /// Whether anything is worth a commit. A cursor alone is not, until it is far behind.
-    fn has_to_write(&self, attendance: &Attendance) -> bool {
+    fn has_to_write(&self, attendance: &CheckIn) -> bool {
         let far_behind = attendance.listens && self.news.looked_at >= BEHIND;
         self.is_due || !self.edits.is_empty() || !self.news.is_empty() || far_behind
     }

@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::store::{Changes, Key, Mark, Tx};
+use crate::store::{BookkeepingRow, Changes, Key, Tx};
 
 /// How far the clocks may drift apart before somebody must have set one, or the machine slept.
 const CLOCK_TOLERANCE: i64 = 30_000;
 
 /// How the wall clock stood against the monotonic one, the last time somebody looked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ClockMark {
+pub(crate) struct ClockReading {
     pub(super) boot: String,
     offset_millis: i64,
     pub(super) grace_until: Option<Timestamp>,
 }
 
-impl ClockMark {
+impl ClockReading {
     /// Where it is stored.
-    pub(crate) const KEY: Key = Key::Mark(Cow::Borrowed("clock"));
+    pub(crate) const KEY: Key = Key::BookkeepingRow(Cow::Borrowed("clock"));
 
     /// Notes how the clocks stand, if nobody has in this boot, or if they have moved: then everybody has a threshold
     /// of grace.
     pub(crate) fn note(board: &Board, tx: &dyn Tx, changes: &mut Changes) -> Result<()> {
-        let mut seen = ClockMark::reading(board);
-        match ClockMark::stored(tx)? {
+        let mut seen = ClockReading::reading(board);
+        match ClockReading::stored(tx)? {
             Some(known) if known.agrees_with(&seen) => return Ok(()),
             Some(known) if known.boot == seen.boot => {
                 seen.grace_until = Some(tx.now().plus(board.settings().stale_threshold));
@@ -36,24 +36,24 @@ impl ClockMark {
             _ => {}
         }
         let value = serde_json::to_string(&seen).unwrap_or_default();
-        changes.put(Mark { name: Cow::Borrowed("clock"), value });
+        changes.put(BookkeepingRow { name: Cow::Borrowed("clock"), value });
         Ok(())
     }
 
-    pub(super) fn stored(tx: &dyn Tx) -> Result<Option<ClockMark>> {
-        let mark = tx.row::<Mark>(&ClockMark::KEY)?;
+    pub(super) fn stored(tx: &dyn Tx) -> Result<Option<ClockReading>> {
+        let mark = tx.row::<BookkeepingRow>(&ClockReading::KEY)?;
         Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
     }
 
-    pub(super) fn reading(board: &Board) -> ClockMark {
-        ClockMark {
+    pub(super) fn reading(board: &Board) -> ClockReading {
+        ClockReading {
             boot: board.processes().boot(),
             offset_millis: board.clock().now().millis() - board.clock().monotonic_millis(),
             grace_until: None,
         }
     }
 
-    pub(super) fn agrees_with(&self, other: &ClockMark) -> bool {
+    pub(super) fn agrees_with(&self, other: &ClockReading) -> bool {
         self.boot == other.boot && (self.offset_millis - other.offset_millis).abs() <= CLOCK_TOLERANCE
     }
 }
@@ -64,8 +64,11 @@ mod tests {
 
     #[test]
     fn clocks_agree_within_half_a_minute_of_one_boot() {
-        let mark =
-            |boot: &str, offset_millis| ClockMark { boot: boot.to_owned(), offset_millis, grace_until: None };
+        let mark = |boot: &str, offset_millis| ClockReading {
+            boot: boot.to_owned(),
+            offset_millis,
+            grace_until: None,
+        };
         for (boot, offset, expected) in
             [("a", 0, true), ("a", 30_000, true), ("a", -30_000, true), ("a", 30_001, false), ("b", 0, false)]
         {

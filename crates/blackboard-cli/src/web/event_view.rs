@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// A line of the log: the columns of seed 000, and ours behind.
 #[derive(Serialize)]
-pub struct Told<'a> {
+pub struct EventView<'a> {
     id: Revision,
     timestamp: Timestamp,
     event_type: &'a EventType,
@@ -24,11 +24,11 @@ pub struct Told<'a> {
     commit_id: Revision,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EventView<'a> {
     /// This event, with the name of whoever caused it.
-    pub fn of(event: &'a Event, names: &mut Names<'_>) -> Result<Told<'a>> {
+    pub fn of(event: &'a Event, names: &mut Names<'_>) -> Result<EventView<'a>> {
         let actor_id = event.actor_id.as_deref();
-        Ok(Told {
+        Ok(EventView {
             id: event.id,
             timestamp: event.timestamp,
             event_type: &event.event_type,

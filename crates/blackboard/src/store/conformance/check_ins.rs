@@ -1,11 +1,11 @@
-//! What hooks do after every tool call: see `agent/attend.rs` and `news.rs`.
+//! What hooks do after every tool call: see `agent/check_in.rs` and `updates.rs`.
 
 use super::{Fixture, a_write, on_every_engine};
-use crate::agent::{AgentStatus, Attendance, Attended, READER, Register};
-use crate::entry::By;
+use crate::agent::{AgentStatus, CheckIn, CheckedIn, READER, Register};
+use crate::entry::Actor;
 use crate::error::Code;
 use crate::event::EventType;
-use crate::file::{Edited, Release, Reserve, Which};
+use crate::file::{Edited, Release, Reserve, Selection};
 use crate::lock::Acquire;
 use crate::project::RegisterProject;
 use crate::store::{Cursor, Key};
@@ -28,13 +28,13 @@ on_every_engine!(
     who_does_not_listen_misses_nothing,
 );
 
-fn attend(fixture: &Fixture, session: &str) -> Attended {
-    fixture.board.agents().attend(&Attendance::of(session)).unwrap()
+fn check_in(fixture: &Fixture, session: &str) -> CheckedIn {
+    fixture.board.agents().check_in(&CheckIn::of(session)).unwrap()
 }
 
 /// The kinds of events that a session is told of now.
 fn told(fixture: &Fixture, session: &str) -> Vec<EventType> {
-    attend(fixture, session).news.events.into_iter().map(|event| event.event_type).collect()
+    check_in(fixture, session).news.events.into_iter().map(|event| event.event_type).collect()
 }
 
 fn cursor(fixture: &Fixture, session: &str) -> Option<i64> {
@@ -72,7 +72,7 @@ fn what_is_nobodys_business_is_not_told_and_moves_no_cursor(fixture: &Fixture) {
     let before = cursor(fixture, &ivy);
     fixture.write("result:1", "1");
     fixture.write("signal:Oak:stop", "1");
-    let attended = attend(fixture, &ivy);
+    let attended = check_in(fixture, &ivy);
     assert!(attended.news.is_empty() && !attended.wrote);
     assert_eq!(cursor(fixture, &ivy), before);
 }
@@ -82,7 +82,7 @@ fn a_cursor_that_is_far_behind_moves_without_news(fixture: &Fixture) {
     for number in 0..200 {
         fixture.write("result:1", &number.to_string());
     }
-    let attended = attend(fixture, &ivy);
+    let attended = check_in(fixture, &ivy);
     assert!(attended.news.is_empty() && attended.wrote);
     assert_eq!(cursor(fixture, &ivy), Some(fixture.revision().get()));
 }
@@ -91,22 +91,22 @@ fn signs_of_life_are_throttled(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let start = fixture.now();
     fixture.pass(4);
-    assert!(!attend(fixture, &ivy).wrote);
+    assert!(!check_in(fixture, &ivy).wrote);
     assert_eq!(fixture.agent(&ivy).last_beat_at, start);
     fixture.pass(1);
-    let (attended, events) = fixture.told_by(|| attend(fixture, &ivy));
+    let (attended, events) = fixture.told_by(|| check_in(fixture, &ivy));
     assert!(attended.wrote && events.is_empty(), "{events:?}");
     assert_eq!((attended.agent.last_beat_at, fixture.agent(&ivy)), (fixture.now(), attended.agent));
-    assert!(!attend(fixture, &ivy).wrote);
+    assert!(!check_in(fixture, &ivy).wrote);
 }
 
 fn idle_and_active_are_told_apart(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
-    let idle = Attendance { status: AgentStatus::Idle, listens: false, ..Attendance::of(&ivy) };
-    assert!(fixture.board.agents().attend(&idle).unwrap().wrote);
+    let idle = CheckIn { status: AgentStatus::Idle, listens: false, ..CheckIn::of(&ivy) };
+    assert!(fixture.board.agents().check_in(&idle).unwrap().wrote);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Idle);
-    assert!(!fixture.board.agents().attend(&idle).unwrap().wrote);
-    let (attended, events) = fixture.told_by(|| attend(fixture, &ivy));
+    assert!(!fixture.board.agents().check_in(&idle).unwrap().wrote);
+    let (attended, events) = fixture.told_by(|| check_in(fixture, &ivy));
     assert_eq!((attended.agent.status, events), (AgentStatus::Active, vec![EventType::AgentUpdated]));
     assert!(!attended.agent.revision.to_string().is_empty());
     assert_eq!(attended.agent, fixture.agent(&ivy), "what is returned is what is stored");
@@ -117,7 +117,7 @@ fn a_stale_session_comes_back_and_hears_what_it_lost(fixture: &Fixture) {
     fixture.item("x");
     fixture.claim("x", &ivy);
     fixture.board.locks().acquire(&Acquire::of("deploy", &ivy)).unwrap();
-    attend(fixture, &ivy);
+    check_in(fixture, &ivy);
     fixture.pass(301);
     fixture.sweep();
     let told = told(fixture, &ivy);
@@ -128,9 +128,9 @@ fn a_stale_session_comes_back_and_hears_what_it_lost(fixture: &Fixture) {
 fn a_session_that_has_ended_does_not_come_back(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.board.agents().deregister(&ivy).unwrap();
-    let refused = fixture.board.agents().attend(&Attendance::of(&ivy)).unwrap_err();
+    let refused = fixture.board.agents().check_in(&CheckIn::of(&ivy)).unwrap_err();
     assert_eq!(refused.code(), Code::SessionEnded);
-    let unknown = fixture.board.agents().attend(&Attendance::of("nobody")).unwrap_err();
+    let unknown = fixture.board.agents().check_in(&CheckIn::of("nobody")).unwrap_err();
     assert_eq!(unknown.code(), Code::AgentNotFound);
 }
 
@@ -139,10 +139,10 @@ fn whoever_was_away_is_told_the_newest_and_how_many_more(fixture: &Fixture) {
     for number in 0..25 {
         fixture.item(&format!("item-{number:02}"));
     }
-    let news = attend(fixture, &ivy).news;
+    let news = check_in(fixture, &ivy).news;
     assert_eq!((news.events.len(), news.left_out), (10, 15));
     assert_eq!(news.events[9].target_id.as_deref(), Some("item-24"));
-    assert!(attend(fixture, &ivy).news.is_empty(), "what was left out is not told later");
+    assert!(check_in(fixture, &ivy).news.is_empty(), "what was left out is not told later");
 }
 
 fn files_that_were_wanted_are_told_of_when_they_are_free(fixture: &Fixture) {
@@ -150,14 +150,14 @@ fn files_that_were_wanted_are_told_of_when_they_are_free(fixture: &Fixture) {
     fixture.board.files().reserve(&Reserve::of("/w", &["src/**"], &oak)).unwrap();
     let edited =
         Edited { worktree: "/w".to_owned(), paths: vec!["src/lib.rs".to_owned()], tool: None, denied: true };
-    fixture.board.agents().attend(&Attendance { edited: Some(edited), ..Attendance::of(&ivy) }).unwrap();
-    let release = Release { session: oak.clone(), which: Which::All };
+    fixture.board.agents().check_in(&CheckIn { edited: Some(edited), ..CheckIn::of(&ivy) }).unwrap();
+    let release = Release { session: oak.clone(), which: Selection::All };
     fixture.board.files().release(&release).unwrap();
-    let news = attend(fixture, &ivy).news;
+    let news = check_in(fixture, &ivy).news;
     assert_eq!(news.events.len(), 1, "{news:?}");
     assert!(news.events[0].summary.contains("src/**"), "{news:?}");
     fixture.board.files().reserve(&Reserve::of("/w", &["docs/**"], &oak)).unwrap();
-    assert!(attend(fixture, &ivy).news.is_empty());
+    assert!(check_in(fixture, &ivy).news.is_empty());
 }
 
 fn a_lock_that_ran_out_is_told_to_its_holder(fixture: &Fixture) {
@@ -174,10 +174,10 @@ fn a_lock_that_ran_out_is_told_to_its_holder(fixture: &Fixture) {
 
 fn signals_carry_their_value(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
-    attend(fixture, &ivy);
-    let scope = fixture.board.scope("team").by(By::session(&oak));
+    check_in(fixture, &ivy);
+    let scope = fixture.board.scope("team").acting_as(Actor::session(&oak));
     scope.write(&a_write("signal:Ivy:stop", r#""please wait""#)).unwrap();
-    let news = attend(fixture, &ivy).news;
+    let news = check_in(fixture, &ivy).news;
     let change = news.events[0].entry.as_ref().unwrap();
     assert_eq!(
         (change.author.as_str(), change.value.as_ref().unwrap().as_str()),
@@ -200,7 +200,7 @@ fn what_happens_in_another_project_is_not_told(fixture: &Fixture) {
         let project = project.map(str::to_owned);
         fixture.board.work().create(&Create { project, ..Create::new(id, id) }).unwrap();
     }
-    let news = attend(fixture, &ivy).news;
+    let news = check_in(fixture, &ivy).news;
     let targets: Vec<_> = news.events.iter().filter_map(|event| event.target_id.as_deref()).collect();
     assert_eq!(targets.len(), 3, "{news:?}");
     assert_eq!(targets[1..], ["a", "c"]);
@@ -210,7 +210,7 @@ fn who_does_not_listen_misses_nothing(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     fixture.pass(60);
-    let deaf = Attendance { listens: false, ..Attendance::of(&ivy) };
-    assert!(fixture.board.agents().attend(&deaf).unwrap().news.is_empty());
+    let deaf = CheckIn { listens: false, ..CheckIn::of(&ivy) };
+    assert!(fixture.board.agents().check_in(&deaf).unwrap().news.is_empty());
     assert_eq!(told(fixture, &ivy), [EventType::WorkCreated]);
 }

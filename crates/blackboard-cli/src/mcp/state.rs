@@ -9,23 +9,23 @@ use blackboard::{Board, Code, Error, Fault, Result};
 use tokio::sync::watch;
 
 use super::event::Cursors;
-use super::log::{Log, Seen};
 use super::session::{Caller, Sessions};
-use crate::commands::arguments::InScope;
+use super::watcher::{EventWatcher, LatestRevisions};
+use crate::commands::arguments::ScopeOption;
 use crate::context::Context;
 use crate::envelope::BoardState;
 use crate::location::{self, Tree};
 use crate::open::{KeptBoard, Mode, OpenBoard};
 
 /// What the calls of one client share.
-pub struct Desk {
+pub struct ServerState {
     kept: KeptBoard,
     /// What became of the board before, if a session of it does not know that yet.
     lost: Mutex<Option<Error>>,
     /// For whom the calls are made.
     pub sessions: Sessions,
     /// What happens on the board.
-    pub log: Log,
+    pub log: EventWatcher,
     /// How far sessions have read.
     pub cursors: Cursors,
     /// Whether nobody listens any more.
@@ -34,17 +34,17 @@ pub struct Desk {
     request: location::Request,
 }
 
-impl Desk {
+impl ServerState {
     /// The desk of a server that was started like this.
-    pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<Desk> {
-        Ok(Desk {
+    pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<ServerState> {
+        Ok(ServerState {
             kept: KeptBoard::new(context.resolve()?.clone()),
             lost: Mutex::default(),
             sessions: Sessions::new(context)?,
-            log: Log::default(),
+            log: EventWatcher::default(),
             cursors: Cursors::default(),
             ended,
-            scope: context.scope(&InScope { scope: None })?,
+            scope: context.scope(&ScopeOption { scope: None })?,
             request: context.request(),
         })
     }
@@ -95,7 +95,7 @@ impl Desk {
     }
 
     /// A receiver of everything that happens from now on, also on a board that takes the place of the one that is there.
-    pub fn follow(self: &Arc<Desk>) -> Result<watch::Receiver<Seen>> {
+    pub fn follow(self: &Arc<ServerState>) -> Result<watch::Receiver<LatestRevisions>> {
         let (desk, sessions) = (Arc::clone(self), Arc::clone(self));
         self.log.follow(&self.board()?, move || desk.existing(), move || sessions.sessions.only())
     }
@@ -120,7 +120,7 @@ impl Desk {
         if let Some(board) = self.existing()? {
             self.cursors.store(&board);
             self.sessions.leave(&board)?;
-            board.settle();
+            board.maintain();
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Range, Tx};
 
-/// The events that begin or end a span: [`Drawing::take`] has an arm for each.
+/// The events that begin or end a span: [`ActivityBuilder::take`] has an arm for each.
 const TOLD_BY: &[EventType] = &[
     EventType::WorkClaimed,
     EventType::WorkReleased,
@@ -34,9 +34,9 @@ const MAX_SPANS: usize = 5000;
 
 /// Who worked on what.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lanes {
+pub struct Activity {
     /// A lane a session, the one that began first comes first.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<AgentActivity>,
     /// From when on.
     pub since: Timestamp,
     /// The board's revision at that moment.
@@ -45,7 +45,7 @@ pub struct Lanes {
 
 /// What one session worked on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lane {
+pub struct AgentActivity {
     /// The session.
     pub session_id: String,
     /// What it calls itself; not known any more of sessions that are long gone.
@@ -99,11 +99,11 @@ impl Work<'_> {
     /// assert_eq!((lanes[0].spans[0].item_id.as_str(), lanes[0].spans[0].to), ("fix-tests", None));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn lanes(&self, time: Duration) -> Result<Lanes> {
+    pub fn lanes(&self, time: Duration) -> Result<Activity> {
         self.board.read_list(&[], |tx| {
             let since = tx.now().minus(time);
             let revision = tx.revision()?;
-            let mut drawing = Drawing::new(since);
+            let mut drawing = ActivityBuilder::new(since);
             let mut after = tx.revision_before(since)?;
             loop {
                 let page = Page { after, until: revision, types: TOLD_BY, limit: PAGE };
@@ -120,13 +120,13 @@ impl Work<'_> {
                     drawing.held_now(item);
                 }
             }
-            Ok(Lanes { lanes: named(tx, drawing.finish())?, since, revision })
+            Ok(Activity { lanes: named(tx, drawing.finish())?, since, revision })
         })
     }
 }
 
 /// What is known so far. A span is known by its item: one session holds it at a time.
-struct Drawing {
+struct ActivityBuilder {
     since: Timestamp,
     /// Spans that have begun and not ended: item to session and beginning.
     open: HashMap<String, (String, Timestamp)>,
@@ -135,9 +135,9 @@ struct Drawing {
     done: Vec<(String, Span)>,
 }
 
-impl Drawing {
-    fn new(since: Timestamp) -> Drawing {
-        Drawing { since, open: HashMap::new(), waiting: HashMap::new(), done: Vec::new() }
+impl ActivityBuilder {
+    fn new(since: Timestamp) -> ActivityBuilder {
+        ActivityBuilder { since, open: HashMap::new(), waiting: HashMap::new(), done: Vec::new() }
     }
 
     fn take(&mut self, event: &Event) {
@@ -244,7 +244,7 @@ fn items_of(event: &Event) -> Vec<String> {
 }
 
 /// The lanes with the names of today.
-fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<Lane>> {
+fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<AgentActivity>> {
     let mut titles: HashMap<String, Option<String>> = HashMap::new();
     let named = lanes.into_iter().map(|(session_id, mut spans)| {
         for span in &mut spans {
@@ -257,7 +257,7 @@ fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<Lane>> {
         let agent = tx.row::<Agent>(&Key::Agent(session_id.clone()))?;
         let (agent_name, project) =
             agent.map_or((None, None), |agent| (Some(agent.agent_name), agent.project));
-        Ok(Lane { session_id, agent_name, project, spans })
+        Ok(AgentActivity { session_id, agent_name, project, spans })
     });
     named.collect()
 }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn drawn(events: Vec<(u64, NewEvent)>, held: &[WorkItem]) -> Vec<(String, Vec<Span>)> {
-        let mut drawing = Drawing::new(at(10));
+        let mut drawing = ActivityBuilder::new(at(10));
         for (minute, event) in events {
             drawing.take(&event.at(Revision::ZERO, Revision::ZERO, at(minute)));
         }

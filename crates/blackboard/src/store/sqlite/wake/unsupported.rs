@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Slept;
+use super::WakeReason;
 
 pub(super) struct Sidecar;
 
-pub(super) struct Word(Infallible);
+pub(super) struct FutexWord(Infallible);
 
 impl Sidecar {
     pub(super) fn new(_path: PathBuf) -> Sidecar {
@@ -17,17 +17,17 @@ impl Sidecar {
     }
 
     #[expect(clippy::unused_self, reason = "on Linux there is something to find")]
-    pub(super) fn existing(&self) -> Option<Arc<Word>> {
+    pub(super) fn existing(&self) -> Option<Arc<FutexWord>> {
         None
     }
 
     #[expect(clippy::unused_self, reason = "on Linux there is something to find")]
-    pub(super) fn existing_or_new(&self) -> Option<Arc<Word>> {
+    pub(super) fn existing_or_new(&self) -> Option<Arc<FutexWord>> {
         None
     }
 }
 
-impl Word {
+impl FutexWord {
     pub(super) fn read(&self) -> Option<u32> {
         match self.0 {}
     }
@@ -36,7 +36,7 @@ impl Word {
         match self.0 {}
     }
 
-    pub(super) fn sleep(&self, _seen: u32, _at_most: Duration) -> Slept {
+    pub(super) fn sleep(&self, _seen: u32, _at_most: Duration) -> WakeReason {
         match self.0 {}
     }
 }

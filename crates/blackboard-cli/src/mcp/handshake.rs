@@ -9,19 +9,19 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
 /// A transport that hands on nothing but requests, until one of them is more than a question about the server.
-pub struct Greeting<T> {
+pub struct HandshakeTransport<T> {
     transport: T,
     is_over: bool,
 }
 
-impl<T> Greeting<T> {
+impl<T> HandshakeTransport<T> {
     /// The beginning of what comes by this transport.
-    pub fn new(transport: T) -> Greeting<T> {
-        Greeting { transport, is_over: false }
+    pub fn new(transport: T) -> HandshakeTransport<T> {
+        HandshakeTransport { transport, is_over: false }
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Greeting<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for HandshakeTransport<T> {
     type Error = T::Error;
 
     fn send(

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::rules::check_not_reserved;
 use super::write::check_count;
 use super::{
-    By, Deleted, Entry, EntryEditor, EventWording, Value, Write, Written, check_known_key, check_known_scope,
+    Actor, Deleted, Entry, EntryEditor, EventWording, Value, Write, Written, check_known_key,
+    check_known_scope,
 };
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
@@ -15,9 +16,9 @@ use crate::store::{Operation as RememberedCall, Prefetch};
 
 /// What has to be so, and what happens then, or else.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Compare {
+pub struct Txn {
     /// All of these have to hold.
-    pub conditions: Vec<Condition>,
+    pub comparisons: Vec<Comparison>,
     /// What happens if they do.
     pub then: Vec<Operation>,
     /// What happens if they don't; without it that is a refusal.
@@ -26,24 +27,24 @@ pub struct Compare {
 
 /// What has to be so about one key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct Comparison {
     /// The scope.
     pub scope: String,
     /// The key.
     pub key: String,
     /// What about it.
-    pub test: Test,
+    pub expected: Expected,
 }
 
 /// What is compared.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum Expected {
     /// Whether anybody can see it.
     Exists(bool),
     /// The revision; zero means that there is none.
     Revision(Revision),
     /// The version; zero means that there is none. It begins at 1 again once retention has forgotten a removal, so that
-    /// another entry may have the same: the revision is what is safe to compare.
+    /// another entry may have the same: the revision is what is safe to txn.
     Version(u64),
     /// The value: the same text but for white space between its parts.
     Value(Value),
@@ -78,8 +79,8 @@ pub enum Operation {
 /// What came of it. Under an operation id all of it is remembered for a day, with the values that were read: whoever
 /// asks again gets what was so then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
-    /// Whether all conditions held.
+pub struct TxnResult {
+    /// Whether all comparisons held.
     pub succeeded: bool,
     /// The result of each operation, in order.
     pub results: Vec<OperationResult>,
@@ -102,7 +103,7 @@ pub enum OperationResult {
 /// A remembered call without the value of a key that its answer has read; `None` if its answer holds none.
 pub(super) fn forget_value(call: RememberedCall, scope: &str, key: &str) -> Option<RememberedCall> {
     // No other verb answers with the value of an entry.
-    let mut compared: Compared = serde_json::from_str(&call.answer).ok()?;
+    let mut compared: TxnResult = serde_json::from_str(&call.answer).ok()?;
     let mut held = false;
     for result in &mut compared.results {
         if let OperationResult::Read(Some(entry)) = result
@@ -117,7 +118,7 @@ pub(super) fn forget_value(call: RememberedCall, scope: &str, key: &str) -> Opti
     Some(RememberedCall { answer, ..call })
 }
 
-impl Pending for Compared {
+impl Pending for TxnResult {
     fn resolve(&mut self, first: Revision) {
         self.revision.resolve(first);
         for result in &mut self.results {
@@ -134,41 +135,41 @@ impl Board {
     /// Does one thing or the other, depending on what is so, at one moment.
     ///
     /// ```
-    /// # use blackboard::{Board, entry::{By, Compare, Condition, Operation, Test, Value, Write}};
+    /// # use blackboard::{Board, entry::{Actor, Txn, Comparison, Operation, Expected, Value, Write}};
     /// # let board = Board::memory();
     /// let scope = || "team-1".to_owned();
-    /// let first_come = Compare {
-    ///     conditions: vec![Condition { scope: scope(), key: "leader".to_owned(), test: Test::Exists(false) }],
+    /// let first_come = Txn {
+    ///     comparisons: vec![Comparison { scope: scope(), key: "leader".to_owned(), expected: Expected::Exists(false) }],
     ///     then: vec![Operation::Write { scope: scope(), write: Write::new("leader", Value::of("me")?) }],
     ///     otherwise: Some(vec![Operation::Read { scope: scope(), key: "leader".to_owned() }]),
     /// };
-    /// assert!(board.compare(&first_come, &By::default())?.succeeded);
-    /// assert!(!board.compare(&first_come, &By::default())?.succeeded);
+    /// assert!(board.txn(&first_come, &Actor::default())?.succeeded);
+    /// assert!(!board.txn(&first_come, &Actor::default())?.succeeded);
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn compare(&self, compare: &Compare, by: &By) -> Result<Compared> {
-        let compare = self.checked_compare(compare)?;
-        let by = self.checked_by(by)?;
-        let conditions = compare.conditions.iter().map(|at| Prefetch::Entry(&at.scope, &at.key));
-        let operations = compare.then.iter().chain(compare.otherwise.iter().flatten());
-        let prefetch: Vec<_> = conditions
+    pub fn txn(&self, txn: &Txn, actor: &Actor) -> Result<TxnResult> {
+        let txn = self.checked_txn(txn)?;
+        let actor = self.checked_actor(actor)?;
+        let comparisons = txn.comparisons.iter().map(|at| Prefetch::Entry(&at.scope, &at.key));
+        let operations = txn.then.iter().chain(txn.otherwise.iter().flatten());
+        let prefetch: Vec<_> = comparisons
             .chain(operations.map(Operation::prefetch))
-            .chain(by.prefetch())
+            .chain(actor.prefetch())
             .chain([Prefetch::Revision])
             .collect();
         self.commit_once(
-            by.operation.as_deref(),
-            by.session.as_deref(),
+            actor.operation.as_deref(),
+            actor.session.as_deref(),
             "txn",
-            || compare.asked(),
+            || txn.asked(),
             &prefetch,
             |tx| {
-                let mut editor = EntryEditor::new(self, tx, &by)?;
-                let failed = compare.first_that_fails(&mut editor)?;
-                let operations = match (&failed, &compare.otherwise) {
-                    (None, _) => &compare.then,
+                let mut editor = EntryEditor::new(self, tx, &actor)?;
+                let failed = txn.first_that_fails(&mut editor)?;
+                let operations = match (&failed, &txn.otherwise) {
+                    (None, _) => &txn.then,
                     (Some(_), Some(otherwise)) => otherwise,
-                    (Some((condition, found)), None) => return Err(condition.fails(found.as_ref())),
+                    (Some((comparison, found)), None) => return Err(comparison.fails(found.as_ref())),
                 };
                 let results =
                     operations.iter().map(|operation| operation.run(&mut editor)).collect::<Result<_>>()?;
@@ -176,79 +177,79 @@ impl Board {
                     0 => tx.revision()?,
                     count => Revision::of_event(count - 1),
                 };
-                Ok((editor.finish()?, Compared { succeeded: failed.is_none(), results, revision }))
+                Ok((editor.finish()?, TxnResult { succeeded: failed.is_none(), results, revision }))
             },
         )
     }
 
-    fn checked_compare(&self, compare: &Compare) -> Result<Compare> {
-        let otherwise = compare.otherwise.as_deref().unwrap_or_default();
-        check_count(compare.conditions.len() + compare.then.len() + otherwise.len())?;
-        for Condition { scope, key, .. } in &compare.conditions {
+    fn checked_txn(&self, txn: &Txn) -> Result<Txn> {
+        let otherwise = txn.otherwise.as_deref().unwrap_or_default();
+        check_count(txn.comparisons.len() + txn.then.len() + otherwise.len())?;
+        for Comparison { scope, key, .. } in &txn.comparisons {
             check_known_scope(scope)?;
             check_known_key(scope, key)?;
         }
         let check = |operations: &[Operation]| {
             operations.iter().map(|operation| operation.checked(self)).collect::<Result<Vec<_>>>()
         };
-        Ok(Compare {
-            conditions: compare.conditions.clone(),
-            then: check(&compare.then)?,
-            otherwise: compare.otherwise.as_deref().map(check).transpose()?,
+        Ok(Txn {
+            comparisons: txn.comparisons.clone(),
+            then: check(&txn.then)?,
+            otherwise: txn.otherwise.as_deref().map(check).transpose()?,
         })
     }
 }
 
-impl Compare {
+impl Txn {
     /// What it asks for.
     fn asked(&self) -> Fingerprint {
         let operations = |asked: Fingerprint, operations: &[Operation]| {
             asked.each(operations, |asked, operation| operation.asked(asked))
         };
-        let asked = Fingerprint::new().each(&self.conditions, |asked, condition| condition.asked(asked));
+        let asked = Fingerprint::new().each(&self.comparisons, |asked, comparison| comparison.asked(asked));
         let asked = operations(asked, &self.then).of(self.otherwise.is_some());
         operations(asked, self.otherwise.as_deref().unwrap_or_default())
     }
 
-    fn first_that_fails(&self, editor: &mut EntryEditor<'_>) -> Result<Option<(&Condition, Option<Entry>)>> {
-        for condition in &self.conditions {
-            let found = editor.entry(&condition.scope, &condition.key)?;
-            if !condition.test.holds(found.as_ref()) {
-                return Ok(Some((condition, found)));
+    fn first_that_fails(&self, editor: &mut EntryEditor<'_>) -> Result<Option<(&Comparison, Option<Entry>)>> {
+        for comparison in &self.comparisons {
+            let found = editor.entry(&comparison.scope, &comparison.key)?;
+            if !comparison.expected.holds(found.as_ref()) {
+                return Ok(Some((comparison, found)));
             }
         }
         Ok(None)
     }
 }
 
-impl Test {
+impl Expected {
     fn holds(&self, found: Option<&Entry>) -> bool {
         match self {
-            Test::Exists(exists) => found.is_some() == *exists,
-            Test::Revision(revision) => found.map_or(Revision::ZERO, |entry| entry.revision) == *revision,
-            Test::Version(version) => found.map_or(0, |entry| entry.version) == *version,
-            Test::Value(value) => found.is_some_and(|entry| entry.value.says_the_same_as(value)),
+            Expected::Exists(exists) => found.is_some() == *exists,
+            Expected::Revision(revision) => found.map_or(Revision::ZERO, |entry| entry.revision) == *revision,
+            Expected::Version(version) => found.map_or(0, |entry| entry.version) == *version,
+            Expected::Value(value) => found.is_some_and(|entry| entry.value.says_the_same_as(value)),
         }
     }
 }
 
-impl Condition {
+impl Comparison {
     fn asked(&self, asked: Fingerprint) -> Fingerprint {
         let asked = asked.text(&self.scope).text(&self.key);
-        match &self.test {
-            Test::Exists(exists) => asked.text("exists").of(exists),
-            Test::Revision(revision) => asked.text("revision").of(revision),
-            Test::Version(version) => asked.text("version").of(version),
-            Test::Value(value) => asked.text("value").text(value.as_str()),
+        match &self.expected {
+            Expected::Exists(exists) => asked.text("exists").of(exists),
+            Expected::Revision(revision) => asked.text("revision").of(revision),
+            Expected::Version(version) => asked.text("version").of(version),
+            Expected::Value(value) => asked.text("value").text(value.as_str()),
         }
     }
 
     fn fails(&self, found: Option<&Entry>) -> Error {
-        let what = match (&self.test, found) {
-            (Test::Exists(false), Some(_)) => "exists".to_owned(),
+        let what = match (&self.expected, found) {
+            (Expected::Exists(false), Some(_)) => "exists".to_owned(),
             (_, None) => "is not there".to_owned(),
-            (Test::Value(_), Some(_)) => "has another value".to_owned(),
-            (Test::Version(expected), Some(found)) => {
+            (Expected::Value(_), Some(_)) => "has another value".to_owned(),
+            (Expected::Version(expected), Some(found)) => {
                 format!("is at version {}, not {expected}", found.version)
             }
             (_, Some(found)) => format!("is at revision {}", found.revision),

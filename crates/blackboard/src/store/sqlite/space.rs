@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::status::Room;
+use crate::status::SpaceUsage;
 
 /// Tables with their indexes by the pages they take, the largest first.
 const TABLES: &str = "SELECT coalesce(object.tbl_name, page.name), sum(page.pgsize) \
@@ -14,13 +14,13 @@ const UNUSED: &str =
     "SELECT 'unused', freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
 
 /// Reads every page of the file.
-pub(super) fn of(connection: &Connection) -> rusqlite::Result<Vec<Room>> {
+pub(super) fn of(connection: &Connection) -> rusqlite::Result<Vec<SpaceUsage>> {
     let mut room = Vec::new();
     for query in [TABLES, UNUSED] {
         let mut statement = connection.prepare(query)?;
         let found = statement.query_map([], |row| {
             let bytes: i64 = row.get(1)?;
-            Ok(Room { what: row.get(0)?, bytes: u64::try_from(bytes).unwrap_or(0) })
+            Ok(SpaceUsage { what: row.get(0)?, bytes: u64::try_from(bytes).unwrap_or(0) })
         })?;
         room.extend(found.collect::<rusqlite::Result<Vec<_>>>()?);
     }

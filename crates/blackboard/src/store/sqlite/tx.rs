@@ -32,7 +32,7 @@ pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_
 const REMOVE_VERSION: &str = "DELETE FROM entry_versions WHERE revision = ?1";
 
 /// A transaction that has begun. Dropping it rolls back.
-pub(super) struct Transaction<'a> {
+pub(super) struct SqliteTx<'a> {
     connection: &'a Connection,
     path: &'a Path,
     now: Timestamp,
@@ -56,24 +56,20 @@ enum Single {
     WantedMore,
 }
 
-impl<'a> Transaction<'a> {
+impl<'a> SqliteTx<'a> {
     /// Begins to read.
-    pub(super) fn read(
-        connection: &'a Connection,
-        path: &'a Path,
-        now: Timestamp,
-    ) -> Result<Transaction<'a>> {
+    pub(super) fn read(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Result<SqliteTx<'a>> {
         connection
             .prepare_cached("BEGIN")
             .and_then(|mut statement| statement.execute([]))
             .map_err(|error| faults::translate(path, error))?;
-        Ok(Transaction::begun(connection, path, now, false))
+        Ok(SqliteTx::begun(connection, path, now, false))
     }
 
-    /// For a reader who wants one row. If it turns out to want more, nothing is read and [`Transaction::wanted_more`]
+    /// For a reader who wants one row. If it turns out to want more, nothing is read and [`SqliteTx::wanted_more`]
     /// says so.
-    pub(super) fn read_one(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Transaction<'a> {
-        let mut transaction = Transaction::begun(connection, path, now, false);
+    pub(super) fn read_one(connection: &'a Connection, path: &'a Path, now: Timestamp) -> SqliteTx<'a> {
+        let mut transaction = SqliteTx::begun(connection, path, now, false);
         transaction.single = Some(Cell::new(Single::NotYet));
         transaction
     }
@@ -84,20 +80,18 @@ impl<'a> Transaction<'a> {
     }
 
     /// Takes over a write transaction that the queue has begun.
-    pub(super) fn write(
-        connection: &'a Connection,
-        path: &'a Path,
-        now: Timestamp,
-    ) -> Result<Transaction<'a>> {
-        let transaction = Transaction::begun(connection, path, now, true);
+    pub(super) fn write(connection: &'a Connection, path: &'a Path, now: Timestamp) -> Result<SqliteTx<'a>> {
+        let transaction = SqliteTx::begun(connection, path, now, true);
         match schema::age(connection, path)? {
-            schema::Age::Current => Ok(transaction),
-            schema::Age::Older => Err(faults::corrupt(path, "its schema became older while it was open")),
+            schema::SchemaState::Current => Ok(transaction),
+            schema::SchemaState::Older => {
+                Err(faults::corrupt(path, "its schema became older while it was open"))
+            }
         }
     }
 
-    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp, writes: bool) -> Transaction<'a> {
-        Transaction {
+    fn begun(connection: &'a Connection, path: &'a Path, now: Timestamp, writes: bool) -> SqliteTx<'a> {
+        SqliteTx {
             connection,
             path,
             now,
@@ -322,7 +316,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-impl Drop for Transaction<'_> {
+impl Drop for SqliteTx<'_> {
     fn drop(&mut self) {
         if self.open && !self.connection.is_autocommit() {
             let _ = self.execute("ROLLBACK", []);
@@ -341,7 +335,7 @@ fn revision_after(revision: Revision, events: u64) -> Revision {
     Revision::new(revision.get().saturating_add(i64::try_from(events).unwrap_or(i64::MAX)))
 }
 
-impl Tx for Transaction<'_> {
+impl Tx for SqliteTx<'_> {
     fn now(&self) -> Timestamp {
         self.now
     }

@@ -4,11 +4,11 @@ use blackboard::agent::{Agent, AgentStatus};
 use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
 use blackboard::event::{Event, TargetType};
-use blackboard::file::{JUST_NOW, Other, Touch};
-use blackboard::news::News;
+use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
+use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
-use super::fence::{LIMIT, fenced, quoted};
+use super::quote::{LIMIT, quote_block, quote_line};
 use super::request::MOST_PATHS;
 
 /// How many characters of one thing are shown.
@@ -25,24 +25,24 @@ const LINES: usize = 5;
 pub fn brief(brief: &Brief) -> String {
     let mut data = Vec::new();
     let project = brief.agent.project.as_deref().unwrap_or("none");
-    data.push(format!("- your project: {}", quoted(project, NAME)));
+    data.push(format!("- your project: {}", quote_line(project, NAME)));
     section(&mut data, "agents here", &brief.agents, agent);
     section(&mut data, "claimed work", &brief.claimed, |item| {
         let holder = item.claimed_by_name.as_deref().unwrap_or("somebody");
-        format!("{} by {}", work(item), quoted(holder, NAME))
+        format!("{} by {}", work(item), quote_line(holder, NAME))
     });
     section(&mut data, "available work", &brief.available, work);
     section(&mut data, "reserved files", &brief.files, |reserved| {
-        let (pattern, name) = (quoted(&reserved.pattern, PATH), quoted(&reserved.agent_name, NAME));
+        let (pattern, name) = (quote_line(&reserved.pattern, PATH), quote_line(&reserved.agent_name, NAME));
         format!("{pattern} by {name} since {}", clock(reserved.since))
     });
     section(&mut data, "locks", &brief.locks, |lock| {
-        let (name, holder) = (quoted(&lock.name, NAME), quoted(&lock.agent_name, NAME));
+        let (name, holder) = (quote_line(&lock.name, NAME), quote_line(&lock.agent_name, NAME));
         format!("{name} held by {holder} since {}", clock(lock.since))
     });
     let newest: Vec<&Event> = brief.lately.events.iter().rev().collect();
-    section(&mut data, "last hour, newest first", &newest, |event| told(event));
-    fenced(&greeting(&brief.agent), &data, LIMIT)
+    section(&mut data, "last hour, newest first", &newest, |event| event_line(event));
+    quote_block(&greeting(&brief.agent), &data, LIMIT)
 }
 
 /// What this program itself has to say to a new session. Nothing in it was written by anybody else.
@@ -62,16 +62,16 @@ fn greeting(agent: &Agent) -> String {
 }
 
 /// What is new.
-pub fn news(news: &News) -> String {
-    let mut data: Vec<String> = news.events.iter().map(|event| format!("- {}", told(event))).collect();
+pub fn news(news: &Updates) -> String {
+    let mut data: Vec<String> = news.events.iter().map(|event| format!("- {}", event_line(event))).collect();
     if news.left_out > 0 {
         data.insert(0, format!("- ({} older events left out: blackboard observe)", news.left_out));
     }
-    fenced("[blackboard] News from other agents:", &data, LIMIT)
+    quote_block("[blackboard] News from other agents:", &data, LIMIT)
 }
 
 /// That others have files that an agent is about to edit, or has just edited.
-pub fn warning(others: &[Other], after: bool) -> String {
+pub fn warning(others: &[FileConflict], after: bool) -> String {
     let says = if after {
         "[blackboard] Another agent has a file that you just edited. Look at the file again before you go on, and \
          agree with that agent or work on something else."
@@ -79,17 +79,17 @@ pub fn warning(others: &[Other], after: bool) -> String {
         "[blackboard] Another agent has a file that you are about to edit. Look at the file again first, and agree with \
          that agent or work on something else."
     };
-    fenced(says, &lines_about(others), LIMIT)
+    quote_block(says, &conflict_lines(others), LIMIT)
 }
 
 /// Why an agent may not edit files.
-pub fn denial(others: &[Other]) -> String {
+pub fn deny_message(others: &[FileConflict]) -> String {
     let says = format!(
         "[blackboard] Not edited: another agent has this file, and the configuration of this board says that it is not \
          edited meanwhile. Work on something else; {}.",
         when_to_try_again(others)
     );
-    fenced(&says, &lines_about(others), LIMIT)
+    quote_block(&says, &conflict_lines(others), LIMIT)
 }
 
 /// The log line about an edit of which not all files were checked.
@@ -114,8 +114,8 @@ pub fn unchecked_denial() -> String {
 }
 
 /// What to wait for. The end of a reservation is told; that an edit is long ago is told by nobody.
-fn when_to_try_again(others: &[Other]) -> String {
-    let is_reserved = |other: &&Other| matches!(other.touch, Touch::Reserved { .. });
+fn when_to_try_again(others: &[FileConflict]) -> String {
+    let is_reserved = |other: &&FileConflict| matches!(other.touch, FileActivity::Reserved { .. });
     let last_edit = others.iter().filter(|other| !is_reserved(other)).map(|other| other.since).max();
     let quiet = last_edit.map(|edit| clock(edit.plus(JUST_NOW)));
     match (others.iter().any(|other| is_reserved(&other)), quiet) {
@@ -127,22 +127,23 @@ fn when_to_try_again(others: &[Other]) -> String {
     }
 }
 
-fn lines_about(others: &[Other]) -> Vec<String> {
-    let line = |other: &Other| {
-        let path = quoted(&other.path, PATH);
-        let name = format!("{} ({})", quoted(&other.agent_name, NAME), short(&other.session_id));
+fn conflict_lines(others: &[FileConflict]) -> Vec<String> {
+    let line = |other: &FileConflict| {
+        let path = quote_line(&other.path, PATH);
+        let name = format!("{} ({})", quote_line(&other.agent_name, NAME), short(&other.session_id));
         let working = match &other.current_work {
-            Some(work) => format!(", who works on \"{}\"", quoted(work, TITLE)),
+            Some(work) => format!(", who works on \"{}\"", quote_line(work, TITLE)),
             None => String::new(),
         };
         let when = clock(other.since);
         match &other.touch {
-            Touch::Reserved { pattern, note } => {
-                let note = note.as_ref().map(|note| format!(": {}", quoted(note, TITLE))).unwrap_or_default();
-                let pattern = quoted(pattern, PATH);
+            FileActivity::Reserved { pattern, note } => {
+                let note =
+                    note.as_ref().map(|note| format!(": {}", quote_line(note, TITLE))).unwrap_or_default();
+                let pattern = quote_line(pattern, PATH);
                 format!("- {path}: reserved ({pattern}) by {name}{working}, since {when}{note}")
             }
-            Touch::Edited { .. } => format!("- {path}: edited by {name}{working}, at {when}"),
+            FileActivity::Edited { .. } => format!("- {path}: edited by {name}{working}, at {when}"),
         }
     };
     others.iter().map(line).collect()
@@ -157,12 +158,12 @@ fn section<T>(data: &mut Vec<String>, title: &str, items: &[T], line: impl Fn(&T
 }
 
 fn agent(agent: &Agent) -> String {
-    let project = agent.project.as_deref().map(|project| format!(", {}", quoted(project, NAME)));
+    let project = agent.project.as_deref().map(|project| format!(", {}", quote_line(project, NAME)));
     let idle = if agent.status == AgentStatus::Idle { ", idle" } else { "" };
-    let work = agent.current_work.as_deref().map(|work| format!(": {}", quoted(work, TITLE)));
+    let work = agent.current_work.as_deref().map(|work| format!(": {}", quote_line(work, TITLE)));
     format!(
         "{} ({}{}{idle}){}",
-        quoted(&agent.agent_name, NAME),
+        quote_line(&agent.agent_name, NAME),
         short(&agent.session_id),
         project.unwrap_or_default(),
         work.unwrap_or_default()
@@ -171,22 +172,23 @@ fn agent(agent: &Agent) -> String {
 
 /// As much of a session's id as tells it from others, and as the key of an entry needs to reach it.
 fn short(session: &str) -> String {
-    quoted(session, usize::MAX / 4).chars().take(8).collect()
+    quote_line(session, usize::MAX / 4).chars().take(8).collect()
 }
 
 fn work(item: &WorkItem) -> String {
-    format!("{} {}: {}", item.priority, quoted(&item.item_id, TITLE), quoted(&item.title, TITLE))
+    format!("{} {}: {}", item.priority, quote_line(&item.item_id, TITLE), quote_line(&item.title, TITLE))
 }
 
-fn told(event: &Event) -> String {
+fn event_line(event: &Event) -> String {
     let value = event.entry.as_ref().and_then(|change| change.value.as_ref());
     // Locks and reservations say everything in their summary.
     let value = value.filter(|_| event.entry.as_ref().is_some_and(|change| !is_lease(&change.scope)));
-    let value = value.map(|value| format!(" = {}", quoted(value.as_str(), VALUE))).unwrap_or_default();
+    let value = value.map(|value| format!(" = {}", quote_line(value.as_str(), VALUE))).unwrap_or_default();
     // What was done to which item comes first: a title may be long, and no command takes it.
     let item = event.target_id.as_deref().filter(|_| event.target_type == Some(TargetType::WorkItem));
-    let item = item.map(|item| format!("{} {}: ", event.event_type, quoted(item, TITLE))).unwrap_or_default();
-    format!("{} {item}{}{value}", clock(event.timestamp), quoted(&event.summary, SUMMARY))
+    let item =
+        item.map(|item| format!("{} {}: ", event.event_type, quote_line(item, TITLE))).unwrap_or_default();
+    format!("{} {item}{}{value}", clock(event.timestamp), quote_line(&event.summary, SUMMARY))
 }
 
 fn is_lease(scope: &str) -> bool {

@@ -22,7 +22,7 @@ const BATCH: usize = 500;
 
 /// How far the log is, and where things changed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct LatestRevisions {
     /// How many boards there were before this one: revisions of different boards have nothing to do with each other.
     pub boards_before: u64,
     /// The last event of all.
@@ -35,11 +35,11 @@ pub struct Seen {
 
 /// The log, as those see it who wait for a change.
 #[derive(Default)]
-pub struct Log {
-    following: Arc<Mutex<Option<watch::Sender<Seen>>>>,
+pub struct EventWatcher {
+    following: Arc<Mutex<Option<watch::Sender<LatestRevisions>>>>,
 }
 
-impl Log {
+impl EventWatcher {
     /// Returns a receiver of everything that happens on the board from now on. If the board is deleted or replaced, `reopen`
     /// finds the one that is there. `caller` is the session of the client, which the sweeps of this thread never mark stale.
     pub fn follow(
@@ -47,13 +47,13 @@ impl Log {
         board: &Board,
         reopen: impl Fn() -> Result<Option<Board>> + Send + 'static,
         caller: impl Fn() -> Option<String> + Send + 'static,
-    ) -> Result<watch::Receiver<Seen>> {
+    ) -> Result<watch::Receiver<LatestRevisions>> {
         let mut following = lock(&self.following);
         if let Some(sender) = &*following {
             return Ok(sender.subscribe());
         }
         let follower = follower(board)?;
-        let (sender, receiver) = watch::channel(Seen::at(follower.position(), 0));
+        let (sender, receiver) = watch::channel(LatestRevisions::at(follower.position(), 0));
         let shared = Arc::clone(&self.following);
         std::thread::Builder::new()
             .name(THREAD.to_owned())
@@ -64,10 +64,10 @@ impl Log {
     }
 }
 
-impl Seen {
+impl LatestRevisions {
     /// The end of the log of a board.
-    fn at(revision: Revision, boards_before: u64) -> Seen {
-        Seen { boards_before, board: revision, agents: revision, work: revision }
+    fn at(revision: Revision, boards_before: u64) -> LatestRevisions {
+        LatestRevisions { boards_before, board: revision, agents: revision, work: revision }
     }
 }
 
@@ -79,7 +79,7 @@ fn follower(board: &Board) -> Result<Follower> {
 /// Follows the log until nobody waits.
 fn run(
     mut follower: Follower,
-    following: &Mutex<Option<watch::Sender<Seen>>>,
+    following: &Mutex<Option<watch::Sender<LatestRevisions>>>,
     reopen: impl Fn() -> Result<Option<Board>>,
     caller: impl Fn() -> Option<String>,
 ) {
@@ -101,7 +101,7 @@ fn run(
             && let Ok(Some(other)) = reopen()
             && let Ok(other) = self::follower(&other)
         {
-            now = Seen::at(other.position(), seen.boards_before + 1);
+            now = LatestRevisions::at(other.position(), seen.boards_before + 1);
             follower = other;
         }
         if now != seen
@@ -113,7 +113,7 @@ fn run(
 }
 
 /// Waits for the next events after `seen`.
-fn read_on(follower: &mut Follower, mut seen: Seen) -> Seen {
+fn read_on(follower: &mut Follower, mut seen: LatestRevisions) -> LatestRevisions {
     match follower.next_batch(BATCH, SLICE) {
         Ok(Some(batch)) => {
             for event in batch.events {
@@ -127,7 +127,7 @@ fn read_on(follower: &mut Follower, mut seen: Seen) -> Seen {
         }
         // What was pruned may have been about anything.
         Err(error) if error.code() == Code::Compacted => {
-            seen = Seen::at(follower.position(), seen.boards_before);
+            seen = LatestRevisions::at(follower.position(), seen.boards_before);
         }
         // Without the board nothing happens on it. It may come back; the follower pauses before it tries again.
         Ok(None) | Err(_) => {}
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    fn next(receiver: &mut watch::Receiver<Seen>) -> Seen {
+    fn next(receiver: &mut watch::Receiver<LatestRevisions>) -> LatestRevisions {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             tokio::time::timeout(Duration::from_mins(1), receiver.changed()).await.unwrap().unwrap();
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn whoever_follows_hears_what_kind_of_thing_changed() {
         testkit::limit_test();
-        let (board, log) = (Board::memory(), Log::default());
+        let (board, log) = (Board::memory(), EventWatcher::default());
         board.agents().register(&Register::named("Ivy")).unwrap();
         let mut receiver = log.follow(&board, || Ok(None), || None).unwrap();
         let start = *receiver.borrow_and_update();
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_thread_ends_when_nobody_waits_and_starts_again_for_the_next_one() {
         testkit::limit_test();
-        let (board, log) = (Board::memory(), Log::default());
+        let (board, log) = (Board::memory(), EventWatcher::default());
         drop(log.follow(&board, || Ok(None), || None).unwrap());
         testkit::wait_until("the end of the thread", || lock(&log.following).is_none().then_some(()));
         let mut receiver = log.follow(&board, || Ok(None), || None).unwrap();

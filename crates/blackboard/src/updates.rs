@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::event::{EntryChange, Event, EventType, TargetType};
-use crate::file::{Edit, PathPattern, Standing};
+use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Prefetch, Range, Tx};
@@ -47,7 +47,7 @@ const ADDRESSED: [&str; 2] = ["signal:", "task:"];
 
 /// What a session should hear of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct News {
+pub struct Updates {
     /// The events, oldest first, with what they carry.
     pub events: Vec<Event>,
     /// How many more there were, before these.
@@ -56,28 +56,28 @@ pub struct News {
     pub looked_at: u64,
 }
 
-impl News {
+impl Updates {
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
     /// What is worth telling a session of a part of the log.
-    pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<News> {
+    pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<Updates> {
         let looked_at = tx.count_events(after, until)?;
         let start = after.max(tx.revision_back(until, LOOKED_AT)?);
-        let mut news = News { events: Vec::new(), left_out: 0, looked_at };
+        let mut news = Updates { events: Vec::new(), left_out: 0, looked_at };
         let page = Page { after: start, until, types: TYPES, limit: usize::MAX };
         tx.prefetch(&[Prefetch::Events(page)])?;
-        let mut listener = Listener::new(agent);
+        let mut listener = Recipient::new(agent);
         let mut events = tx.events(&page)?;
-        events.retain(|event| !event.is_by(&agent.session_id) && listener.may_care(event));
+        events.retain(|event| !event.is_by(&agent.session_id) && listener.could_concern(event));
         if events.is_empty() {
             return Ok(news);
         }
-        tx.prefetch(&events.iter().flat_map(About::prefetch).collect::<Vec<_>>())?;
+        tx.prefetch(&events.iter().flat_map(EventContext::prefetch).collect::<Vec<_>>())?;
         for mut event in events {
-            let about = About::of(tx, &event, &mut listener)?;
+            let about = EventContext::of(tx, &event, &mut listener)?;
             if is_relevant(&event, &about, &listener) {
                 event.entry = about.change.map(Box::new);
                 news.events.push(event);
@@ -91,19 +91,19 @@ impl News {
 }
 
 /// Who is to be told.
-struct Listener<'a> {
+struct Recipient<'a> {
     agent: &'a Agent,
     /// What it edited or was kept from editing, once somebody asked.
     files: Option<Vec<Edit>>,
     /// What it has reserved, once somebody asked.
-    reserved: Option<Vec<Standing>>,
+    reserved: Option<Vec<ActiveReservation>>,
     agents: HashMap<String, Option<Agent>>,
     projects: HashMap<String, Option<WorkItem>>,
 }
 
 /// What has to be known about an event besides its line in the log.
 #[derive(Default)]
-struct About {
+struct EventContext {
     /// The projects of the work or of the agent that it is about; `None` for one without a project.
     projects: Vec<Option<String>>,
     /// Whether it is about an agent that works for the listener, or for which the listener works, or with which it
@@ -115,14 +115,14 @@ struct About {
     files: Option<(String, PathPattern)>,
 }
 
-impl<'a> Listener<'a> {
-    fn new(agent: &'a Agent) -> Listener<'a> {
-        Listener { agent, files: None, reserved: None, agents: HashMap::new(), projects: HashMap::new() }
+impl<'a> Recipient<'a> {
+    fn new(agent: &'a Agent) -> Recipient<'a> {
+        Recipient { agent, files: None, reserved: None, agents: HashMap::new(), projects: HashMap::new() }
     }
 
     /// Whether the line of the log alone does not speak against it: most entries are addressed to no session, and most
     /// sessions claim for themselves.
-    fn may_care(&self, event: &Event) -> bool {
+    fn could_concern(&self, event: &Event) -> bool {
         if event.event_type == EventType::WorkClaimed {
             return event.is_assignment_to(&self.agent.session_id);
         }
@@ -145,7 +145,7 @@ impl<'a> Listener<'a> {
                 Prefetch::Candidates(Range::entries(FILES, ""), usize::MAX),
             ])?;
             self.files = Some(tx.candidate_rows(&edits, usize::MAX)?);
-            let mut standing = Standing::peek_all(tx)?;
+            let mut standing = ActiveReservation::peek_all(tx)?;
             standing.retain(|one| one.reservation.session_id == *session);
             self.reserved = Some(standing);
         }
@@ -163,8 +163,8 @@ impl<'a> Listener<'a> {
     }
 }
 
-impl About {
-    /// What [`About::of`] reads, except for what depends on the version of an entry.
+impl EventContext {
+    /// What [`EventContext::of`] reads, except for what depends on the version of an entry.
     fn prefetch(event: &Event) -> Vec<Prefetch<'static>> {
         let item = |id: &str| Prefetch::Row(Key::WorkItem(id.to_owned()));
         match (event.target_type, &event.target_id) {
@@ -182,8 +182,8 @@ impl About {
         }
     }
 
-    fn of(tx: &dyn Tx, event: &Event, listener: &mut Listener<'_>) -> Result<About> {
-        let mut about = About::default();
+    fn of(tx: &dyn Tx, event: &Event, listener: &mut Recipient<'_>) -> Result<EventContext> {
+        let mut about = EventContext::default();
         let Some(target) = &event.target_id else { return Ok(about) };
         match event.target_type {
             Some(TargetType::WorkItem) => about.add_project_of(tx, target, listener)?,
@@ -198,7 +198,7 @@ impl About {
                     }
                 } else if let Some(Some(agent)) = listener.agents.get(target) {
                     about.projects.push(agent.project.clone());
-                    about.family = agent.works_with(listener.agent) || agent.works_beside(listener.agent);
+                    about.family = agent.is_related_to(listener.agent) || agent.is_sibling_of(listener.agent);
                 }
             }
             Some(TargetType::Entry) => {
@@ -221,7 +221,7 @@ impl About {
         Ok(about)
     }
 
-    fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Listener<'_>) -> Result<()> {
+    fn add_project_of(&mut self, tx: &dyn Tx, item: &str, listener: &mut Recipient<'_>) -> Result<()> {
         if !listener.projects.contains_key(item) {
             let row = tx.peek_row::<WorkItem>(&Key::WorkItem(item.to_owned()))?;
             listener.projects.insert(item.to_owned(), row);
@@ -237,7 +237,7 @@ impl About {
 /// unblocked in the listener's project or without one;
 /// agents that join, leave or go stale there; locks and files that it holds, was kept from or has edited; `signal:` and
 /// `task:` entries that are addressed to it. Never what it did itself.
-fn is_relevant(event: &Event, about: &About, listener: &Listener<'_>) -> bool {
+fn is_relevant(event: &Event, about: &EventContext, listener: &Recipient<'_>) -> bool {
     let me = &listener.agent.session_id;
     if event.is_by(me) {
         return false;
@@ -368,9 +368,9 @@ mod tests {
         Agent { project: Some("pai".to_owned()), agent_name: "Ivy".to_owned(), ..an_agent("me") }
     }
 
-    fn in_projects(projects: &[Option<&str>]) -> About {
+    fn in_projects(projects: &[Option<&str>]) -> EventContext {
         let projects = projects.iter().map(|project| project.map(str::to_owned)).collect();
-        About { projects, ..About::default() }
+        EventContext { projects, ..EventContext::default() }
     }
 
     #[test]
@@ -403,7 +403,7 @@ mod tests {
             WorkDeleted, WorkReleased, WorkReset, WorkUnblocked,
         };
         let agent = me();
-        let listener = Listener::new(&agent);
+        let listener = Recipient::new(&agent);
         for (event_type, told) in [
             (WorkCreated, true),
             (WorkReleased, true),
@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn a_session_is_told_what_others_assign_to_it_and_not_what_it_takes() {
         let agent = me();
-        let listener = Listener::new(&agent);
+        let listener = Recipient::new(&agent);
         for (event_type, actor, field, session, expected) in [
             (EventType::WorkClaimed, "me", "assigned_by", "oak", true),
             (EventType::WorkClaimed, "me", "assigned_by", "me", false),
@@ -470,8 +470,8 @@ mod tests {
     #[test]
     fn who_works_for_it_comes_and_goes_unmentioned_but_does_not_die_so() {
         let agent = me();
-        let listener = Listener::new(&agent);
-        let family = || About { family: true, ..in_projects(&[Some("pai")]) };
+        let listener = Recipient::new(&agent);
+        let family = || EventContext { family: true, ..in_projects(&[Some("pai")]) };
         for (event_type, expected) in [
             (EventType::AgentRegistered, false),
             (EventType::AgentDeregistered, false),
@@ -504,12 +504,12 @@ mod tests {
     #[test]
     fn locks_are_told_of_to_whom_they_were_taken_from() {
         let agent = me();
-        let listener = Listener::new(&agent);
+        let listener = Recipient::new(&agent);
         for (holder, expected) in [(Some("me"), true), (Some("oak"), false), (None, false)] {
-            let about = About {
+            let about = EventContext {
                 scope: Some(LOCKS.to_owned()),
                 change: Some(change(LOCKS, holder)),
-                ..About::default()
+                ..EventContext::default()
             };
             let event = event(EventType::EntryExpired, TargetType::Entry, "deploy");
             assert_eq!(is_relevant(&event, &about, &listener), expected, "{holder:?}");
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn files_are_told_of_to_whom_they_concern() {
         let agent = me();
-        let mut listener = Listener::new(&agent);
+        let mut listener = Recipient::new(&agent);
         listener.files = Some(vec![Edit {
             worktree: "/w".to_owned(),
             path: "src/lib.rs".to_owned(),
@@ -528,7 +528,7 @@ mod tests {
             edited_at: None,
             denied_at: Some(Timestamp::EPOCH),
         }]);
-        listener.reserved = Some(vec![Standing {
+        listener.reserved = Some(vec![ActiveReservation {
             pattern: PathPattern::parse("docs/**").unwrap(),
             reservation: Reservation {
                 pattern: "docs/**".to_owned(),
@@ -550,11 +550,11 @@ mod tests {
             ("/v", "src/**", "oak", false),
             ("/v", "tests/**", "me", true),
         ] {
-            let about = About {
+            let about = EventContext {
                 scope: Some(FILES.to_owned()),
                 change: Some(change(FILES, Some(holder))),
                 files: Some((worktree.to_owned(), PathPattern::parse(pattern).unwrap())),
-                ..About::default()
+                ..EventContext::default()
             };
             let event = event(EventType::EntryDeleted, TargetType::Entry, "k");
             assert_eq!(is_relevant(&event, &about, &listener), expected, "{pattern} in {worktree}");
@@ -564,7 +564,7 @@ mod tests {
     #[test]
     fn entries_are_told_of_to_whom_they_are_addressed() {
         let agent = me();
-        let listener = Listener::new(&agent);
+        let listener = Recipient::new(&agent);
         for (key, expected) in [
             ("signal:Ivy:stop", true),
             ("signal:build:Ivy", true),
@@ -577,7 +577,7 @@ mod tests {
             ("Ivy:signal:x", false),
         ] {
             let event = event(EventType::EntryWritten, TargetType::Entry, key);
-            let about = About { scope: Some("default".to_owned()), ..About::default() };
+            let about = EventContext { scope: Some("default".to_owned()), ..EventContext::default() };
             assert_eq!(is_relevant(&event, &about, &listener), expected, "{key}");
             let removed = Event { event_type: EventType::EntryDeleted, ..event };
             assert!(!is_relevant(&removed, &about, &listener), "{key} was removed");
