@@ -474,3 +474,27 @@ fn heartbeats_of_an_old_board_become_rows_and_of_equal_ones_the_last_stays() {
     let left = "SELECT count(*) FROM heartbeats WHERE work_item_id IS NULL AND progress = 'second'";
     assert_eq!(connection.query_row(left, [], |row| row.get::<_, u32>(0)).unwrap(), 1);
 }
+
+#[test]
+fn the_floor_of_an_old_board_is_stored() {
+    let directory = testkit::tempdir().unwrap();
+    let path = directory.path().join("local.db");
+    fs::write(&path, fs::read(fixture(5)).unwrap()).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.execute("DELETE FROM events WHERE id <= 7", []).unwrap();
+    connection.close().unwrap();
+    let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
+    let store = Sqlite::open(&path, clock.clone(), &SqliteOptions::default()).unwrap();
+    let mut floor = Revision::ZERO;
+    store
+        .read(&[], &mut |tx| {
+            floor = tx.floor()?;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(floor, Revision::new(7));
+    let connection = Connection::open(&path).unwrap();
+    let stored = "SELECT value FROM marks WHERE name = 'floor'";
+    assert_eq!(connection.query_row(stored, [], |row| row.get::<_, String>(0)).unwrap(), "7");
+}

@@ -39,6 +39,7 @@ fn agree(steps: &[Step]) -> Result<(), TestCaseError> {
         ("memory running twice", World::memory_running_twice()),
         ("memory with gaps", World::memory_with_gaps()),
         ("SQLite", World::sqlite()),
+        ("SQLite with gaps", World::sqlite_with_gaps()),
     ];
     let mut before = memory.board.export().unwrap();
     for (number, step) in steps.iter().enumerate() {

@@ -48,10 +48,19 @@ impl World {
     }
 
     pub fn sqlite() -> World {
+        World::on_sqlite(|store| store)
+    }
+
+    pub fn sqlite_with_gaps() -> World {
+        World::on_sqlite(Sqlite::skipping_revisions)
+    }
+
+    fn on_sqlite(change: impl FnOnce(Sqlite) -> Sqlite) -> World {
         World::on(|clock| {
             let directory = testkit::tempdir().unwrap();
             let path = directory.path().join("local.db");
-            (Arc::new(Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap()), Some(directory))
+            let store = Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap();
+            (Arc::new(change(store)), Some(directory))
         })
     }
 

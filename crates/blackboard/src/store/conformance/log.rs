@@ -9,6 +9,7 @@ on_every_engine![
     a_page_may_be_of_some_types_and_end_early,
     the_floor_rises_with_what_is_trimmed_and_ids_go_on,
     the_engine_counts_events_and_finds_the_last_ones,
+    a_bound_between_two_commits_counts_as_the_event_before,
     the_revision_before_a_moment_is_found,
     the_first_observation_of_a_session_starts_at_its_registration,
     cursors_are_kept_for_each_session_and_reader,
@@ -131,6 +132,31 @@ fn the_engine_counts_events_and_finds_the_last_ones(fixture: &Fixture) {
         "events that are pruned do not count, and no revision is below the floor"
     );
     assert_eq!(read(2, 4, 1), (0, 4));
+}
+
+/// On an engine with gaps, the id before the first one of a commit is no event's. On others it is the event before.
+fn a_bound_between_two_commits_counts_as_the_event_before(fixture: &Fixture) {
+    four_commits(fixture);
+    let between = |number| fixture.id(number).previous();
+    let read = |after, until, back| {
+        let read = fixture
+            .board
+            .read(&[], |tx| Ok((tx.count_events(after, until)?, tx.revision_back(until, back)?)));
+        let (count, start) = read.unwrap();
+        (count, fixture.number(start))
+    };
+    assert_eq!(read(Revision::ZERO, between(1), 1), (0, 0));
+    assert_eq!(read(between(2), between(5), 1), (3, 3));
+    assert_eq!(read(between(5), between(7), 3), (2, 3));
+    fixture.trim(between(5));
+    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), between(5));
+    assert_eq!(read(Revision::ZERO, between(7), 1), (2, 5));
+    assert_eq!(read(between(5), fixture.id(7), 3), (3, 4));
+    fixture.put(&[an_item("x").into()]);
+    assert_eq!(read(between(5), fixture.revision(), 1), (4, 7));
+    let last = fixture.now();
+    fixture.pass(1);
+    assert_eq!(fixture.board.read(&[], |tx| tx.revision_before(last)).unwrap(), fixture.id(7));
 }
 
 fn since(session: &str, reader: &str) -> Since {

@@ -98,6 +98,7 @@ macro_rules! on_every_engine {
         on_every_engine!(@ on_memory_with_gaps = memory_with_gaps: $($test),+);
         on_every_engine!(@ on_announced_memory = announced_memory: $($test),+);
         on_every_engine!(@ on_sqlite = sqlite: $($test),+);
+        on_every_engine!(@ on_sqlite_with_gaps = sqlite_with_gaps: $($test),+);
     };
     (@ $engine:ident = $constructor:ident: $($test:ident),+) => {
         #[cfg(test)]
@@ -213,11 +214,21 @@ impl Fixture {
 
     #[cfg(test)]
     pub(crate) fn sqlite() -> Fixture {
+        Fixture::on_sqlite(|store| store)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sqlite_with_gaps() -> Fixture {
+        Fixture::on_sqlite(Sqlite::skipping_revisions)
+    }
+
+    #[cfg(test)]
+    fn on_sqlite(change: impl FnOnce(Sqlite) -> Sqlite) -> Fixture {
         Fixture::on(|clock| {
             let directory = testkit::tempdir().unwrap();
             let path = directory.path().join("local.db");
             let store = Sqlite::open(&path, clock, &SqliteOptions::default()).unwrap();
-            (Arc::new(store), Some(Box::new(directory)))
+            (Arc::new(change(store)), Some(Box::new(directory)))
         })
     }
 

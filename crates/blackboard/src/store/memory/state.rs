@@ -11,10 +11,9 @@ use crate::error::{Code, Fault, Result};
 use crate::event::Event;
 use crate::revision::{Pending, Revision};
 use crate::store::record::{Index, IndexKey, IndexValue};
-use crate::store::{Changes, Committed, Erasure, Key, Page, Range, Row, check_changes, event_time};
-
-/// Where the ids of a board that skips begin: so large that no test takes one for a number of events.
-const FIRST_AFTER_SKIP: i64 = 1 << 40;
+use crate::store::{
+    Changes, Committed, Erasure, Key, Page, Range, Row, check_changes, event_time, skip_revisions,
+};
 
 #[derive(Default)]
 pub(super) struct State {
@@ -48,14 +47,7 @@ impl State {
 
     /// The id of the next event.
     pub(super) fn next_revision(&self, skips: bool) -> Revision {
-        let last = self.revision();
-        if !skips {
-            return last.next();
-        }
-        // A hash of the number of commits: random enough, and the same in every run of a test.
-        let random = self.commits.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
-        let skipped = i64::try_from(random).unwrap_or(0);
-        Revision::new(last.get().max(FIRST_AFTER_SKIP) + 1 + skipped)
+        if skips { skip_revisions(self.revision()) } else { self.revision().next() }
     }
 
     /// How many events have this id or a lower one.

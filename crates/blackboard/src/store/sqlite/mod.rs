@@ -14,7 +14,8 @@
 //! | `schema.rs` | migrations and versions |
 //! | `sidecars.rs` | the files beside the database, and their names |
 //! | `queue.rs` | the queue in front of the writer lock |
-//! | `txn.rs` | a transaction: reading, and applying changes |
+//! | `tx.rs` | a transaction: reading, and applying changes |
+//! | `gaps.rs` | counting events whose ids have gaps |
 //! | `cells.rs` | values of rows as values of SQLite |
 //! | `ranges.rs` | the statements that read ranges |
 //! | `wake/` | waking those who wait for something new |
@@ -26,6 +27,7 @@ mod cells;
 mod directory;
 mod faults;
 mod filesystem;
+mod gaps;
 mod git;
 mod open;
 mod queue;
@@ -157,6 +159,8 @@ pub struct Sqlite {
     reads_only: bool,
     /// Whether it was opened without locks.
     is_immutable: bool,
+    /// Whether commits skip ids, which only tests want.
+    skips_revisions: bool,
     idle: Mutex<Vec<Connection>>,
     /// Which file it is: the one that was connected to first.
     opened: OnceLock<trust::Identity>,
@@ -227,6 +231,14 @@ impl Sqlite {
         store.connected().map(Some)
     }
 
+    /// For tests: the first event has a large id, and every commit skips a random number of ids, as in a board that was copied
+    /// from an engine that does this.
+    #[must_use]
+    pub fn skipping_revisions(mut self) -> Sqlite {
+        self.skips_revisions = true;
+        self
+    }
+
     fn at(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Sqlite {
         Sqlite {
             path: path.to_owned(),
@@ -237,6 +249,7 @@ impl Sqlite {
             writer: Mutex::new(()),
             reads_only: false,
             is_immutable: false,
+            skips_revisions: false,
             idle: Mutex::default(),
             opened: OnceLock::new(),
             stays_open: AtomicBool::new(options.stays_open),
@@ -299,7 +312,7 @@ impl Sqlite {
         let transaction = SqliteTx::write(connection, &self.path, self.clock.now())?;
         let changes = f(&transaction)?;
         let mut last = changes.events.len().checked_sub(1).map(Revision::of_event);
-        let mut committed = transaction.apply(changes)?;
+        let mut committed = transaction.apply(changes, self.skips_revisions)?;
         committed.held = held.elapsed();
         last.resolve(committed.first);
         Ok((committed, last))

@@ -27,10 +27,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { description: "file edits", sql: include_str!("migrations/0003_file_edits.sql") },
     Migration { description: "own work, summaries", sql: include_str!("migrations/0004_text.sql") },
     Migration { description: "keys of heartbeats", sql: include_str!("migrations/0005_heartbeats.sql") },
+    Migration { description: "gaps between events", sql: include_str!("migrations/0006_gaps.sql") },
 ];
 
 /// The version of the schema that this program writes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "the version counts the migrations");
 

@@ -20,7 +20,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::record::{Cell as Column, Table, checked_revision};
 use crate::store::{
     Changes, Committed, Erasure, Key, Page, Range, Row, Tx, VersionHead, check_changes, count_older,
-    event_time,
+    event_time, skip_revisions,
 };
 
 /// Reads blockers in the order of their index, and looks up each with the item that waits for it.
@@ -41,7 +41,8 @@ pub(super) struct SqliteTx<'a> {
     read: RefCell<HashMap<Key, Option<Row>>>,
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
-    floor: OnceCell<Revision>,
+    pub(super) floor: OnceCell<Revision>,
+    pub(super) has_gaps: OnceCell<bool>,
     open: bool,
     /// Of a reader who said that it wants one row: how many it got. One statement is one state of the board without a
     /// transaction, and two more statements for its beginning and end would cost as much again.
@@ -99,15 +100,16 @@ impl<'a> SqliteTx<'a> {
             writes,
             last_event: OnceCell::new(),
             floor: OnceCell::new(),
+            has_gaps: OnceCell::new(),
             open: true,
             single: None,
         }
     }
 
-    /// Writes the changes and commits.
-    pub(super) fn apply(mut self, mut changes: Changes) -> Result<Committed> {
+    /// Writes the changes and commits. Only a test lets it skip revisions.
+    pub(super) fn apply(mut self, mut changes: Changes, skips_revisions: bool) -> Result<Committed> {
         let (last, last_time) = self.last_event()?;
-        let first = last.next();
+        let first = if skips_revisions { skip_revisions(last) } else { last.next() };
         let committed = Committed { first, held: Duration::ZERO };
         if changes.is_empty() {
             return Ok(committed);
@@ -124,12 +126,19 @@ impl<'a> SqliteTx<'a> {
             self.remove(key)?;
         }
         self.erase(&changes.erase)?;
+        if !changes.events.is_empty() {
+            self.store_gap(last, first)?;
+        }
         self.append_events(changes.events, first, event_time(self.now, last_time))?;
         for revision in &changes.remove_versions {
             self.execute(REMOVE_VERSION, params![revision.get()])?;
         }
-        if let Some(until) = changes.trim_events {
+        // Another commit may have removed the same part, or more.
+        if let Some(until) = changes.trim_events
+            && until > self.floor()?
+        {
             self.execute("DELETE FROM events WHERE id <= ?1", params![until.get()])?;
+            self.store_floor(until)?;
         }
         self.execute("COMMIT", [])?;
         self.open = false;
@@ -250,7 +259,7 @@ impl<'a> SqliteTx<'a> {
                 // A time that another program has made unreadable is no reason to accept no further event.
                 (id, time.parse().ok())
             }
-            None => (Revision::ZERO, None),
+            None => (self.floor_revision()?, None),
         };
         Ok(*self.last_event.get_or_init(|| last))
     }
@@ -287,11 +296,11 @@ impl<'a> SqliteTx<'a> {
         self.connection.prepare_cached(sql).map_err(|error| self.fault(error))
     }
 
-    fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
+    pub(super) fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
         self.prepare(sql)?.execute(parameters).map_err(|error| self.fault(error))
     }
 
-    fn query_one<T>(
+    pub(super) fn query_one<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,
@@ -322,17 +331,6 @@ impl Drop for SqliteTx<'_> {
             let _ = self.execute("ROLLBACK", []);
         }
     }
-}
-
-/// How many events this engine has between two revisions that are not outside of its log. It assigns ids without gaps and
-/// removes events only from the beginning, so that here a difference is a number of events. See docs/decisions/0017.
-fn count_between(after: Revision, until: Revision) -> u64 {
-    u64::try_from(until.get() - after.get()).unwrap_or(0)
-}
-
-/// The revision so many events after another one, for the same reason.
-fn revision_after(revision: Revision, events: u64) -> Revision {
-    Revision::new(revision.get().saturating_add(i64::try_from(events).unwrap_or(i64::MAX)))
 }
 
 impl Tx for SqliteTx<'_> {
@@ -464,34 +462,28 @@ impl Tx for SqliteTx<'_> {
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
         let (after, until) = (after.max(self.floor()?), until.min(self.revision()?));
-        Ok(count_between(after, until))
+        self.count_between(after, until)
     }
 
     fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
-        let until = until.min(self.revision()?);
-        let floor = self.floor()?;
-        Ok(revision_after(floor, count_between(floor, until).saturating_sub(count)))
+        let kept = self.count_events(Revision::ZERO, until)?;
+        self.revision_after_kept(kept.saturating_sub(count))
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        const IS_OLDER: &str = "SELECT timestamp < ?2 FROM events WHERE id = ?1";
-        let (floor, moment) = (self.floor()?, moment.to_string());
-        let older = count_older(count_between(floor, self.revision()?), |position| {
-            let id = revision_after(floor, position + 1);
+        // Another program may have removed the event.
+        const IS_OLDER: &str = "SELECT timestamp < ?2 FROM events WHERE id >= ?1 ORDER BY id LIMIT 1";
+        let (kept, moment) = (self.count_between(self.floor()?, self.revision()?)?, moment.to_string());
+        let older = count_older(kept, |position| {
+            let id = self.revision_after_kept(position + 1)?;
             let older = self.query_one(IS_OLDER, params![id.get(), moment], |row| row.get(0))?;
             Ok(older.unwrap_or(false))
         })?;
-        Ok(revision_after(floor, older))
+        self.revision_after_kept(older)
     }
 
     fn floor(&self) -> Result<Revision> {
-        if let Some(&known) = self.floor.get() {
-            return Ok(known);
-        }
-        let lowest: Option<Option<i64>> =
-            self.query_one("SELECT min(id) FROM events", [], |row| row.get(0))?;
-        let lowest = lowest.flatten().and_then(checked_revision);
-        Ok(*self.floor.get_or_init(|| lowest.map_or(Revision::ZERO, Revision::previous)))
+        self.floor_revision()
     }
 
     fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {

@@ -10,7 +10,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::entry::Query;
 use crate::revision::Revision;
 use crate::store::sqlite::ranges::{self, Select};
-use crate::store::sqlite::{cells, tx};
+use crate::store::sqlite::{cells, gaps, tx};
 use crate::store::{Key, Range};
 use crate::work::{Priority, Status, WorkItem};
 
@@ -62,6 +62,21 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
     }
     let plan = plan(&connection, tx::MISSING_BLOCKERS);
     assert!(plan.contains("work_dependencies_blocked_by") && !plan.contains("B-TREE"), "{plan}");
+}
+
+#[test]
+fn gaps_between_events_are_found_by_an_index() {
+    let scratch = Scratch::new();
+    let store = scratch.open().unwrap();
+    let connection = store.take().unwrap();
+    for (sql, index) in [
+        (gaps::LAST_BEFORE, "INTEGER PRIMARY KEY"),
+        (gaps::FIRST_AFTER, "INTEGER PRIMARY KEY"),
+        (gaps::OF_ORDINAL, "sqlite_autoindex_event_gaps_1"),
+    ] {
+        let plan = plan(&connection, sql);
+        assert!(plan.starts_with("SEARCH") && plan.contains(index) && !plan.contains("B-TREE"), "{plan}");
+    }
 }
 
 /// Indexes without one in the file: only `purge` and retention, once an hour, read them. Retention keeps their tables small (a
