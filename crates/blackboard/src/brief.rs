@@ -67,6 +67,7 @@ impl Board {
             Prefetch::Row(Key::Agent(session.to_owned())),
             Prefetch::Range(Range::live_agents()),
             Prefetch::Range(every_reservation()),
+            Prefetch::RevisionAged(LATELY),
             Prefetch::Revision,
         ];
         prefetch.extend(candidates.map(|range| Prefetch::Candidates(range, LOOKED_AT)));

@@ -380,7 +380,12 @@ impl Follower {
             let (current, floor) = (tx.revision()?, tx.floor()?);
             let scanned = scan(tx, *position, current, filters, limit, !*without_values)?;
             let end = scanned.end(*position, current);
-            let passed = if cursor.is_some() { tx.count_events(*position, end)? } else { 0 };
+            let passed = if cursor.is_some() {
+                tx.prefetch(&[Prefetch::CountEvents(*position, end)])?;
+                tx.count_events(*position, end)?
+            } else {
+                0
+            };
             Ok((scanned, current, floor, passed))
         })?;
         if *position > current {

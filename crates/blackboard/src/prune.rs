@@ -77,6 +77,8 @@ impl Pending for Pruned {
 struct Due {
     agents: AgentBatch,
     heartbeats: HeartbeatBatch,
+    /// Up to where the event log was pruned when this was found.
+    floor: Revision,
     /// The revision up to which the event log may be removed, and whether more of it is due.
     events: Option<(Revision, bool)>,
     /// Cursors, operations and edits, by their keys.
@@ -91,7 +93,8 @@ impl Due {
         let keys = [&self.heartbeats.due, &self.cursors, &self.operations, &self.edits];
         let agents = self.agents.due.iter().map(|session| Key::Agent(session.clone()));
         let rows = agents.chain(keys.into_iter().flatten().cloned()).chain([KEY]).map(Prefetch::Row);
-        rows.chain([Prefetch::Revision]).collect()
+        let cut = self.events.iter().flat_map(|(until, _)| events::prefetch_cut(self.floor, *until));
+        rows.chain(cut).chain([Prefetch::Revision]).collect()
     }
 }
 
@@ -173,6 +176,7 @@ impl Board {
         Ok(Due {
             agents: self.agents_to_forget(tx)?,
             heartbeats: self.heartbeats_to_prune(tx)?,
+            floor,
             events: self.events_to_prune(tx)?,
             cursors: abandoned.map(|cursor| Key::Cursor(cursor.owner, cursor.reader)).take(BATCH).collect(),
             operations: readable(tx.keys(&operations, BATCH)?)?,

@@ -17,6 +17,9 @@ impl Revision {
     /// Before the first event.
     pub const ZERO: Revision = Revision(0);
 
+    /// After every event that a board can have.
+    pub const MAX: Revision = Revision(i64::MAX);
+
     /// The revision with this id.
     pub const fn new(id: i64) -> Revision {
         Revision(id)

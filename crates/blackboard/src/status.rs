@@ -150,7 +150,19 @@ pub struct Counts {
 
 /// What both overviews read.
 fn prefetch_counts() -> Vec<Prefetch<'static>> {
-    vec![Prefetch::Range(Range::agents()), Prefetch::Count(Range::projects()), Prefetch::Revision]
+    vec![
+        Prefetch::Range(Range::agents()),
+        Prefetch::Count(Range::projects()),
+        Prefetch::RevisionAged(DAY),
+        Prefetch::Revision,
+    ]
+}
+
+/// Announces the events of the last day, and returns the revision that they begin after.
+fn prefetch_last_day(tx: &dyn Tx) -> Result<Revision> {
+    let day_ago = tx.revision_before(tx.now().minus(DAY))?;
+    tx.prefetch(&[Prefetch::CountEvents(day_ago, Revision::MAX)])?;
+    Ok(day_ago)
 }
 
 impl Board {
@@ -178,13 +190,13 @@ impl Board {
                     .iter()
                     .map(|&status| Ok((status.as_str(), tx.count(&Range::work_queue(status))?))),
             )?;
-            let revision = tx.revision()?;
+            let day_ago = prefetch_last_day(tx)?;
             Ok(Counts {
                 agents,
                 work,
                 projects: tx.count(&Range::projects())?,
-                events_24h: tx.count_events(tx.revision_before(tx.now().minus(DAY))?, revision)?,
-                revision,
+                events_24h: tx.count_events(day_ago, Revision::MAX)?,
+                revision: tx.revision()?,
             })
         })
     }
@@ -231,6 +243,7 @@ impl Board {
         let mut prefetch = prefetch_counts();
         prefetch.extend([LOCKS, FILES].map(|scope| Prefetch::Count(Range::entries(scope, ""))));
         prefetch.push(Prefetch::Count(Range::all_entries()));
+        prefetch.push(Prefetch::CountEvents(Revision::ZERO, Revision::MAX));
         prefetch.extend(WorkCounts::prefetch(self.clock().now()));
         self.read_list(&prefetch, |tx| {
             let today = tx.now().midnight();
@@ -251,7 +264,7 @@ impl Board {
                 }
             }
             active_agents.sort_by_key(|agent| agent.started_at);
-            let revision = tx.revision()?;
+            let day_ago = prefetch_last_day(tx)?;
             let [locks, files] = [LOCKS, FILES].map(|scope| tx.count(&Range::entries(scope, "")));
             let (locks, files) = (locks?, files?);
             let mut missing_blockers = tx.missing_blockers(MISSING_BLOCKERS + 1)?;
@@ -269,10 +282,10 @@ impl Board {
                     locks,
                     files,
                 },
-                events_24h: tx.count_events(tx.revision_before(tx.now().minus(DAY))?, revision)?,
-                events_kept: tx.count_events(tx.floor()?, revision)?,
+                events_24h: tx.count_events(day_ago, Revision::MAX)?,
+                events_kept: tx.count_events(Revision::ZERO, Revision::MAX)?,
                 active_agents,
-                revision,
+                revision: tx.revision()?,
             })
         })
     }

@@ -22,7 +22,7 @@ use crate::work::WorkItem;
 const TOLD: usize = 10;
 
 /// How many events are looked at. Whoever was away for longer starts with these.
-const LOOKED_AT: u64 = 1000;
+const LOOKED_AT: usize = 1000;
 
 /// The kinds of events that [`subject`] gives a subject.
 const TYPES: &[EventType] = &[
@@ -64,11 +64,16 @@ impl Updates {
 
     /// What is worth telling a session of a part of the log.
     pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<Updates> {
+        // A page of so many events has all of them, unless there are more.
+        let mut page = Page { after, until, types: TYPES, limit: LOOKED_AT };
+        tx.prefetch(&[Prefetch::CountEvents(after, until), Prefetch::Events(page)])?;
         let looked_at = tx.count_events(after, until)?;
-        let start = after.max(tx.revision_back(until, LOOKED_AT)?);
+        if looked_at > LOOKED_AT as u64 {
+            tx.prefetch(&[Prefetch::RevisionBack(until, LOOKED_AT as u64)])?;
+            page.after = after.max(tx.revision_back(until, LOOKED_AT as u64)?);
+            tx.prefetch(&[Prefetch::Events(page)])?;
+        }
         let mut news = Updates { events: Vec::new(), left_out: 0, looked_at };
-        let page = Page { after: start, until, types: TYPES, limit: usize::MAX };
-        tx.prefetch(&[Prefetch::Events(page)])?;
         let mut listener = Recipient::new(agent);
         let mut events = tx.events(&page)?;
         events.retain(|event| !event.is_by(&agent.session_id) && listener.could_concern(event));

@@ -303,6 +303,7 @@ impl CheckedQuery {
         // Below this nothing was written recently enough. Older than the log, nobody knows by the revision alone.
         let too_old = match self.query.updated_since.filter(|_| range.index.backwards) {
             Some(since) => {
+                tx.prefetch(&[Prefetch::RevisionBefore(since), Prefetch::Revision])?;
                 let (bound, floor) = (tx.revision_before(since)?, tx.floor()?);
                 (bound > floor).then_some(bound)
             }

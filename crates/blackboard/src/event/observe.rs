@@ -100,7 +100,9 @@ impl Events<'_> {
                 Prefetch::Row(Key::Cursor(session.clone(), reader.clone())),
                 Prefetch::Row(Key::Agent(session.clone())),
             ]),
-            Since::Moment(_) | Since::Revision(_) | Since::Last(_) => {}
+            Since::Moment(moment) => wanted.push(Prefetch::RevisionBefore(*moment)),
+            Since::Last(count) => wanted.push(Prefetch::RevisionBack(Revision::MAX, *count)),
+            Since::Revision(_) => {}
         }
         self.board.read(&wanted, |tx| {
             let until = tx.revision()?;
@@ -111,7 +113,7 @@ impl Events<'_> {
                 }
                 Since::Moment(moment) => (tx.revision_before(*moment)?, Some(*moment)),
                 Since::Revision(revision) => (*revision, None),
-                Since::Last(count) => (tx.revision_back(until, *count)?, None),
+                Since::Last(count) => (tx.revision_back(Revision::MAX, *count)?, None),
             };
             if after > until {
                 return Err(is_ahead(after, until));

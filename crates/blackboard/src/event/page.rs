@@ -8,7 +8,7 @@ use crate::entry::compacted;
 use crate::error::Result;
 use crate::follow::is_ahead;
 use crate::revision::Revision;
-use crate::store::{Page, Tx};
+use crate::store::{Page, Prefetch, Tx};
 
 /// How many lines are read together.
 const WINDOW: u64 = 1000;
@@ -83,6 +83,7 @@ impl Events<'_> {
             let revision = tx.revision()?;
             let mut lowest = tx.floor()?.max(wanted.after.unwrap_or(Revision::ZERO));
             if let Some(since) = wanted.since {
+                tx.prefetch(&[Prefetch::RevisionBefore(since)])?;
                 lowest = lowest.max(tx.revision_before(since)?);
             }
             let end = wanted.before.map_or(revision, |before| before.previous().min(revision));
@@ -136,6 +137,7 @@ fn backwards(
     let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX).max(1);
     let (mut found, mut bytes, mut until, mut looked_at) = (Vec::new(), 0_usize, end, 0);
     while until > lowest {
+        tx.prefetch(&[Prefetch::RevisionBack(until, window)])?;
         let after = tx.revision_back(until, window)?.max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
         for event in tx.events(&page)?.into_iter().rev().filter(is_wanted) {

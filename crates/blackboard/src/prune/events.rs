@@ -22,14 +22,25 @@ impl Board {
     pub(super) fn events_to_prune(&self, tx: &dyn Tx) -> Result<Option<(Revision, bool)>> {
         let floor = tx.floor()?;
         let newest = tx.revision()?;
-        let too_old = tx.revision_before(tx.now().minus(self.settings().keep_events))?;
+        let oldest_kept = tx.now().minus(self.settings().keep_events);
+        tx.prefetch(&[
+            Prefetch::RevisionBefore(oldest_kept),
+            Prefetch::CountEvents(floor, newest),
+            Prefetch::RevisionBack(newest, SAMPLE as u64),
+            Prefetch::RevisionBack(newest, 1),
+        ])?;
+        let too_old = tx.revision_before(oldest_kept)?;
         let average = average_bytes(tx, floor, newest)?;
         // Up to where the event log has to be removed so that it takes no more space than it may.
-        let too_much = tx.revision_back(newest, self.settings().max_log_bytes / average)?;
+        let too_much = revision_back(tx, newest, self.settings().max_log_bytes / average)?;
         let due = too_old.max(too_much).min(tx.revision_back(newest, 1)?);
+        if due <= floor {
+            return Ok(None);
+        }
         let batch = (BATCH_BYTES / average).clamp(1, BATCH as u64);
+        tx.prefetch(&[Prefetch::CountEvents(floor, due)])?;
         let beyond_batch = tx.count_events(floor, due)?.saturating_sub(batch);
-        let until = match tx.revision_back(due, beyond_batch)? {
+        let until = match revision_back(tx, due, beyond_batch)? {
             until if until > floor => end_of_commit(tx, until, newest)?,
             _ => return Ok(None),
         };
@@ -44,15 +55,28 @@ pub(super) fn prune_events(tx: &dyn Tx, until: Revision, changes: &mut Changes) 
     if until <= floor {
         return Ok(0);
     }
+    tx.prefetch(&prefetch_cut(floor, until))?;
     cut_log(tx, until, changes)?;
     tx.count_events(floor, until)
+}
+
+/// What [`prune_events`] reads, except for the tombstones.
+pub(super) fn prefetch_cut(floor: Revision, until: Revision) -> [Prefetch<'static>; 2] {
+    [Prefetch::VersionHeads(floor, until), Prefetch::CountEvents(floor, until)]
+}
+
+fn revision_back(tx: &dyn Tx, until: Revision, count: u64) -> Result<Revision> {
+    tx.prefetch(&[Prefetch::RevisionBack(until, count)])?;
+    tx.revision_back(until, count)
 }
 
 /// Removes the event log up to and including `until`, with what only this part of it needed: the versions of entries that
 /// were superseded in it, the removals, and their tombstones. This is the rule for every engine.
 pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Result<()> {
     let mut tombstones = Vec::new();
-    for VersionHead { revision, previous, removed } in tx.version_heads(tx.floor()?, until)? {
+    let floor = tx.floor()?;
+    tx.prefetch(&[Prefetch::VersionHeads(floor, until)])?;
+    for VersionHead { revision, previous, removed } in tx.version_heads(floor, until)? {
         changes.remove_versions.extend(previous);
         let Some((scope, key)) = removed else { continue };
         changes.remove_versions.push(revision);
@@ -80,7 +104,7 @@ fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Re
     tx.prefetch(&[Prefetch::Events(page)])?;
     let page = tx.events(&page)?;
     Ok(match page.last() {
-        Some(last) if last.id >= newest => tx.revision_back(last.commit_id.previous(), 0)?,
+        Some(last) if last.id >= newest => revision_back(tx, last.commit_id.previous(), 0)?,
         Some(last) => last.id,
         None => revision,
     })
@@ -89,7 +113,7 @@ fn end_of_commit(tx: &dyn Tx, revision: Revision, newest: Revision) -> Result<Re
 /// How many bytes an event takes with the version of its entry, by a few of them.
 fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> {
     let kept = tx.count_events(floor, newest)?;
-    let middle = tx.revision_back(newest, kept - kept / 2)?;
+    let middle = revision_back(tx, newest, kept - kept / 2)?;
     let end = tx.revision_back(newest, SAMPLE as u64)?;
     let pages = [floor, middle, end].map(|start| Page::after(start, SAMPLE));
     tx.prefetch(&pages.map(Prefetch::Events))?;

@@ -159,6 +159,18 @@ pub enum Prefetch<'a> {
     Events(Page<'a>),
     /// The version of an entry that an event brought.
     Version(Revision),
+    /// The versions of [`Tx::version_heads`], after the first revision and up to the second.
+    VersionHeads(Revision, Revision),
+    /// The number of [`Tx::count_events`], after the first revision and up to the second. A caller that does not know them
+    /// yet counts from [`Revision::ZERO`] or up to [`Revision::MAX`].
+    CountEvents(Revision, Revision),
+    /// The answer of [`Tx::revision_back`].
+    RevisionBack(Revision, u64),
+    /// The answer of [`Tx::revision_before`].
+    RevisionBefore(Timestamp),
+    /// The same for the moment that is so long ago at the time of the run, [`Tx::now`]. A caller that announces it need not
+    /// know that time.
+    RevisionAged(Duration),
     /// The last revision, and the floor.
     Revision,
 }
@@ -178,8 +190,7 @@ pub struct Committed {
 /// which it was read: peeked rows, candidates, counts, and the log, which grows with every commit of anybody.
 ///
 /// What a run reads is announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by [`Tx::prefetch`], where
-/// it depends on what the run has read. The questions of [`Tx::count_events`], [`Tx::revision_back`],
-/// [`Tx::revision_before`], [`Tx::version_heads`] and [`Tx::missing_blockers`] cannot be announced: each is a round trip of its own.
+/// it depends on what the run has read. Every question but [`Tx::missing_blockers`] has its [`Prefetch`].
 pub trait Tx {
     /// Announces what this run reads next.
     fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
@@ -275,7 +286,7 @@ pub struct Page<'a> {
 impl Page<'_> {
     /// The next `limit` events of every type.
     pub fn after(after: Revision, limit: usize) -> Page<'static> {
-        Page { after, until: Revision::new(i64::MAX), types: &[], limit }
+        Page { after, until: Revision::MAX, types: &[], limit }
     }
 }
 

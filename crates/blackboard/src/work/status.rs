@@ -73,6 +73,7 @@ impl Work<'_> {
 /// The events that tell of an item. The log has no index, so it is read from the item's creation on.
 fn history(tx: &dyn Tx, item: &WorkItem) -> Result<Vec<Event>> {
     let mut history = Vec::new();
+    tx.prefetch(&[Prefetch::RevisionBefore(item.created_at)])?;
     let mut after: Revision = tx.revision_before(item.created_at)?;
     let until = match item.status {
         Status::Completed => item.revision,

@@ -2,7 +2,7 @@
 //! remote engine would need.
 //!
 //! One round trip is one for the reads that a call announces, one for each later [`Tx::prefetch`] that announces something
-//! new, one for each question that cannot be announced, and one for a commit that changes something.
+//! new, and one for a commit that changes something.
 //!
 //! All calls that may read what they have not announced, at the price of a round trip for each such read:
 //!
@@ -124,6 +124,11 @@ struct Known {
     counts: Vec<Range>,
     pages: Vec<(Revision, Revision, Vec<EventType>, usize)>,
     versions: HashSet<Revision>,
+    version_heads: Vec<(Revision, Revision)>,
+    event_counts: Vec<(Revision, Revision)>,
+    revisions_back: Vec<(Revision, u64)>,
+    revisions_before: Vec<Timestamp>,
+    revisions_aged: Vec<Duration>,
     revision: bool,
 }
 
@@ -164,6 +169,11 @@ impl Known {
             Prefetch::Count(range) => insert(&mut self.counts, range.clone()),
             Prefetch::Events(page) => insert(&mut self.pages, page_of(page)),
             Prefetch::Version(revision) => self.versions.insert(*revision),
+            Prefetch::VersionHeads(after, until) => insert(&mut self.version_heads, (*after, *until)),
+            Prefetch::CountEvents(after, until) => insert(&mut self.event_counts, (*after, *until)),
+            Prefetch::RevisionBack(until, count) => insert(&mut self.revisions_back, (*until, *count)),
+            Prefetch::RevisionBefore(moment) => insert(&mut self.revisions_before, *moment),
+            Prefetch::RevisionAged(age) => insert(&mut self.revisions_aged, *age),
             Prefetch::Revision => !std::mem::replace(&mut self.revision, true),
         }
     }
@@ -177,6 +187,11 @@ impl Known {
             || self.counts.contains(range)
             || self.has_candidates(range, 1)
             || self.aged.iter().any(|(whole, age)| whole.clone().aged(now, *age) == *range)
+    }
+
+    fn has_revision_before(&self, moment: Timestamp, now: Timestamp) -> bool {
+        self.revisions_before.contains(&moment)
+            || self.revisions_aged.iter().any(|age| now.minus(*age) == moment)
     }
 }
 
@@ -279,22 +294,26 @@ impl Tx for AnnouncedTx<'_> {
     }
 
     fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
-        self.round_trips.add_read();
+        let is_known = |known: &Known| known.version_heads.contains(&(after, until));
+        self.check(is_known, &("the versions of events", after, until))?;
         self.tx.version_heads(after, until)
     }
 
     fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
-        self.round_trips.add_read();
+        let is_known = |known: &Known| known.event_counts.contains(&(after, until));
+        self.check(is_known, &("the number of events", after, until))?;
         self.tx.count_events(after, until)
     }
 
     fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
-        self.round_trips.add_read();
+        let is_known = |known: &Known| known.revisions_back.contains(&(until, count));
+        self.check(is_known, &("the revision back", until, count))?;
         self.tx.revision_back(until, count)
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        self.round_trips.add_read();
+        let now = self.tx.now();
+        self.check(|known| known.has_revision_before(moment, now), &("the revision before", moment))?;
         self.tx.revision_before(moment)
     }
 
