@@ -27,7 +27,6 @@ use blackboard::store::{
     Changes, Commit, Committed, Key, OnBusy, Page, Prefetch, Range, Row, Store, Tx, VersionHead,
     check_changes, event_time,
 };
-use blackboard::work::Status;
 use blackboard::{Board, Code, Fault, Refusal, Result, Revision};
 use serde::{Deserialize, Serialize};
 
@@ -364,24 +363,6 @@ impl Tx for View {
 
     fn floor(&self) -> Result<Revision> {
         Ok(self.state.floor)
-    }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        let status = |id: &str| match self.state.rows.get(&Key::WorkItem(id.to_owned())) {
-            Some(Row::WorkItem(item)) => Some(item.status),
-            _ => None,
-        };
-        let range = Range::dependencies();
-        let rows = self.state.rows_of(&range, usize::MAX).into_iter();
-        let missing: BTreeSet<String> = rows
-            .filter_map(|row| if let Row::Dependency(dependency) = row { Some(dependency) } else { None })
-            .filter(|dependency| {
-                status(&dependency.item_id) == Some(Status::Blocked)
-                    && status(&dependency.blocked_by).is_none()
-            })
-            .map(|dependency| dependency.blocked_by.clone())
-            .collect();
-        Ok(missing.into_iter().take(limit).collect())
     }
 }
 

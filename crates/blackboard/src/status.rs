@@ -11,7 +11,7 @@ use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
 use crate::revision::Revision;
 use crate::store::{Prefetch, Range, Tx};
-use crate::work::Status;
+use crate::work::{Status, missing_blockers, prefetch_missing_blockers};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -244,6 +244,7 @@ impl Board {
         prefetch.extend([LOCKS, FILES].map(|scope| Prefetch::Count(Range::entries(scope, ""))));
         prefetch.push(Prefetch::Count(Range::all_entries()));
         prefetch.push(Prefetch::CountEvents(Revision::ZERO, Revision::MAX));
+        prefetch.push(prefetch_missing_blockers());
         prefetch.extend(WorkCounts::prefetch(self.clock().now()));
         self.read_list(&prefetch, |tx| {
             let today = tx.now().midnight();
@@ -267,7 +268,7 @@ impl Board {
             let day_ago = prefetch_last_day(tx)?;
             let [locks, files] = [LOCKS, FILES].map(|scope| tx.count(&Range::entries(scope, "")));
             let (locks, files) = (locks?, files?);
-            let mut missing_blockers = tx.missing_blockers(MISSING_BLOCKERS + 1)?;
+            let mut missing_blockers = missing_blockers(tx, MISSING_BLOCKERS + 1)?;
             let more_missing_blockers = missing_blockers.len() > MISSING_BLOCKERS;
             missing_blockers.truncate(MISSING_BLOCKERS);
             Ok(BoardStatus {

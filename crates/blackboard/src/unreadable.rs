@@ -238,8 +238,4 @@ impl Tx for ReadableTx<'_> {
     fn floor(&self) -> Result<Revision> {
         self.tx.floor()
     }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        self.tx.missing_blockers(limit)
-    }
 }

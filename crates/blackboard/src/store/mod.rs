@@ -190,7 +190,7 @@ pub struct Committed {
 /// which it was read: peeked rows, candidates, counts, and the log, which grows with every commit of anybody.
 ///
 /// What a run reads is announced: in the call ([`Commit::prefetch`], [`Store::read`]), or here by [`Tx::prefetch`], where
-/// it depends on what the run has read. Every question but [`Tx::missing_blockers`] has its [`Prefetch`].
+/// it depends on what the run has read. Every question has its [`Prefetch`].
 pub trait Tx {
     /// Announces what this run reads next.
     fn prefetch(&self, _next: &[Prefetch<'_>]) -> Result<()> {
@@ -254,9 +254,6 @@ pub trait Tx {
 
     /// The last revision that was pruned: the log starts after it.
     fn floor(&self) -> Result<Revision>;
-
-    /// The ids of items that do not exist and that blocked items wait for: the first `limit`, in order. Not validated.
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>>;
 }
 
 /// A version of an entry without its value.

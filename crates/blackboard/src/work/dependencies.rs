@@ -3,7 +3,8 @@
 //! An item that is not completed is blocked if, and only if, something that it waits for is not completed. Whatever
 //! completes, resets, deletes or frees an item brings the others in line in the same commit.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
 
 use super::{Dependency, ListedItem, Status, WorkItem};
 use crate::error::{Code, Error, Refusal, Result};
@@ -15,6 +16,12 @@ const MAX_CHAIN: usize = 10_000;
 
 /// How many blocked items of a list are read with a query each. If there are more, all dependencies are read at once.
 const ONE_BY_ONE: usize = 64;
+
+/// How many blocked items of the board are read with a query each. If there are more, all dependencies are read.
+const ITEM_BY_ITEM: usize = 1000;
+
+/// How many dependencies are read together.
+const DEPENDENCIES_AT_ONCE: usize = 10_000;
 
 /// A stored dependency, and what is known of the item that is waited for.
 #[derive(Clone, Debug)]
@@ -78,11 +85,18 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
     if items.iter().filter(|item| item.blocked_by.is_some()).nth(ONE_BY_ONE).is_some() {
         let dependencies = all_dependencies(tx)?;
         statuses.extend(items.iter().map(|item| (item.item_id.clone(), Some(item.status))));
-        statuses.extend(tx.missing_blockers(usize::MAX)?.into_iter().map(|id| (id, None)));
         let blockers = dependencies.values().flatten().map(|dependency| dependency.blocked_by.as_str());
         let others: BTreeSet<&str> = blockers.filter(|blocker| !statuses.contains_key(*blocker)).collect();
-        let rows = others.into_iter().map(|blocker| Prefetch::Row(Key::WorkItem(blocker.to_owned())));
-        tx.prefetch(&rows.collect::<Vec<_>>())?;
+        let announced = others.iter().flat_map(|&blocker| {
+            [Prefetch::Row(Key::WorkItem(blocker.to_owned())), Prefetch::Any(one_item(blocker))]
+        });
+        tx.prefetch(&announced.collect::<Vec<_>>())?;
+        // A probe costs less than a row that is not there and has to be probed then.
+        for blocker in others {
+            if !tx.any(&one_item(blocker))? {
+                statuses.insert(blocker.to_owned(), None);
+            }
+        }
         all = Some(dependencies);
     }
     let blocked = |item: &&WorkItem| item.blocked_by.is_some();
@@ -120,6 +134,95 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
         listed.push(ListedItem { item, open_blockers, missing_blockers });
     }
     Ok(listed)
+}
+
+/// Announces what [`missing_blockers`] reads first.
+pub(crate) fn prefetch_missing_blockers() -> Prefetch<'static> {
+    Prefetch::Keys(Range::work_queue(Status::Blocked), ITEM_BY_ITEM + 1)
+}
+
+/// The ids of items that do not exist and that blocked items wait for: the first `limit`, in order. It reads keys alone, so
+/// that it also names what a row that cannot be read waits for.
+pub(crate) fn missing_blockers(tx: &dyn Tx, limit: usize) -> Result<Vec<String>> {
+    let queue = Range::work_queue(Status::Blocked);
+    let blocked = readable_keys(tx.keys(&queue, ITEM_BY_ITEM + 1)?)?;
+    let (blocked, mut blockers) = if blocked.len() <= ITEM_BY_ITEM {
+        let blocked = blocked.into_iter().filter_map(item_id).collect();
+        let blockers = blockers_item_by_item(tx, &blocked)?;
+        (blocked, blockers)
+    } else {
+        tx.prefetch(&[Prefetch::Keys(queue.clone(), usize::MAX)])?;
+        let blocked = readable_keys(tx.keys(&queue, usize::MAX)?)?.into_iter().filter_map(item_id).collect();
+        let blockers = blockers_of_all(tx, &blocked)?;
+        (blocked, blockers)
+    };
+    // An item that is blocked itself exists.
+    blockers.retain(|blocker| !blocked.contains(blocker));
+    let blockers: Vec<String> = blockers.into_iter().collect();
+    let mut missing = Vec::new();
+    for chunk in blockers.chunks(ITEM_BY_ITEM) {
+        tx.prefetch(&chunk.iter().map(|id| Prefetch::Any(one_item(id))).collect::<Vec<_>>())?;
+        for id in chunk {
+            if missing.len() == limit {
+                return Ok(missing);
+            }
+            if !tx.any(&one_item(id))? {
+                missing.push(id.clone());
+            }
+        }
+    }
+    Ok(missing)
+}
+
+/// What these items wait for, with a query for each.
+fn blockers_item_by_item(tx: &dyn Tx, items: &HashSet<String>) -> Result<BTreeSet<String>> {
+    let ranges: Vec<Range> = items.iter().map(|item| Range::blockers_of(item)).collect();
+    if !ranges.is_empty() {
+        let keys = ranges.iter().map(|range| Prefetch::Keys(range.clone(), usize::MAX));
+        tx.prefetch(&keys.collect::<Vec<_>>())?;
+    }
+    let mut blockers = BTreeSet::new();
+    for range in &ranges {
+        let keys = readable_keys(tx.keys(range, usize::MAX)?)?;
+        blockers.extend(keys.into_iter().filter_map(dependency_ids).map(|(_, blocker)| blocker));
+    }
+    Ok(blockers)
+}
+
+/// What these items wait for, from all dependencies.
+fn blockers_of_all(tx: &dyn Tx, items: &HashSet<String>) -> Result<BTreeSet<String>> {
+    let mut blockers = BTreeSet::new();
+    let mut range = Range::dependencies();
+    loop {
+        tx.prefetch(&[Prefetch::Keys(range.clone(), DEPENDENCIES_AT_ONCE)])?;
+        let keys = tx.keys(&range, DEPENDENCIES_AT_ONCE)?;
+        let is_end = keys.len() < DEPENDENCIES_AT_ONCE;
+        let mut last = None;
+        for (item, blocker) in readable_keys(keys)?.into_iter().filter_map(dependency_ids) {
+            if items.contains(&item) {
+                blockers.insert(blocker.clone());
+            }
+            last = Some(vec![item.as_str().into(), blocker.as_str().into()]);
+        }
+        match last {
+            Some(last) if !is_end => range.from = Bound::Excluded(last),
+            _ => return Ok(blockers),
+        }
+    }
+}
+
+/// The keys that can be read.
+fn readable_keys(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
+    keys.into_iter().filter(|key| !key.as_ref().is_err_and(Error::is_unreadable_row)).collect()
+}
+
+fn item_id(key: Key) -> Option<String> {
+    if let Key::WorkItem(item) = key { Some(item) } else { None }
+}
+
+/// The item that waits, and the item it waits for.
+fn dependency_ids(key: Key) -> Option<(String, String)> {
+    if let Key::Dependency(item, blocker) = key { Some((item, blocker)) } else { None }
 }
 
 /// All dependencies by the item that waits, each list in the order of [`Range::blockers_of`].
@@ -302,9 +405,14 @@ fn listed_status_of(tx: &dyn Tx, item: &str) -> Result<Option<Status>> {
     }
 }
 
+/// The part of all items that has one.
+fn one_item(item: &str) -> Range {
+    Range::work_items().from(item).up_to(item)
+}
+
 /// Whether there is an item with this id, also if it cannot be read.
 pub(super) fn exists(tx: &dyn Tx, item: &str) -> Result<bool> {
-    let range = Range::work_items().from(item).up_to(item);
+    let range = one_item(item);
     tx.prefetch(&[Prefetch::Any(range.clone())])?;
     tx.any(&range)
 }

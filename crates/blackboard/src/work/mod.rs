@@ -29,7 +29,7 @@ pub use self::complete::{Complete, Completed};
 pub(crate) use self::create::blank_item;
 pub use self::create::{Create, Created, SOURCES};
 pub use self::delete::Deleted;
-pub(crate) use self::dependencies::with_blockers;
+pub(crate) use self::dependencies::{missing_blockers, prefetch_missing_blockers, with_blockers};
 pub use self::last_completed::LastCompleted;
 pub use self::list::{ListedItem, WorkFilter};
 pub use self::newest::{NewestWork, WorkPage};

@@ -321,9 +321,4 @@ impl Tx for AnnouncedTx<'_> {
         self.check(|known| known.revision, &"the floor")?;
         self.tx.floor()
     }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        self.round_trips.add_read();
-        self.tx.missing_blockers(limit)
-    }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::watched::watched;
 use super::*;
-use crate::work::{Block, Blocked, WorkFilter};
+use crate::work::{Block, Blocked, Dependency, WorkFilter};
 
 on_every_engine![
     an_item_waits_for_many_and_shows_the_first_open_one,
@@ -19,6 +19,7 @@ on_every_engine![
     unblocking_removes_what_is_named_or_everything,
     every_change_of_dependencies_has_an_event,
     a_status_names_the_first_hundred_missing_blockers,
+    a_status_names_what_thousands_of_blocked_items_wait_for,
     many_blocked_items_are_listed_as_few_are_and_with_few_queries,
 ];
 
@@ -56,6 +57,32 @@ fn a_status_names_the_first_hundred_missing_blockers(fixture: &Fixture) {
     let status = board.status().unwrap();
     assert!(!status.missing_blockers.iter().any(|id| id == "missing 001" || id == "missing 100"));
     assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (99, false));
+}
+
+/// More items than are looked at one by one.
+fn a_status_names_what_thousands_of_blocked_items_wait_for(fixture: &Fixture) {
+    let item = |id: &str, status| Row::from(WorkItem { status, ..an_item(id) });
+    let dependency = |item: &str, blocker: &str| {
+        let (item_id, blocked_by) = (item.to_owned(), blocker.to_owned());
+        Row::from(Dependency { item_id, blocked_by, created_at: at(1) })
+    };
+    let id = |number: i32| format!("item {number:04}");
+    let mut rows = vec![item("done", Status::Completed), item("free", Status::Available)];
+    for number in 0..1100 {
+        rows.push(item(&id(number), Status::Blocked));
+        // Each waits for the one before, and thereby for one that does not exist.
+        rows.push(dependency(&id(number), &id(number - 1)));
+        rows.push(dependency(&id(number), "free"));
+    }
+    rows.push(dependency(&id(7), "missing"));
+    rows.push(dependency("done", "missing, but nothing waits for it any more"));
+    fixture.put(&rows);
+    let status = fixture.board.status().unwrap();
+    assert_eq!(status.work_items.blocked, 1100);
+    assert_eq!(
+        (status.missing_blockers, status.more_missing_blockers),
+        (vec![id(-1), "missing".to_owned()], false)
+    );
 }
 
 fn many_blocked_items_are_listed_as_few_are_and_with_few_queries(fixture: &Fixture) {

@@ -151,10 +151,6 @@ impl Tx for WatchedTx<'_> {
     fn floor(&self) -> Result<Revision> {
         self.tx.floor()
     }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        self.tx.missing_blockers(limit)
-    }
 }
 
 /// Counts the entries that are read with their values, on a watched board.

@@ -1,7 +1,7 @@
 //! What a read and a commit see of the state, and what a commit has to find unchanged.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::Memory;
 use super::state::State;
@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Range, Row, Tx, VersionHead, count_older};
-use crate::work::Status;
 
 /// The view of a read: one state.
 pub(super) struct Reader<'a> {
@@ -101,27 +100,6 @@ impl Tx for Reader<'_> {
 
     fn floor(&self) -> Result<Revision> {
         Ok(self.state.floor)
-    }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        let item = |id: &str| match self.state.rows.get(&Key::WorkItem(id.to_owned()))?.row {
-            Row::WorkItem(ref item) => Some(item),
-            _ => None,
-        };
-        let rows = self.state.rows_of(&Range::dependencies(), usize::MAX);
-        let missing: BTreeSet<&str> = rows
-            .into_iter()
-            .filter_map(|(_, stored)| match &stored.row {
-                Row::Dependency(dependency) => Some(dependency),
-                _ => None,
-            })
-            .filter(|dependency| {
-                item(&dependency.item_id).is_some_and(|item| item.status == Status::Blocked)
-                    && item(&dependency.blocked_by).is_none()
-            })
-            .map(|dependency| dependency.blocked_by.as_str())
-            .collect();
-        Ok(missing.into_iter().take(limit).map(str::to_owned).collect())
     }
 }
 
@@ -248,9 +226,5 @@ impl Tx for Recorder<'_> {
 
     fn floor(&self) -> Result<Revision> {
         self.reading(|reader| reader.floor())
-    }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        self.reading(|reader| reader.missing_blockers(limit))
     }
 }

@@ -23,12 +23,6 @@ use crate::store::{
     event_time, skip_revisions,
 };
 
-/// Reads blockers in the order of their index, and looks up each with the item that waits for it.
-pub(super) const MISSING_BLOCKERS: &str = "SELECT DISTINCT blocked_by FROM work_dependencies AS dependency \
-    WHERE NOT EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.blocked_by) \
-    AND EXISTS (SELECT 1 FROM work_items WHERE item_id = dependency.item_id AND status = 'blocked') \
-    ORDER BY blocked_by LIMIT ?1";
-
 const REMOVE_VERSION: &str = "DELETE FROM entry_versions WHERE revision = ?1";
 
 /// A transaction that has begun. Dropping it rolls back.
@@ -484,16 +478,5 @@ impl Tx for SqliteTx<'_> {
 
     fn floor(&self) -> Result<Revision> {
         self.floor_revision()
-    }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        let mut statement = self.prepare(MISSING_BLOCKERS)?;
-        let limit = i64::try_from(limit).unwrap_or(-1);
-        let mut rows = statement.query(params![limit]).map_err(|error| self.fault(error))?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.fault(error))? {
-            found.push(row.get(0).map_err(|error| self.fault(error))?);
-        }
-        Ok(found)
     }
 }
