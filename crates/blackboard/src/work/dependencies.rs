@@ -85,7 +85,9 @@ pub(crate) fn with_blockers(tx: &dyn Tx, items: Vec<WorkItem>) -> Result<Vec<Lis
     if items.iter().filter(|item| item.blocked_by.is_some()).nth(ONE_BY_ONE).is_some() {
         let dependencies = all_dependencies(tx)?;
         statuses.extend(items.iter().map(|item| (item.item_id.clone(), Some(item.status))));
-        let blockers = dependencies.values().flatten().map(|dependency| dependency.blocked_by.as_str());
+        let blocked = items.iter().filter(|item| item.blocked_by.is_some());
+        let of_items = blocked.filter_map(|item| dependencies.get(&item.item_id)).flatten();
+        let blockers = of_items.map(|dependency| dependency.blocked_by.as_str());
         let others: BTreeSet<&str> = blockers.filter(|blocker| !statuses.contains_key(*blocker)).collect();
         let announced = others.iter().flat_map(|&blocker| {
             [Prefetch::Row(Key::WorkItem(blocker.to_owned())), Prefetch::Any(one_item(blocker))]
