@@ -42,7 +42,7 @@ pub struct Table {
     /// The distance from tables that refer to no other: foreign keys of a row lead to rows of lower generations.
     pub generation: u8,
     /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same key.
-    /// Retention may remove one that it has not read, or cannot read.
+    /// Retention may remove one that it has not read, or cannot read. So no index has each element of such a row.
     pub appended: bool,
     /// The indexes of its rows.
     pub indexes: &'static [&'static Index],
@@ -91,7 +91,8 @@ pub struct Index {
 
 /// A list in a row, of which each element puts the row into another partition.
 pub(crate) struct Each {
-    /// The table that SQLite stores the elements in, with the other columns of the index.
+    /// The table that SQLite stores the elements in: its columns are those of the partition and the order, among them the
+    /// key of the row.
     pub(crate) table: &'static str,
     pub(crate) elements: fn(&Row) -> &[String],
 }
@@ -186,7 +187,7 @@ impl From<Revision> for IndexValue {
 
 impl Index {
     /// Where a row of the index's table is in it: once, unless it is not in it or in several partitions.
-    fn keys_of(&'static self, row: &Row, cells: &[Cell<'_>], keys: &mut Vec<IndexKey>) {
+    pub(super) fn keys_of(&'static self, row: &Row, cells: &[Cell<'_>], keys: &mut Vec<IndexKey>) {
         if self.includes.is_some_and(|includes| !includes(row)) {
             return;
         }

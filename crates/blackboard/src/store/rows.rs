@@ -127,9 +127,16 @@ mod tests {
                 names.push(index.name);
                 assert_eq!((index.table)().name, table.name, "{index:?}");
                 let elements = usize::from(index.each.is_some());
+                assert!(elements == 0 || !table.appended, "{index:?} needs the row as it was");
                 let stored = &index.partition[..index.partition.len() - elements];
                 for column in stored.iter().chain(index.order) {
                     assert!(table.columns.contains(column), "{index:?} needs {column}");
+                }
+                for key in table.columns[..table.key_columns].iter().filter(|_| elements > 0) {
+                    assert!(
+                        stored.iter().chain(index.order).any(|column| column == key),
+                        "{index:?} needs {key}"
+                    );
                 }
             }
         }

@@ -13,7 +13,9 @@ use crate::Board;
 use crate::agent::Register;
 use crate::clock::FixedClock;
 use crate::error::Code;
-use crate::store::Key;
+use crate::project::{Project, RegisterProject};
+use crate::store::record::{Each, Index, Record};
+use crate::store::{Key, Range, Row};
 use crate::work::{Claim, Create};
 
 struct Scratch {
@@ -145,6 +147,56 @@ fn a_reader_does_not_keep_the_log_from_being_used() {
         })
         .unwrap();
     assert!(board.work().status("y").is_ok());
+}
+
+/// An index over the elements of a row that no table of the program has.
+const BY_WORD: &Index = &Index {
+    name: "projects.BY_WORD",
+    table: || Project::TABLE,
+    partition: &["revision", "word"],
+    order: &["registered_at", "project_id"],
+    backwards: false,
+    condition: None,
+    includes: None,
+    each: Some(Each {
+        table: "project_words",
+        elements: |row| match row {
+            Row::Project(project) => std::slice::from_ref(&project.display_name),
+            _ => &[],
+        },
+    }),
+};
+
+#[test]
+fn the_elements_of_any_row_are_kept_as_its_index_declares() {
+    let scratch = Scratch::new();
+    let (store, board) = scratch.board();
+    board.projects().register(&RegisterProject::new("p", "old")).unwrap();
+    let connection = store.take().unwrap();
+    let table =
+        "CREATE TABLE project_words (revision INTEGER, word TEXT, registered_at TEXT, project_id TEXT)";
+    connection.execute_batch(table).unwrap();
+    let path = scratch.path();
+    let tx = SqliteTx::read(&connection, &path, scratch.clock.now()).unwrap();
+    let Some(Row::Project(before)) = tx.get(&Key::Project("p".to_owned())).unwrap() else { panic!("no row") };
+    let after = Row::Project(Project { display_name: "new".to_owned(), ..before.clone() });
+    let before = Row::Project(before);
+    let found = || {
+        let of = |word: &str| {
+            let partition = vec![Revision::new(1).into(), word.into()];
+            tx.keys(&Range { partition, ..Range::all(BY_WORD) }, 9).unwrap().len()
+        };
+        (of("old"), of("new"))
+    };
+    for (from, to, expected) in [
+        (None, Some(&before), (1, 0)),
+        (Some(&before), Some(&before), (1, 0)),
+        (Some(&before), Some(&after), (0, 1)),
+        (Some(&after), None, (0, 0)),
+    ] {
+        tx.update_elements(&[BY_WORD], from, to).unwrap();
+        assert_eq!(found(), expected);
+    }
 }
 
 /// A board of this program whose schema is older than the first: nothing has run on it.

@@ -12,12 +12,12 @@ use super::cells::{self, EVENT_COLUMNS};
 use super::ranges::{Select, parameters, statement};
 use super::{faults, schema};
 use crate::clock::Timestamp;
-use crate::entry::{Entry, EntryHead, EntryVersion};
+use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Code, Error, Fault, Result};
 use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::record::{Cell as Column, Table, checked_revision};
+use crate::store::record::{Cell as Column, Index, Table, checked_revision};
 use crate::store::{
     Changes, Committed, Erasure, Key, Page, Range, Row, Tx, VersionHead, check_changes, count_older,
     event_time, skip_revisions,
@@ -155,9 +155,7 @@ impl<'a> SqliteTx<'a> {
             Some(before) => self.update(table, &before.cells(), &cells)?,
             None => self.execute(table.sql.insert, params_from_iter(cells)).map(drop)?,
         }
-        let Row::Entry(entry) = row else { return Ok(()) };
-        let before = if let Some(Row::Entry(before)) = before { &before.tags[..] } else { &[] };
-        self.set_tags(entry, before, &entry.tags)
+        self.update_elements(table.indexes, before, Some(row))
     }
 
     fn update(&self, table: &Table, before: &[Column<'_>], after: &[Column<'_>]) -> Result<()> {
@@ -177,19 +175,37 @@ impl<'a> SqliteTx<'a> {
             return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
         }
         self.execute(key.table().sql.delete, params_from_iter(key.cells()))?;
-        if let Some(Some(Row::Entry(entry))) = self.read.borrow().get(key) {
-            self.set_tags(entry, &entry.tags, &[])?;
-        }
-        Ok(())
+        let read = self.read.borrow();
+        let before = read.get(key).and_then(Option::as_ref);
+        self.update_elements(key.table().indexes, before, None)
     }
 
-    /// Brings the table of tags from what an entry had to what it has.
-    fn set_tags(&self, entry: &Entry, before: &[String], after: &[String]) -> Result<()> {
-        const ADD: &str = "INSERT INTO entry_tags (scope, tag, key) VALUES (?1, ?2, ?3)";
-        const DROP: &str = "DELETE FROM entry_tags WHERE scope = ?1 AND tag = ?2 AND key = ?3";
-        for (sql, tags, others) in [(DROP, before, after), (ADD, after, before)] {
-            for tag in tags.iter().filter(|tag| !others.contains(tag)) {
-                self.execute(sql, params![entry.scope, tag, entry.key])?;
+    /// Brings the tables of elements from what a row had to what it has.
+    pub(super) fn update_elements(
+        &self,
+        indexes: &[&'static Index],
+        before: Option<&Row>,
+        after: Option<&Row>,
+    ) -> Result<()> {
+        for index in indexes {
+            let Some(each) = &index.each else { continue };
+            let keys_of = |row: Option<&Row>| {
+                let mut keys = Vec::new();
+                if let Some(row) = row.filter(|row| !(each.elements)(row).is_empty()) {
+                    index.keys_of(row, &row.cells(), &mut keys);
+                }
+                keys
+            };
+            let (before, after) = (keys_of(before), keys_of(after));
+            let columns: Vec<&str> = index.partition.iter().chain(index.order).copied().collect();
+            for key in before.iter().filter(|key| !after.contains(key)) {
+                let sql = format!("DELETE FROM {} WHERE {} = ?", each.table, columns.join(" = ? AND "));
+                self.execute(&sql, params_from_iter(key.partition.iter().chain(&key.sort)))?;
+            }
+            for key in after.iter().filter(|key| !before.contains(key)) {
+                let (names, marks) = (columns.join(", "), vec!["?"; columns.len()].join(", "));
+                let sql = format!("INSERT INTO {} ({names}) VALUES ({marks})", each.table);
+                self.execute(&sql, params_from_iter(key.partition.iter().chain(&key.sort)))?;
             }
         }
         Ok(())
