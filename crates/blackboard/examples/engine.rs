@@ -25,7 +25,7 @@ use blackboard::revision::Pending;
 use blackboard::store::record::{Index, IndexValue};
 use blackboard::store::{
     Changes, Commit, Committed, Key, OnBusy, Page, Prefetch, Range, Row, Store, Tx, VersionHead,
-    check_changes, event_time,
+    check_changes, count_older, event_time,
 };
 use blackboard::{Board, Code, Fault, Refusal, Result, Revision};
 use serde::{Deserialize, Serialize};
@@ -357,8 +357,12 @@ impl Tx for View {
     }
 
     fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        let older = self.state.events.values().rev().find(|event| event.timestamp < moment);
-        Ok(older.map_or(self.state.floor, |event| event.id))
+        let events: Vec<&Event> = self.state.events.values().collect();
+        let at = |position| usize::try_from(position).ok().and_then(|position| events.get(position));
+        let older = count_older(events.len() as u64, |position| {
+            Ok(at(position).is_some_and(|event| event.timestamp < moment))
+        })?;
+        Ok(older.checked_sub(1).and_then(at).map_or(self.state.floor, |event| event.id))
     }
 
     fn floor(&self) -> Result<Revision> {

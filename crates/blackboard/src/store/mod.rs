@@ -249,7 +249,8 @@ pub trait Tx {
     fn revision_back(&self, until: Revision, count: u64) -> Result<Revision>;
 
     /// The last revision whose event is older than `moment`; the floor if there is none. Times rise with ids except
-    /// where a clock was set right that had been more than a day ahead: then this is the end of some older part.
+    /// where a clock was set right that had been more than a day ahead: then this is the end of some older part, the one that
+    /// [`count_older`] finds.
     fn revision_before(&self, moment: Timestamp) -> Result<Revision>;
 
     /// The last revision that was pruned: the log starts after it.
@@ -329,10 +330,10 @@ pub fn event_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     }
 }
 
-/// How many of the first `kept` events are older, `is_older` being asked about an event by its position. It is found by
-/// halving positions, the same way in every engine, so that they agree even where times don't rise with ids, and
-/// whatever ids they assigned.
-fn count_older(kept: u64, mut is_older: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+/// For engines: how many of the `kept` events are older than a moment, `is_older` being asked about an event by its position,
+/// from zero. [`Tx::revision_before`] is the id of the last of them. It is found by halving positions, the same way in every
+/// engine, so that they agree even where times do not rise with ids, and whatever ids they assigned.
+pub fn count_older(kept: u64, mut is_older: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, kept);
     while low < high {
         let middle = low + (high - low) / 2;

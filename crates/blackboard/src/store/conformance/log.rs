@@ -11,6 +11,7 @@ on_every_engine![
     the_engine_counts_events_and_finds_the_last_ones,
     a_bound_between_two_commits_counts_as_the_event_before,
     the_revision_before_a_moment_is_found,
+    the_revision_before_a_moment_is_the_same_where_the_clock_went_back,
     the_first_observation_of_a_session_starts_at_its_registration,
     cursors_are_kept_for_each_session_and_reader,
     a_cursor_never_goes_back,
@@ -108,6 +109,23 @@ fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
     }
     trim(fixture, 4);
     assert_eq!(before(1), 4, "nothing that is kept is older, so everything after the floor is newer");
+}
+
+fn the_revision_before_a_moment_is_the_same_where_the_clock_went_back(fixture: &Fixture) {
+    let start = fixture.now();
+    let after = |seconds| start.plus(Duration::from_secs(seconds));
+    fixture.put(&[an_item("x").into()]);
+    // So far ahead that the times of later events do not wait for it.
+    fixture.clock.set(after(3 * 86_400));
+    fixture.put(&[an_item("x").into()]);
+    fixture.clock.set(after(10));
+    fixture.put(&[an_item("x").into()]);
+    let times: Vec<_> = fixture.events().iter().map(|event| event.timestamp).collect();
+    assert_eq!(times, [start, after(3 * 86_400), after(10)]);
+    for (seconds, expected) in [(0, 0), (1, 1), (20, 1), (2 * 86_400, 1), (4 * 86_400, 3)] {
+        let before = fixture.board.read(&[], |tx| tx.revision_before(after(seconds))).unwrap();
+        assert_eq!(fixture.number(before), expected, "{seconds} s");
+    }
 }
 
 fn the_engine_counts_events_and_finds_the_last_ones(fixture: &Fixture) {
