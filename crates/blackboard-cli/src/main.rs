@@ -34,6 +34,7 @@ mod open;
 mod outcome;
 mod output;
 mod platforms;
+mod redis;
 mod session;
 mod setup;
 mod tree;

@@ -14,13 +14,14 @@ use std::time::Duration;
 use blackboard::clock::SystemClock;
 use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
 use blackboard::store::{Memory, Sidecars, Store};
-use blackboard::{Board, Code, Error, Refusal, Result, Settings};
+use blackboard::{Board, Code, Error, Result, Settings};
 
 use crate::config::{self, Config, Database, Durability};
 use crate::context::Context;
 use crate::envelope::BoardState;
 use crate::environment::Environment;
-use crate::location::{Location, Source, Target};
+use crate::location::{Location, Source, Target, no_home};
+use crate::redis::RedisServer;
 use crate::session::{Ended, Search, Unusable, no_session};
 
 /// A board that was found, and need not exist. It may go to another thread, which opens it when it needs it.
@@ -207,7 +208,10 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
             // What is typed may be mistyped; every other location was chosen once and for all.
             create_directories: location.source != Source::Option,
         })),
-        Target::Redis(_) => Err(no_redis()),
+        Target::Redis(url) => {
+            let home = location.home.as_deref().ok_or_else(no_home)?;
+            Ok(Arc::new(RedisServer::new(url, home)))
+        }
     }
 }
 
@@ -277,12 +281,6 @@ impl Engine for SqliteFile {
         };
         Ok(store.map(|store| OpenStore { is_immutable: store.is_immutable(), store: Arc::new(store) }))
     }
-}
-
-fn no_redis() -> Error {
-    Refusal::new(Code::InvalidValue, "this version has no Redis engine yet")
-        .hint("name a file with --db or BLACKBOARD_DB")
-        .into()
 }
 
 /// What a command needs of the board. `O` is what it gets: the board, and the session if it uses one.
