@@ -17,10 +17,10 @@ use blackboard::store::{Memory, Sidecars, Store};
 use blackboard::{Board, Code, Error, Result, Settings};
 
 use crate::config::{self, Config, Database, Durability};
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::envelope::BoardState;
 use crate::environment::Environment;
-use crate::location::{Location, Source, Target, no_home};
+use crate::location::{self, Location, Source, Target, no_home};
 use crate::redis::RedisServer;
 use crate::session::{Ended, Search, Unusable, no_session};
 
@@ -457,6 +457,20 @@ impl<'a> Access<'a, AsSession> {
 }
 
 impl Context {
+    /// Finds the board of this call. The first time, it prints what is odd about it.
+    pub fn resolve(&self) -> Result<&ResolvedBoard> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
+        }
+        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
+        Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// The board at another location, as this call would use it.
+    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
+        ResolvedBoard::at(location, self.environment(), self.globals.allow_secret_looking, warn)
+    }
+
     /// Opens the board of this call.
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
         let Access { purpose, session, check_git, sweeps, .. } = access;
