@@ -4,6 +4,13 @@
 //! command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board (`location/`,
 //! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock. A server that outlives
 //! boards has a [`KeptBoard`].
+//!
+//! | Edge | Opens | Session | Sweeps |
+//! |---|---|---|---|
+//! | command | [`Context::open`] with an [`Access`] | `session::Search` | with its first read or commit |
+//! | hook (`hooks/handle.rs`) | [`Opening::hook`] | the id that its platform names | after its answer, if it wrote |
+//! | MCP call (`mcp/state.rs`) | [`KeptBoard`] | `session::Client` | as a command |
+//! | dashboard (`web/feed.rs`) | [`Mode::ReadOnly`] | none | never |
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
@@ -68,6 +75,13 @@ impl Opening {
     /// For a process that keeps the board open.
     pub const fn staying(mode: Mode) -> Opening {
         Opening { stays_open: true, check_git: true, ..Opening::new(mode) }
+    }
+
+    /// For a hook, which rather leaves a write than be late. Only the start of a session creates a board that does not exist,
+    /// so that agents see each other without any setup.
+    pub const fn hook(starts_session: bool, write_limit: Duration) -> Opening {
+        let mode = if starts_session { Mode::Create } else { Mode::Existing };
+        Opening { check_git: starts_session, write_limit: Some(write_limit), ..Opening::new(mode) }
     }
 
     /// The same, and refuses a database that git tracks.
