@@ -16,19 +16,19 @@ use crate::commands::arguments::ScopeOption;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
 use crate::identity;
-use crate::location::{self, Location};
+use crate::location;
 use crate::open::ResolvedBoard;
 use crate::output::sweep::{marked_stale, skipped};
 use crate::output::{Screen, Tone, escape};
-use crate::session::{Search, Unusable};
 use crate::unreadable::UnreadableRows;
 
 /// What a command knows beside its own arguments.
 pub struct Context {
-    globals: Globals,
+    /// The options that every command has.
+    pub globals: Globals,
     environment: Environment,
-    /// The board of this call, once it was found.
-    resolved: OnceCell<ResolvedBoard>,
+    /// The board of this call, once it was found (`open.rs`).
+    pub resolved: OnceCell<ResolvedBoard>,
     /// The board that this call has opened, and whether it writes. It is kept to the end of the process: closing a board
     /// costs as much as reading it.
     opened: RefCell<Option<(Board, bool)>>,
@@ -111,20 +111,6 @@ impl Context {
         location::tree(&self.request())
     }
 
-    /// Finds the board of this call. The first time, it prints what is odd about it.
-    pub fn resolve(&self) -> Result<&ResolvedBoard> {
-        if let Some(resolved) = self.resolved.get() {
-            return Ok(resolved);
-        }
-        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
-        Ok(self.resolved.get_or_init(|| resolved))
-    }
-
-    /// The board at another location, as this call would use it.
-    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
-        ResolvedBoard::at(location, &self.environment, self.globals.allow_secret_looking, warn)
-    }
-
     /// Keeps the board of this call open to its end, reports what is special about it, and reports its automatic sweeps.
     pub fn keep_open(&self, board: Board, state: Option<BoardState>, writes: bool) -> Board {
         if let Some(state) = state {
@@ -166,23 +152,14 @@ impl Context {
         })
     }
 
-    /// The session of this call. One of the environment that cannot be used is handled as the search says.
-    pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
-        match (search.find(board, &self.environment), search.unusable) {
-            (Err(_), Unusable::Ignored) => Ok(None),
-            (Err(error), Unusable::Noted(reasons))
-                if search.named.is_none() && reasons.contains(&error.code()) =>
-            {
-                let mut circumstances = self.circumstances.borrow_mut();
-                // A board that does not exist has no sessions, and is reported by itself.
-                if circumstances.board != Some(BoardState::Missing) {
-                    let hint = error.hint().unwrap_or_default();
-                    warn(&format!("{error}; continuing without a session ({hint})"));
-                    circumstances.ignored_session = self.environment.named_session();
-                }
-                Ok(None)
-            }
-            (found, _) => found,
+    /// Reports that the session of the environment is ignored, for this reason.
+    pub fn report_ignored_session(&self, reason: &Error) {
+        let mut circumstances = self.circumstances.borrow_mut();
+        // A board that does not exist has no sessions, and is reported by itself.
+        if circumstances.board != Some(BoardState::Missing) {
+            let hint = reason.hint().unwrap_or_default();
+            warn(&format!("{reason}; continuing without a session ({hint})"));
+            circumstances.ignored_session = self.environment.named_session();
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! One call goes from argv to one row of [`commands::COMMANDS`] ([`args`]), from there to the verb of the library,
 //! and its answer comes back as an [`outcome::Outcome`] that [`exit`] prints and turns into an exit code.
-//! Nothing below decides a rule of the board, and nothing but [`output`] and [`envelope`] turns values into bytes.
+//! Nothing below decides a rule of the board. Each edge makes bytes of values: commands in [`output`] and [`envelope`],
+//! hooks in [`platforms`], [`mcp`] in `reply.rs`, [`web`] in `reply.rs` and `feed.rs`.
 
 #![expect(
     unreachable_pub,
@@ -34,6 +35,7 @@ mod open;
 mod outcome;
 mod output;
 mod platforms;
+mod redis;
 mod session;
 mod setup;
 mod tree;

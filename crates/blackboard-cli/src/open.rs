@@ -4,6 +4,13 @@
 //! command says what it needs with an [`Access`], and [`Context::open`] does the rest: it finds the board (`location/`,
 //! `config/`), opens it, finds the session (`session.rs`), and sweeps without waiting for a lock. A server that outlives
 //! boards has a [`KeptBoard`].
+//!
+//! | Edge | Opens | Session | Sweeps |
+//! |---|---|---|---|
+//! | command | [`Context::open`] with an [`Access`] | `session::Search` | with its first read or commit |
+//! | hook (`hooks/handle.rs`) | [`Opening::hook`] | the id that its platform names | after its answer, if it wrote |
+//! | MCP call (`mcp/state.rs`) | [`KeptBoard`] | `session::Client` | as a command |
+//! | dashboard (`web/feed.rs`) | [`Mode::ReadOnly`] | none | never |
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
@@ -14,13 +21,14 @@ use std::time::Duration;
 use blackboard::clock::SystemClock;
 use blackboard::store::sqlite::{self, Sqlite, SqliteOptions, SqliteSidecars, Waiting};
 use blackboard::store::{Memory, Sidecars, Store};
-use blackboard::{Board, Code, Error, Refusal, Result, Settings};
+use blackboard::{Board, Code, Error, Result, Settings};
 
 use crate::config::{self, Config, Database, Durability};
-use crate::context::Context;
+use crate::context::{Context, warn};
 use crate::envelope::BoardState;
 use crate::environment::Environment;
-use crate::location::{Location, Source, Target};
+use crate::location::{self, Location, Source, Target, no_home};
+use crate::redis::RedisServer;
 use crate::session::{Ended, Search, Unusable, no_session};
 
 /// A board that was found, and need not exist. It may go to another thread, which opens it when it needs it.
@@ -67,6 +75,13 @@ impl Opening {
     /// For a process that keeps the board open.
     pub const fn staying(mode: Mode) -> Opening {
         Opening { stays_open: true, check_git: true, ..Opening::new(mode) }
+    }
+
+    /// For a hook, which rather leaves a write than be late. Only the start of a session creates a board that does not exist,
+    /// so that agents see each other without any setup.
+    pub const fn hook(starts_session: bool, write_limit: Duration) -> Opening {
+        let mode = if starts_session { Mode::Create } else { Mode::Existing };
+        Opening { check_git: starts_session, write_limit: Some(write_limit), ..Opening::new(mode) }
     }
 
     /// The same, and refuses a database that git tracks.
@@ -207,7 +222,10 @@ pub fn engine_at(location: &Location) -> Result<Arc<dyn Engine>> {
             // What is typed may be mistyped; every other location was chosen once and for all.
             create_directories: location.source != Source::Option,
         })),
-        Target::Redis(_) => Err(no_redis()),
+        Target::Redis(url) => {
+            let home = location.home.as_deref().ok_or_else(no_home)?;
+            Ok(Arc::new(RedisServer::new(url, home)))
+        }
     }
 }
 
@@ -277,12 +295,6 @@ impl Engine for SqliteFile {
         };
         Ok(store.map(|store| OpenStore { is_immutable: store.is_immutable(), store: Arc::new(store) }))
     }
-}
-
-fn no_redis() -> Error {
-    Refusal::new(Code::InvalidValue, "this version has no Redis engine yet")
-        .hint("name a file with --db or BLACKBOARD_DB")
-        .into()
 }
 
 /// What a command needs of the board. `O` is what it gets: the board, and the session if it uses one.
@@ -459,6 +471,20 @@ impl<'a> Access<'a, AsSession> {
 }
 
 impl Context {
+    /// Finds the board of this call. The first time, it prints what is odd about it.
+    pub fn resolve(&self) -> Result<&ResolvedBoard> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
+        }
+        let resolved = self.resolve_at(&location::find(&self.request())?, warn)?;
+        Ok(self.resolved.get_or_init(|| resolved))
+    }
+
+    /// The board at another location, as this call would use it.
+    pub fn resolve_at(&self, location: &Location, warn: impl FnMut(&str)) -> Result<ResolvedBoard> {
+        ResolvedBoard::at(location, self.environment(), self.globals.allow_secret_looking, warn)
+    }
+
     /// Opens the board of this call.
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
         let Access { purpose, session, check_git, sweeps, .. } = access;

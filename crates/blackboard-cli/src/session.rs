@@ -59,7 +59,7 @@ impl<'a> Search<'a> {
     }
 
     /// The session, if there is one.
-    pub fn find(&self, board: &Board, environment: &Environment) -> Result<Option<String>> {
+    fn find(&self, board: &Board, environment: &Environment) -> Result<Option<String>> {
         match (self.named, self.ended) {
             (Some(named), Ended::Refused) => return board.agents().resolve_to_act(named).map(Some),
             (Some(named), Ended::AllowedIfNamed | Ended::Allowed) => {
@@ -95,6 +95,20 @@ impl<'a> Search<'a> {
 }
 
 impl Context {
+    /// The session of this call. One of the environment that cannot be used is handled as the search says.
+    pub fn find_session(&self, board: &Board, search: &Search<'_>) -> Result<Option<String>> {
+        match (search.find(board, self.environment()), search.unusable) {
+            (Err(_), Unusable::Ignored) => Ok(None),
+            (Err(error), Unusable::Noted(reasons))
+                if search.named.is_none() && reasons.contains(&error.code()) =>
+            {
+                self.report_ignored_session(&error);
+                Ok(None)
+            }
+            (found, _) => found,
+        }
+    }
+
     /// The session that the environment names, of which a new one would be a delegate. One that has ended or is not on this
     /// board is ignored, with a warning.
     pub fn parent_session(&self, board: &Board) -> Result<Option<String>> {

@@ -24,7 +24,7 @@ use crate::revision::{Pending, Revision};
 use crate::settings::Settings;
 use crate::store::sqlite::{Sqlite, SqliteOptions};
 use crate::store::{Changes, Commit, Key, Memory, OnBusy, Operation, Prefetch, Range, Row, Store, Tx};
-use crate::sweep::{DeferredSweep, Due, Swept};
+use crate::sweep::{DeferredSweep, Swept};
 use crate::unreadable::{UnreadableObserver, UnreadableRow, naming_row};
 use crate::work::Work;
 
@@ -296,25 +296,10 @@ impl Board {
         mut f: impl FnMut(&dyn Tx) -> Result<T>,
     ) -> Result<T> {
         let mut answer = None;
-        let Some(probes) = self.take_sweep_probes() else {
-            self.store.read(prefetch, &mut |tx| {
-                answer = Some(f(tx)?);
-                Ok(())
-            })?;
-            return answer.ok_or_else(nothing_ran);
-        };
-        let mut due = Due::default();
-        self.store.read(&probes.with(prefetch), &mut |tx| {
-            due = probes.due(tx);
-            if !due.is_any() {
-                answer = Some(f(tx)?);
-            }
+        self.sweep_and_read(prefetch, &mut |tx| {
+            answer = Some(f(tx)?);
             Ok(())
         })?;
-        if due.is_any() {
-            self.sweep_due(&probes, due);
-            return self.read(prefetch, f);
-        }
         answer.ok_or_else(nothing_ran)
     }
 
@@ -407,39 +392,12 @@ impl Board {
         let mut answer = None;
         // Each holder is a reason to try again once, so that one that never lets go cannot keep the call here.
         let mut gone_holders = BTreeSet::new();
-        let mut probes = self.take_sweep_probes();
-        if self.store.has_writer_lock()
-            && let Some(probes) = probes.take()
-        {
-            // A check under the lock would need the lock twice whenever something is due.
-            let mut due = Due::default();
-            let check = self.store.read(&probes.with(&[]), &mut |tx| {
-                due = probes.due(tx);
-                Ok(())
-            });
-            if check.is_ok() && due.is_any() {
-                self.sweep_due(&probes, due);
-            }
-        }
         let committed = loop {
-            let mut due = Due::default();
-            let with_probes = probes.as_ref().map(|probes| probes.with(commit.prefetch));
-            let prefetch = with_probes.as_deref().unwrap_or(commit.prefetch);
-            let committed = self.store.commit(&Commit { prefetch, ..commit }, &mut |tx| {
-                due = probes.as_ref().map(|probes| probes.due(tx)).unwrap_or_default();
-                if due.is_any() {
-                    return Ok(Changes::new());
-                }
+            let committed = self.sweep_and_commit(&commit, &mut |tx| {
                 let (changes, value) = f(tx)?;
                 answer = Some(value);
                 Ok(changes)
             });
-            if let Some(probes) = probes.take()
-                && due.is_any()
-            {
-                self.sweep_due(&probes, due);
-                continue;
-            }
             match committed {
                 Err(refused) if gone_holders.len() < MOST_GONE_HOLDERS => {
                     let holder = self.sweep_gone_holder(refused, &commit, &gone_holders)?;

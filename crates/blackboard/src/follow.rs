@@ -5,6 +5,9 @@
 //! `Board::check_until`, which is also the loop of the follower. Nothing of the board is held between two batches or
 //! during a sleep, so a slow reader delays no other process and loses nothing.
 //!
+//! A program that must not block a thread sleeps by itself: a [`Pace`] says when to check, and the same check as in the
+//! loop is a call of its own ([`LockWait::check`](crate::lock::LockWait::check), [`Scope::check_key`](crate::entry::Scope::check_key)).
+//!
 //! - A named cursor is stored after its batch was delivered, that is when the reader acknowledges it. The next batch is
 //!   delivered only after that was stored: a reader that is killed sees its last batch again, and never misses one.
 //! - If events were pruned before they were read, the follower reports `compacted` once and continues with the oldest that is
@@ -458,7 +461,7 @@ pub(crate) enum Sweeping<'a> {
 
 /// Why a call that waits makes a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub enum Wake {
     /// It is the first one.
     First,
     /// The board has another revision than the last check has seen.
@@ -468,11 +471,56 @@ pub(crate) enum Wake {
 }
 
 /// The outcome of a check.
-pub(crate) enum Check<T> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check<T> {
     /// The answer of the call.
     Done(T),
     /// There is none yet: the next check is made when the board has another revision than this one.
     After(Revision),
+}
+
+/// When a call that waits makes its checks: at once, after each sleep, and once more when its time is over.
+///
+/// ```
+/// use std::time::Duration;
+/// use blackboard::follow::Pace;
+///
+/// let mut pace = Pace::new(Duration::ZERO, Duration::from_secs(1));
+/// pace.begin_check();
+/// assert_eq!(pace.next_sleep(), None, "the time was over before the check");
+///
+/// let mut pace = Pace::new(Duration::MAX, Duration::from_secs(1));
+/// pace.begin_check();
+/// assert_eq!(pace.next_sleep(), Some(Duration::from_secs(1)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Without an end if the time is longer than the machine can count.
+    until: Option<Instant>,
+    tick: Duration,
+    is_last: bool,
+}
+
+impl Pace {
+    /// For a call that waits this long, and checks at least once in each `tick`.
+    pub fn new(timeout: Duration, tick: Duration) -> Pace {
+        Pace { until: Instant::now().checked_add(timeout), tick, is_last: false }
+    }
+
+    /// Call this before each check. A check that begins after the end of the time is the last one.
+    pub fn begin_check(&mut self) {
+        self.is_last = self.left().is_zero();
+    }
+
+    /// After a check without an answer: how long to sleep before the next one, unless the board changes. `None` after the
+    /// last check.
+    pub fn next_sleep(&self) -> Option<Duration> {
+        (!self.is_last).then(|| self.left().min(self.tick))
+    }
+
+    fn left(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+    }
 }
 
 impl Board {
@@ -486,21 +534,18 @@ impl Board {
         wait: &Wait<'_>,
         mut check: impl FnMut(Wake) -> Result<Check<T>>,
     ) -> Result<Option<T>> {
-        // Without an end if the time is longer than the machine can count.
-        let until = Instant::now().checked_add(wait.timeout);
-        let left = || until.map_or(wait.tick, |until| until.saturating_duration_since(Instant::now()));
+        let mut pace = Pace::new(wait.timeout, wait.tick);
         let mut wake = Wake::First;
         loop {
             if wait.stop.is_some_and(StopHandle::is_stopped) {
                 return Ok(None);
             }
-            let is_last = left().is_zero();
+            pace.begin_check();
             let seen = match check(wake)? {
                 Check::Done(answer) => return Ok(Some(answer)),
-                Check::After(_) if is_last => return Ok(None),
                 Check::After(seen) => seen,
             };
-            let mut longest = left().min(wait.tick);
+            let Some(mut longest) = pace.next_sleep() else { return Ok(None) };
             if let Sweeping::For(caller) = wait.sweep {
                 self.sweep_if_due(caller);
                 longest = longest.min(self.schedule().due_in());

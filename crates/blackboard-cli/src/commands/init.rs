@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use blackboard::store::sqlite::{create_private_directory, keep_out_of_git};
+use blackboard::store::create_private_directory;
+use blackboard::store::sqlite::keep_out_of_git;
 use blackboard::{Code, Error, Fault, Refusal, Result};
 use serde::Serialize;
 

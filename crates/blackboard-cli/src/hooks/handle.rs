@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::identity;
 use crate::location;
-use crate::open::{Mode, Opening};
+use crate::open::Opening;
 use crate::platforms::{Platform, Reply};
 use crate::unreadable::{UnreadableRows, sentences};
 
@@ -77,10 +77,8 @@ pub fn handle(
 ) -> Result<HookOutcome> {
     let log = &deadline.log;
     let directory = directory(platform, request, context.environment());
-    // Only the start of a session creates a board that does not exist, so that agents see each other without any setup; a
-    // later call has nothing to do there.
-    let create = matches!(request.event, HookEvent::Started { .. });
-    let (board, config) = open(context, directory.as_deref(), create, deadline)?;
+    let starts_session = matches!(request.event, HookEvent::Started { .. });
+    let (board, config) = open(context, directory.as_deref(), starts_session, deadline)?;
     let handler = HookHandler { platform, request, context, directory, board, config, log };
     let Handled { reply, mut wrote, to_note } = handler.answer()?;
     let session = handler.session();
@@ -108,7 +106,7 @@ pub fn handle(
 fn open(
     context: &Context,
     directory: Option<&Path>,
-    create: bool,
+    starts_session: bool,
     deadline: &Deadline,
 ) -> Result<(Board, Config)> {
     let request = context.request_in(directory);
@@ -116,11 +114,9 @@ fn open(
     deadline.log.locate_at(&location);
     // Commands that people run print what is odd about a configuration.
     let resolved = context.resolve_at(&location, |_| {})?;
-    let mode = if create { Mode::Create } else { Mode::Existing };
-    let opening = Opening { check_git: create, write_limit: Some(deadline.lock()), ..Opening::new(mode) };
-    let opened = resolved.open(opening)?;
+    let opened = resolved.open(Opening::hook(starts_session, deadline.lock()))?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
-    if create {
+    if starts_session {
         // Its directory may be new.
         deadline.log.locate_at(&location);
     }

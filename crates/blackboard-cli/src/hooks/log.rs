@@ -203,6 +203,26 @@ mod tests {
         });
     }
 
+    #[test]
+    fn a_board_without_a_file_has_a_log_of_its_own_once_it_has_a_directory() {
+        let home = testkit::tempdir().unwrap();
+        let request = Request {
+            db: Some("redis://ivy:secret@nowhere".into()),
+            environment: Environment { home: Some(home.path().into()), ..Environment::default() },
+            current_dir: home.path().to_owned(),
+        };
+        let engine = engine_at(&location::find(&request).unwrap()).unwrap();
+        let own = engine.sidecars().path(Sidecar::HookLog);
+        let log = LogFile::default();
+        log.locate(&request);
+        log.write("before");
+        assert!(!own.exists() && home.path().join("hook.log").exists());
+        engine.sidecars().create_directory().unwrap();
+        log.locate(&request);
+        log.write("after");
+        assert!(fs::read_to_string(own).unwrap().contains("after"));
+    }
+
     #[cfg(unix)]
     #[test]
     fn the_log_is_never_written_through_a_link() {

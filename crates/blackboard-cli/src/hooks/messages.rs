@@ -1,5 +1,7 @@
 //! What an agent reads: when it starts, when something new concerns it, and before it edits a file that another one has.
 
+mod quote;
+
 use blackboard::agent::{Agent, AgentStatus};
 use blackboard::brief::Brief;
 use blackboard::clock::Timestamp;
@@ -8,8 +10,11 @@ use blackboard::file::{FileActivity, FileConflict, JUST_NOW};
 use blackboard::updates::Updates;
 use blackboard::work::WorkItem;
 
-use super::quote::{LIMIT, quote_block, quote_line};
+use self::quote::{quote_block, quote_line};
 use super::request::MOST_PATHS;
+
+/// How many characters an injection has at most.
+pub const LIMIT: usize = 1500;
 
 /// How many characters of one thing are shown.
 const NAME: usize = 40;

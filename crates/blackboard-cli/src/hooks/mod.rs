@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `request.rs`, `patch.rs` | what a platform calls about |
 //! | `handle.rs`, `files.rs` | what is done on which board then, and which files it is about |
-//! | `messages.rs`, `quote.rs` | what the agent reads, marked as data of others |
+//! | `messages.rs` | what the agent reads; `messages/quote.rs` marks text of other agents as data |
 //! | `deadline.rs` | how long all of it may take, and how it ends |
 //! | `log.rs` | what went wrong, and where that is written |
 
@@ -21,7 +21,6 @@ pub mod handle;
 pub mod log;
 mod messages;
 mod patch;
-mod quote;
 pub mod request;
 #[cfg(test)]
 mod tests;

@@ -108,6 +108,7 @@ pub enum EventKind {
 }
 
 /// How a platform names what it sends.
+#[cfg_attr(test, derive(Default))]
 pub struct PayloadFormat {
     /// Its fields.
     pub fields: PayloadFields,
@@ -131,6 +132,7 @@ pub struct PayloadFormat {
 pub type Names = &'static [&'static str];
 
 /// The fields of what a platform sends. One that it does not have has no names.
+#[cfg_attr(test, derive(Default))]
 pub struct PayloadFields {
     /// The event.
     pub event: Names,
@@ -350,15 +352,19 @@ impl<'a> Payload<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platforms::claude;
 
     fn tool_call(text: &str) -> ToolCall {
-        let fields = PayloadFields { path: &["path"], ..claude::FIELDS };
+        let fields = PayloadFields {
+            tool: &["tool_name"],
+            input: &["tool_input"],
+            path: &["path"],
+            ..PayloadFields::default()
+        };
         let format = PayloadFormat {
             fields,
             edit_tools: &["edit"],
             view_call: Some(("command", "view")),
-            ..claude::PAYLOAD
+            ..PayloadFormat::default()
         };
         format.tool_call(&Payload::parse(text).unwrap())
     }

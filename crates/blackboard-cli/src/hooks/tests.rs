@@ -13,7 +13,7 @@ use blackboard::{Board, Settings};
 use serde_json::Value;
 
 use super::deadline::always_exit_zero;
-use super::{messages, quote};
+use super::messages;
 use crate::platforms::{PLATFORMS, Reply};
 
 #[test]
@@ -227,7 +227,7 @@ fn hostile_others(text: &str) -> Vec<FileConflict> {
 /// Fails if anything that others wrote is outside of the fence, or is more than a line inside of it.
 #[track_caller]
 fn nothing_breaks_out(text: &str, hostile: &str) {
-    assert!(text.chars().count() <= quote::LIMIT, "{} characters of {hostile:.60?}", text.chars().count());
+    assert!(text.chars().count() <= messages::LIMIT, "{} characters of {hostile:.60?}", text.chars().count());
     let lines: Vec<&str> = text.split('\n').collect();
     let begin = lines.iter().position(|line| line.starts_with("--- ") && line.ends_with(" begin")).unwrap();
     let marker = lines[begin].trim_start_matches("--- ").trim_end_matches(" begin");

@@ -278,7 +278,7 @@ fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
     }
 }
 
-fn no_home() -> Refusal {
+pub(crate) fn no_home() -> Refusal {
     Refusal::new(Code::Usage, "there is no place for a board: neither HOME nor BLACKBOARD_HOME is set")
         .hint("set BLACKBOARD_HOME, or name the board with --db")
 }

@@ -8,7 +8,7 @@ use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::reply::Reply;
-use super::tools::{Arguments, Call, Tool, wrong};
+use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments};
 
 /// Hold a lock by `name`, or reserve the files that you are going to edit by `paths`, so that others keep off. `check` says
 /// who holds them. All is freed when your session ends.
@@ -50,26 +50,26 @@ impl Arguments for Hold {
 }
 
 impl Hold {
-    /// Refuses arguments that would be passed over in silence, and missing ones.
     fn check(&self) -> Result<()> {
         use Action::{Check, Lock, Release, Reserve, Unlock};
-        let given: [(&str, bool, &[Action], &[Action]); 6] = [
-            ("name", self.name.is_some(), &[Lock, Unlock], &[Lock, Unlock]),
-            ("paths", !self.paths.is_empty(), &[Reserve, Release, Check], &[Reserve, Release, Check]),
-            ("shared", self.shared, &[Reserve], &[]),
-            ("ttl", self.ttl.is_some(), &[Lock, Reserve], &[]),
-            ("note", self.note.is_some(), &[Lock, Reserve], &[]),
-            ("fence", self.fence.is_some(), &[Unlock], &[]),
-        ];
-        for (name, given, allowed, needed) in given {
-            if given && !allowed.contains(&self.action) {
-                return Err(wrong(&format!("{name} means nothing for this action"), "leave it out"));
-            }
-            if !given && needed.contains(&self.action) {
-                return Err(wrong(&format!("{name} is missing"), "this action needs it"));
-            }
-        }
-        Ok(())
+        let argument =
+            |name, is_given, used_by, needed_by| ActionArgument { name, is_given, used_by, needed_by };
+        check_arguments(
+            &self.action,
+            &[
+                argument("name", self.name.is_some(), &[Lock, Unlock][..], &[Lock, Unlock][..]),
+                argument(
+                    "paths",
+                    !self.paths.is_empty(),
+                    &[Reserve, Release, Check],
+                    &[Reserve, Release, Check],
+                ),
+                argument("shared", self.shared, &[Reserve], &[]),
+                argument("ttl", self.ttl.is_some(), &[Lock, Reserve], &[]),
+                argument("note", self.note.is_some(), &[Lock, Reserve], &[]),
+                argument("fence", self.fence.is_some(), &[Unlock], &[]),
+            ],
+        )
     }
 }
 

@@ -35,7 +35,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// The desk of a server that was started like this.
+    /// The state of a server that was started like this.
     pub fn new(context: &Context, ended: watch::Receiver<bool>) -> Result<ServerState> {
         Ok(ServerState {
             kept: KeptBoard::new(context.resolve()?.clone()),

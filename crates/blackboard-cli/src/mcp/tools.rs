@@ -188,6 +188,32 @@ pub fn given_up() -> Error {
     Refusal::new(Code::TimedOut, "given up: the client cancelled the call or left").into()
 }
 
+/// An argument of a tool whose meaning depends on the action.
+pub struct ActionArgument<'a, A> {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the call has it.
+    pub is_given: bool,
+    /// The actions that use it.
+    pub used_by: &'a [A],
+    /// Those that need it.
+    pub needed_by: &'a [A],
+}
+
+/// Refuses arguments that the action would ignore, and missing ones.
+pub fn check_arguments<A: PartialEq>(action: &A, arguments: &[ActionArgument<'_, A>]) -> Result<()> {
+    for ActionArgument { name, is_given, used_by, needed_by } in arguments {
+        if *is_given && !used_by.contains(action) {
+            let hint = "leave it out, or see the schema";
+            return Err(wrong(&format!("{name} means nothing for this action"), hint));
+        }
+        if !is_given && needed_by.contains(action) {
+            return Err(wrong(&format!("{name} is missing"), "this action needs it"));
+        }
+    }
+    Ok(())
+}
+
 /// Wrong arguments that only the tool itself can tell from right ones.
 pub fn wrong(message: &str, hint: &str) -> Error {
     Refusal::new(Code::Usage, message).hint(hint).into()
@@ -202,6 +228,23 @@ mod tests {
         let list: Vec<_> = TOOLS.iter().map(ToolEntry::listed).collect();
         let text = serde_json::to_string(&list).unwrap();
         assert!(list.len() <= 10 && text.len() < 6_000, "{} bytes: {text}", text.len());
+    }
+
+    #[test]
+    fn arguments_are_refused_that_an_action_ignores_or_lacks() {
+        for (action, is_given, expected) in [
+            ("lock", true, Ok(())),
+            ("lock", false, Err("name is missing")),
+            ("renew", true, Ok(())),
+            ("renew", false, Ok(())),
+            ("check", true, Err("name means nothing for this action")),
+            ("check", false, Ok(())),
+        ] {
+            let (used_by, needed_by) = (&["lock", "renew"][..], &["lock"][..]);
+            let name = ActionArgument { name: "name", is_given, used_by, needed_by };
+            let checked = check_arguments(&action, &[name]).map_err(|error| error.to_string());
+            assert_eq!(checked, expected.map_err(str::to_owned), "{action} {is_given}");
+        }
     }
 
     #[test]

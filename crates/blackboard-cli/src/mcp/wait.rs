@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use blackboard::entry::WaitFor;
-use blackboard::lock::{Acquire, Release};
-use blackboard::{Code, Error, Refusal, Result, Revision};
+use blackboard::follow::{Check, Pace, Wake};
+use blackboard::lock::{Acquire, LockWait, Release};
+use blackboard::{Code, Error, Fault, Refusal, Result, Revision};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 
 use super::reply::{Reply, ShownEntry};
 use super::state::blocking;
@@ -18,11 +18,8 @@ use super::tools::{Arguments, Call, WaitingTool, given_up, wrong};
 const SECONDS: u64 = 30;
 const MOST: u64 = 600;
 
-/// How often a wait checks for holders whose process is gone and for expired entries, which no event reports.
-const TICK: Duration = Duration::from_secs(1);
-
 /// Wait until an entry is written, or until you get a lock. `timed_out` is no failure: call again if you still want it.
-#[derive(Clone, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
@@ -40,14 +37,20 @@ impl Arguments for Wait {
     const READS: bool = false;
 }
 
-/// What came of one look.
-enum Looked {
-    Got {
-        reply: Reply,
-        took: Option<Release>,
-    },
-    /// What is said if nothing better comes in time.
-    NotYet(Error),
+/// What a call waits for.
+enum Condition {
+    /// An entry of this key, with a greater revision than `after`.
+    Entry { scope: String, key: String, after: Option<Revision> },
+    /// The lock of this name.
+    Lock { name: String, wait: LockWait },
+}
+
+/// The outcome of a check.
+enum Checked {
+    /// The condition holds. `acquired` is the lock that this check acquired.
+    Done { reply: Reply, acquired: Option<Release> },
+    /// It does not, for this reason, if the check was to find it.
+    NotYet(Option<Error>),
 }
 
 #[derive(Serialize)]
@@ -82,87 +85,103 @@ impl NotInTime<'_> {
 
 impl WaitingTool for Wait {
     async fn call(self, call: Call) -> Result<Reply> {
-        if self.key.is_some() == self.lock.is_some()
-            || (self.lock.is_some() && (self.scope.is_some() || self.after.is_some()))
-        {
-            return Err(wrong("say what to wait for", "give either key, with scope and after, or lock"));
-        }
         let seconds = self.seconds.unwrap_or(SECONDS).min(MOST);
-        let until = Instant::now() + Duration::from_secs(seconds);
+        let mut condition = self.condition(&call)?;
+        let mut pace = Pace::new(Duration::from_secs(seconds), LockWait::TICK);
         let mut ended = call.desk.ended.clone();
         let desk = call.desk.clone();
         let mut log = blocking(move || desk.follow()).await?;
-        let mut refused = None;
+        let mut wake = Wake::First;
         loop {
-            // Before the look: what happens after it ends the sleep.
+            // Before the check: what happens after it ends the sleep.
             log.borrow_and_update();
-            let (wanted, looking) = (self.clone(), call.clone());
-            // The first look and the last one tell what is missing.
-            let is_last = Instant::now() >= until;
-            let refused_before = refused.take().filter(|_| !is_last);
-            let missing = match blocking(move || wanted.look(&looking, refused_before)).await? {
-                Looked::Got { took: Some(lock), .. } if call.is_cancelled() => {
-                    // Nobody will ever know that it is theirs.
+            pace.begin_check();
+            let (checking, is_last) = (call.clone(), pace.next_sleep().is_none());
+            let checked;
+            (condition, checked) = blocking(move || {
+                let checked = condition.check(&checking, wake, is_last)?;
+                Ok((condition, checked))
+            })
+            .await?;
+            match checked {
+                Checked::Done { acquired: Some(lock), .. } if call.is_cancelled() => {
+                    // The client never learns that it holds the lock.
                     let desk = call.desk.clone();
                     blocking(move || desk.board()?.locks().release(&lock)).await?;
                     return Err(given_up());
                 }
-                Looked::Got { reply, .. } => return Ok(reply),
-                Looked::NotYet(missing) => missing,
-            };
-            if is_last {
-                return Reply::new(&NotInTime::of(&missing, seconds));
+                Checked::Done { reply, .. } => return Ok(reply),
+                Checked::NotYet(Some(missing)) => return Reply::new(&NotInTime::of(&missing, seconds)),
+                Checked::NotYet(None) => {}
             }
-            tokio::select! {
-                changed = log.changed() => if changed.is_err() {
-                    return Err(missing);
-                },
-                () = sleep_until(until.min(Instant::now() + TICK)) => {}
+            let longest = pace.next_sleep().unwrap_or_default();
+            wake = tokio::select! {
+                changed = log.changed() => {
+                    changed.map_err(|error| {
+                        Fault::new(Code::Internal, "the event log is not followed").because(error)
+                    })?;
+                    Wake::Changed(log.borrow().board)
+                }
+                () = sleep(longest) => Wake::Unchanged,
                 () = call.context.ct.cancelled() => return Err(given_up()),
                 _ = ended.wait_for(|ended| *ended) => return Err(given_up()),
-            }
-            refused = Some(missing);
+            };
         }
     }
 }
 
 impl Wait {
-    /// Looks once. A lock that was refused before is tried again only if a read shows that it can be had: an attempt takes
-    /// the write lock.
-    fn look(self, call: &Call, refused_before: Option<Error>) -> Result<Looked> {
+    fn condition(self, call: &Call) -> Result<Condition> {
+        let Wait { key, lock, scope, after, .. } = self;
+        match (key, lock) {
+            (Some(key), None) => {
+                let (scope, after) = (call.desk.scope(scope), after.map(Revision::new));
+                Ok(Condition::Entry { scope, key, after })
+            }
+            (None, Some(name)) if scope.is_none() && after.is_none() => {
+                Ok(Condition::Lock { name, wait: LockWait::new() })
+            }
+            _ => Err(wrong("say what to wait for", "give either key, with scope and after, or lock")),
+        }
+    }
+}
+
+impl Condition {
+    /// Checks once. The last check says what is missing.
+    fn check(&mut self, call: &Call, wake: Wake, is_last: bool) -> Result<Checked> {
+        // It may have waited for a thread for long.
         if call.is_cancelled() {
-            return Ok(Looked::NotYet(given_up()));
+            return Err(given_up());
         }
-        if let Some(name) = self.lock {
-            let (board, session) = call.desk.acting(&call.caller)?;
-            let acquire = Acquire::of(&name, &session);
-            if let Some(refused) = refused_before
-                && !board.locks().can_acquire(&acquire, true)?
-            {
-                return Ok(Looked::NotYet(refused));
-            }
-            return match board.locks().acquire(&acquire) {
-                Ok(acquired) => {
-                    let fence = Some(acquired.lock.fence);
-                    let took = acquired.acquired.then_some(Release { name, session, fence });
-                    Ok(Looked::Got { reply: Reply::new(&acquired)?, took })
+        match self {
+            Condition::Entry { scope, key, after } => {
+                let (board, _) = call.desk.reading(&call.caller)?;
+                match board.scope(scope).check_key(key, *after)? {
+                    Check::Done(entry) => {
+                        let reply = Reply::new(&Appeared { entry: ShownEntry::alone(entry) })?;
+                        Ok(Checked::Done { reply, acquired: None })
+                    }
+                    Check::After(_) => {
+                        let missing = || Refusal::new(Code::TimedOut, "no agent wrote it").into();
+                        Ok(Checked::NotYet(is_last.then(missing)))
+                    }
                 }
-                Err(error) if error.code() == Code::Held => Ok(Looked::NotYet(error)),
-                Err(error) => Err(error),
-            };
-        }
-        let (board, _) = call.desk.reading(&call.caller)?;
-        let at_once = WaitFor { timeout: Some(Duration::ZERO), after: self.after.map(Revision::new) };
-        match board.scope(&call.desk.scope(self.scope)).wait(&self.key.unwrap_or_default(), &at_once) {
-            Ok(entry) => Ok(Looked::Got {
-                reply: Reply::new(&Appeared { entry: ShownEntry::alone(entry) })?,
-                took: None,
-            }),
-            Err(error) if error.code() == Code::TimedOut => {
-                let message = "nobody wrote it";
-                Ok(Looked::NotYet(Refusal::new(Code::TimedOut, message).into()))
             }
-            Err(error) => Err(error),
+            Condition::Lock { name, wait } => {
+                let (board, session) = call.desk.acting(&call.caller)?;
+                let acquire = Acquire::of(name, &session);
+                let acquired = match wait.check(&board, &acquire, wake)? {
+                    Check::Done(acquired) => acquired,
+                    Check::After(_) if !is_last => return Ok(Checked::NotYet(None)),
+                    Check::After(_) => match board.locks().acquire(&acquire) {
+                        Err(error) if error.code() == Code::Held => return Ok(Checked::NotYet(Some(error))),
+                        acquired => acquired?,
+                    },
+                };
+                let fence = Some(acquired.lock.fence);
+                let release = acquired.acquired.then(|| Release { name: name.clone(), session, fence });
+                Ok(Checked::Done { reply: Reply::new(&acquired)?, acquired: release })
+            }
         }
     }
 }

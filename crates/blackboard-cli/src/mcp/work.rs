@@ -9,7 +9,7 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reply::{Listed, Reply, ShownEvent, shortened};
-use super::tools::{Arguments, Call, Tool, wrong};
+use super::tools::{ActionArgument, Arguments, Call, Tool, check_arguments, wrong};
 
 /// How many items are listed if it is not said, and at most.
 const LIMIT: usize = 20;
@@ -178,51 +178,39 @@ impl Arguments for Update {
 }
 
 impl Update {
-    /// Refuses arguments that would be passed over in silence.
     fn check(&self) -> Result<()> {
         use Action::{Block, Complete, Create, Progress, Release, Unblock};
-        let given: [(&str, bool, &[Action]); 6] = [
-            ("fence", self.fence.is_some(), &[Complete, Release]),
-            ("text", self.text.is_some(), &[Complete, Block, Create, Progress]),
-            ("blocked_by", !self.blocked_by.is_empty(), &[Block, Unblock, Create]),
-            ("title", self.title.is_some(), &[Create]),
-            ("project", self.project.is_some(), &[Create]),
-            ("priority", self.priority.is_some(), &[Create]),
-        ];
-        match given.iter().find(|(_, given, actions)| *given && !actions.contains(&self.action)) {
-            None => Ok(()),
-            Some((name, ..)) => Err(wrong(
-                &format!("{name} means nothing for this action"),
-                "leave it out, or see the schema",
-            )),
-        }
+        let argument =
+            |name, is_given, used_by, needed_by| ActionArgument { name, is_given, used_by, needed_by };
+        let all = &[Complete, Release, Block, Unblock, Create, Progress][..];
+        check_arguments(
+            &self.action,
+            &[
+                argument("id", self.id.is_some(), all, &[Complete, Release, Block, Unblock, Create][..]),
+                argument("fence", self.fence.is_some(), &[Complete, Release], &[]),
+                argument("text", self.text.is_some(), &[Complete, Block, Create, Progress], &[Progress]),
+                argument("blocked_by", !self.blocked_by.is_empty(), &[Block, Unblock, Create], &[Block]),
+                argument("title", self.title.is_some(), &[Create], &[Create]),
+                argument("project", self.project.is_some(), &[Create], &[]),
+                argument("priority", self.priority.is_some(), &[Create], &[]),
+            ],
+        )
     }
 }
 
 impl Tool for Update {
     fn call(self, call: &Call) -> Result<Reply> {
         self.check()?;
-        let missing = |what: &str| wrong(&format!("{what} is missing"), "this action needs it");
         let fence = self.fence.map(Revision::new);
         let priority = priority(self.priority.as_deref())?;
-        let id = match self.id {
-            Some(id) => id,
-            None if self.action == Action::Progress => {
-                let text = self.text.ok_or_else(|| missing("text"))?;
-                let (board, session) = call.acting()?;
-                let beat = Heartbeat { progress: Some(text), ..Heartbeat::of(&session) };
-                return Reply::new(&board.agents().heartbeat(&beat)?);
-            }
-            None => return Err(missing("id")),
-        };
         let (board, session) = call.acting()?;
         let work = board.work();
+        let id = self.id.clone().unwrap_or_default();
         match self.action {
             Action::Complete => {
                 Reply::new(&work.complete(&Complete { id, session, fence, summary: self.text })?)
             }
             Action::Release => Reply::new(&work.release(&Release { id, session, fence })?),
-            Action::Block if self.blocked_by.is_empty() => Err(missing("blocked_by")),
             Action::Block => {
                 let (blocked_by, reason) = (self.blocked_by, self.text);
                 Reply::new(&work.block(&Block { id, blocked_by, reason, session: Some(session) })?)
@@ -234,11 +222,11 @@ impl Tool for Update {
                 priority,
                 blocked_by: self.blocked_by,
                 session: Some(session),
-                ..Create::new(&id, &self.title.ok_or_else(|| missing("title"))?)
+                ..Create::new(&id, &self.title.unwrap_or_default())
             })?),
             Action::Progress => {
-                let progress = Some(self.text.ok_or_else(|| missing("text"))?);
-                let beat = Heartbeat { progress, work_item: Some(id), ..Heartbeat::of(&session) };
+                let (progress, work_item) = (self.text, self.id);
+                let beat = Heartbeat { progress, work_item, ..Heartbeat::of(&session) };
                 Reply::new(&board.agents().heartbeat(&beat)?)
             }
         }

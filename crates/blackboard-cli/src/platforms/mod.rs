@@ -8,7 +8,7 @@
 //! To add a platform: write its file, add it to [`PLATFORMS`], and put examples of what it sends and takes into
 //! `tests/fixtures/hooks/ID.jsonl`. CONTRIBUTING.md has the details.
 
-pub mod claude;
+mod claude;
 mod codex;
 mod copilot;
 mod cursor;

@@ -1,7 +1,7 @@
 //! Files of other programs: read with distrust, and replaced as a whole.
 //!
-//! A file that is a link is never written. A link on the way to it is followed: those who keep `~/.claude` elsewhere want it
-//! changed there. A link that leads out of a project is not: it may have come with a clone.
+//! A file that is a link is never written. A link on the way to it is followed: a user who keeps the directory of a platform
+//! elsewhere wants it changed there. A link that leads out of a project is not: it may have come with a clone.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::content::EditError;
 use crate::disk::{self, Access};
 
-/// Claude Code keeps its state with its settings, which comes to some megabytes.
+/// A platform may keep its state with its settings, which comes to some megabytes.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 const TOO_LARGE: &str = "it is larger than 16 MB";
 

@@ -1,4 +1,4 @@
-//! Files that several parts of ours are in, as the state of Claude Code has the servers of two scopes.
+//! Files that several parts of ours are in, for example the MCP servers of two settings levels.
 //!
 //! Each part comes and goes alone. Nobody writes down in which order they came, so that every order is tried: a file that
 //! is what the text from before becomes in one of them has been touched by nobody else.

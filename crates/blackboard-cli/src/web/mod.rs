@@ -39,6 +39,8 @@ mod reply;
 mod route;
 mod server;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use background::{Running, detach, find, start_in_background, stop};
 pub use browser::open;

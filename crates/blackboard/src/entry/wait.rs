@@ -35,36 +35,52 @@ impl Scope<'_> {
     /// let other = std::thread::spawn(move || {
     ///     others.scope("team-1").write(&Write::new("result:q4", Value::of("up 15%")?))
     /// });
-    /// let on_busy = WaitFor { timeout: Some(Duration::from_secs(60)), ..WaitFor::default() };
-    /// let result = board.scope("team-1").wait("result:q4", &on_busy)?;
+    /// let one_minute = WaitFor { timeout: Some(Duration::from_secs(60)), ..WaitFor::default() };
+    /// let result = board.scope("team-1").wait("result:q4", &one_minute)?;
     /// assert_eq!(result.value, Value::of("up 15%")?);
     /// # other.join().unwrap()?;
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn wait(&self, key: &str, wait: &WaitFor) -> Result<Entry> {
-        self.check_known(key)?;
-        let row = Key::Entry(self.name.clone(), key.to_owned());
         let waiting = Wait {
             timeout: wait.timeout.unwrap_or(Duration::MAX),
             tick: TICK,
             sweep: Sweeping::For(self.actor.session.as_deref()),
             stop: None,
         };
-        let found = self.board.check_until(&waiting, |_| {
-            // The row is not announced: an engine that then reads it alone would start over for the revision.
-            let (entry, seen) = self.board.read(&[], |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
-            if entry.is_none() {
-                // No write can have such a key.
-                self.check_new(key)?;
-            }
-            // A cursor beyond the end of the log comes from another board.
-            if let Some(after) = wait.after.filter(|after| *after > seen) {
-                return Err(in_the_future(after, seen));
-            }
-            let entry = entry.filter(|entry| wait.after.is_none_or(|after| entry.revision > after));
-            Ok(entry.map_or(Check::After(seen), Check::Done))
-        })?;
+        let found = self.board.check_until(&waiting, |_| self.check_key(key, wait.after))?;
         found.ok_or_else(|| timed_out(key, wait))
+    }
+
+    /// One check of [`Scope::wait`], for a caller that sleeps by itself: the entry, if it exists and was written after the
+    /// revision `after`.
+    ///
+    /// ```
+    /// # use blackboard::Board;
+    /// # use blackboard::entry::{Value, Write};
+    /// # use blackboard::follow::Check;
+    /// let board = Board::memory();
+    /// let scope = board.scope("team-1");
+    /// assert!(matches!(scope.check_key("result:q4", None)?, Check::After(_)));
+    /// scope.write(&Write::new("result:q4", Value::of("up 15%")?))?;
+    /// assert!(matches!(scope.check_key("result:q4", None)?, Check::Done(entry) if entry.version == 1));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn check_key(&self, key: &str, after: Option<Revision>) -> Result<Check<Entry>> {
+        self.check_known(key)?;
+        let row = Key::Entry(self.name.clone(), key.to_owned());
+        // The row is not announced: an engine that then reads it alone would start over for the revision.
+        let (entry, seen) = self.board.read(&[], |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
+        if entry.is_none() {
+            // No write can have such a key.
+            self.check_new(key)?;
+        }
+        // A cursor beyond the end of the log comes from another board.
+        if let Some(after) = after.filter(|after| *after > seen) {
+            return Err(in_the_future(after, seen));
+        }
+        let entry = entry.filter(|entry| after.is_none_or(|after| entry.revision > after));
+        Ok(entry.map_or(Check::After(seen), Check::Done))
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Lock, Locks, Stored};
 use crate::agent::{Agent, Register, existing as existing_agent};
+use crate::board::Board;
 use crate::duration::human;
 use crate::entry::{
     Actor, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
@@ -15,9 +16,6 @@ use crate::follow::{Check, Sweeping, Wait, Wake};
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges, shell_word};
-
-/// How often a call that waits checks whether the holder's process is gone, which no event reports.
-const TICK: Duration = Duration::from_secs(1);
 
 /// Which lock to take, and for whom.
 #[derive(Clone, Debug, Default)]
@@ -174,8 +172,8 @@ impl Locks<'_> {
     /// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
     /// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
     /// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
-    /// let into_timeout = board.locks().acquire_waiting(&Acquire::of("deploy", &oak), Duration::from_millis(10));
-    /// assert_eq!(in_vain.unwrap_err().code(), Code::TimedOut);
+    /// let too_late = board.locks().acquire_waiting(&Acquire::of("deploy", &oak), Duration::from_millis(10));
+    /// assert_eq!(too_late.unwrap_err().code(), Code::TimedOut);
     ///
     /// let others = board.clone();
     /// let other = std::thread::spawn(move || others.locks().release(&Release::of("deploy", &ivy)));
@@ -210,33 +208,14 @@ impl Locks<'_> {
         timeout: Duration,
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<Acquired>> {
-        let heartbeat = self.board.agents().activity_interval();
-        let (mut process_checked, mut beaten) = (Instant::now(), Instant::now());
-        let wait = Wait { timeout, tick: TICK, sweep: Sweeping::For(acquire.caller()), stop: None };
-        // A commit after this revision ends the sleep, so that no release before or during an attempt is missed.
-        let mut seen = self.board.wait(Revision::ZERO, Duration::ZERO)?;
+        let mut waiting = LockWait::new();
+        let wait = Wait { timeout, tick: LockWait::TICK, sweep: Sweeping::For(acquire.caller()), stop: None };
         let ended = self.board.check_until(&wait, |wake| {
-            if let Wake::Changed(revision) = wake {
-                seen = revision;
-            }
-            if let Some(session) = acquire.caller()
-                && beaten.elapsed() >= heartbeat
-            {
-                beaten = Instant::now();
-                self.note_that_it_waits(session)?;
-            }
-            let check_process = wake == Wake::Unchanged || process_checked.elapsed() >= TICK;
-            if check_process {
-                process_checked = Instant::now();
-            }
-            // A read costs other processes nothing; an attempt takes the write lock.
-            if wake == Wake::First || self.can_acquire(acquire, check_process)? {
-                match self.acquire(acquire) {
-                    Err(error) if error.code() == Code::Held => {}
-                    done => return done.map(|acquired| Check::Done(Some(acquired))),
-                }
-            }
-            Ok(if go_on() { Check::After(seen) } else { Check::Done(None) })
+            Ok(match waiting.check(self.board, acquire, wake)? {
+                Check::Done(acquired) => Check::Done(Some(acquired)),
+                Check::After(seen) if go_on() => Check::After(seen),
+                Check::After(_) => Check::Done(None),
+            })
         })?;
         match ended {
             Some(ended) => Ok(ended),
@@ -285,6 +264,80 @@ impl Locks<'_> {
             self.board.agents().note_activity(&agent, tx.now(), &mut changes);
             Ok((changes, ()))
         })
+    }
+}
+
+/// A wait for a lock, one check at a time. [`Locks::acquire_waiting`] waits with it; a program that sleeps by itself makes
+/// the checks when its [`Pace`](crate::follow::Pace) says so.
+///
+/// ```
+/// # use blackboard::{Board, agent::Register};
+/// use blackboard::follow::{Check, Wake};
+/// use blackboard::lock::{Acquire, LockWait, Release};
+///
+/// # let board = Board::memory();
+/// # let ivy = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+/// # let oak = board.agents().register(&Register::named("Oak"))?.agent.session_id;
+/// board.locks().acquire(&Acquire::of("deploy", &ivy))?;
+/// let (request, mut wait) = (Acquire::of("deploy", &oak), LockWait::new());
+/// let Check::After(seen) = wait.check(&board, &request, Wake::First)? else { panic!("Ivy holds it") };
+///
+/// board.locks().release(&Release::of("deploy", &ivy))?;
+/// assert!(board.revision()? > seen);
+/// let checked = wait.check(&board, &request, Wake::Changed(board.revision()?))?;
+/// assert!(matches!(checked, Check::Done(acquired) if acquired.acquired));
+/// # Ok::<(), blackboard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LockWait {
+    /// A commit after this revision ends the sleep, so that no release before or during an attempt is missed.
+    seen: Revision,
+    process_checked: Instant,
+    heartbeat_sent: Instant,
+}
+
+impl Default for LockWait {
+    fn default() -> LockWait {
+        LockWait::new()
+    }
+}
+
+impl LockWait {
+    /// How often a call that waits checks whether the holder's process is gone, which no event reports.
+    pub const TICK: Duration = Duration::from_secs(1);
+
+    /// A wait that begins now.
+    pub fn new() -> LockWait {
+        let now = Instant::now();
+        LockWait { seen: Revision::ZERO, process_checked: now, heartbeat_sent: now }
+    }
+
+    /// Checks once, and acquires the lock if it can be acquired. The session counts as alive while it waits.
+    pub fn check(&mut self, board: &Board, acquire: &Acquire, wake: Wake) -> Result<Check<Acquired>> {
+        let locks = board.locks();
+        match wake {
+            Wake::First => self.seen = board.wait(Revision::ZERO, Duration::ZERO)?,
+            Wake::Changed(revision) => self.seen = revision,
+            Wake::Unchanged => {}
+        }
+        if let Some(session) = acquire.caller()
+            && self.heartbeat_sent.elapsed() >= board.agents().activity_interval()
+        {
+            self.heartbeat_sent = Instant::now();
+            locks.note_that_it_waits(session)?;
+        }
+        let check_process = wake == Wake::Unchanged || self.process_checked.elapsed() >= LockWait::TICK;
+        if check_process {
+            self.process_checked = Instant::now();
+        }
+        // A read costs other processes nothing; an attempt takes the write lock.
+        if wake == Wake::First || locks.can_acquire(acquire, check_process)? {
+            match locks.acquire(acquire) {
+                Err(error) if error.code() == Code::Held => {}
+                done => return done.map(Check::Done),
+            }
+        }
+        Ok(Check::After(self.seen))
     }
 }
 

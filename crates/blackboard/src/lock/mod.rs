@@ -11,7 +11,7 @@ mod release;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::acquire::{Acquire, Acquired};
+pub use self::acquire::{Acquire, Acquired, LockWait};
 pub use self::release::{Release, Released};
 use crate::agent::Agent;
 use crate::board::Board;

@@ -40,6 +40,7 @@ mod changes;
 mod column;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod directory;
 mod memory;
 mod range;
 pub mod record;
@@ -53,6 +54,7 @@ use std::time::Duration;
 
 pub use self::bookkeeping::{BookkeepingRow, Cursor, Operation};
 pub use self::changes::{Changes, Erasure};
+pub use self::directory::create_private_directory;
 pub use self::memory::Memory;
 pub use self::range::Range;
 pub use self::record::Index;

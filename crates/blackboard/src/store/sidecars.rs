@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::sqlite::create_private_directory;
+use super::create_private_directory;
 
 /// One of the files that programs keep for a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -17,15 +17,16 @@ use crate::project::RegisterProject;
 use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, WorkFilter};
 
 /// Public functions of the handles that have no line of their own, and why.
-const NOT_COUNTED: [(&str, &str); 9] = [
+const NOT_COUNTED: [(&str, &str); 10] = [
     ("acquire_waiting", "calls `acquire` until it succeeds"),
     ("acquire_waiting_while", "calls `acquire` until it succeeds"),
+    ("check_key", "one check of `wait`"),
     ("for_call", "`sweep_with_next_call`, on a clone"),
-    ("prune_in_passing", "calls `prune`"),
-    ("room", "asks the engine, and reads no state"),
+    ("space_usage", "asks the engine, and reads no state"),
     ("subscribe", "`follow`, one event at a time"),
-    ("sweep_if_deferred", "`sweep_in_passing`, if no other call was"),
+    ("sweep_if_deferred", "`try_sweep`, if no other call was"),
     ("sweep_with_next_call", "is part of the next call, as of `work claim` here"),
+    ("try_prune", "calls `prune`"),
     ("try_transaction", "`transaction`, once"),
 ];
 

@@ -7,7 +7,7 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `open.rs` | opening and creating the file |
-//! | `directory.rs` | the directory of a board |
+//! | `directory.rs` | the directory of a board, on the disk |
 //! | `trust.rs` | which files are a board of one's own |
 //! | `filesystem.rs` | on which file systems a board works |
 //! | `git.rs` | keeping a board out of git |
@@ -48,7 +48,6 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME};
 
-pub use self::directory::create_private_directory;
 pub use self::git::keep_out_of_git;
 use self::queue::Queue;
 pub use self::schema::VERSION as SCHEMA_VERSION;
@@ -240,11 +239,12 @@ impl Sqlite {
     }
 
     fn at(path: &Path, clock: Arc<dyn Clock>, options: &SqliteOptions) -> Sqlite {
+        let sidecars = SqliteSidecars::new(path);
         Sqlite {
             path: path.to_owned(),
             clock,
-            queue: Queue::new(path, options.busy_timeout, options.waiting),
-            wake: Wake::new(path),
+            queue: Queue::new(&sidecars, options.busy_timeout, options.waiting),
+            wake: Wake::new(&sidecars),
             options: options.clone(),
             writer: Mutex::new(()),
             reads_only: false,

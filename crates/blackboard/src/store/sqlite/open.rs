@@ -10,12 +10,13 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::directory::{self, create_private_directory};
+use super::directory;
 use super::queue::Queue;
 use super::sidecars::beside;
 use super::{Durability, SqliteOptions, faults, filesystem, git, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::store::create_private_directory;
 use crate::text::shell_word;
 
 /// Creates the board at `path` if no other process does so first. Many may try at once.

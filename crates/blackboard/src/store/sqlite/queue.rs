@@ -18,10 +18,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::sidecars::path_of;
-use super::{Waiting, faults};
+use super::{SqliteSidecars, Waiting, faults};
 use crate::error::Result;
-use crate::store::{OnBusy, Sidecar};
+use crate::store::{OnBusy, Sidecar, Sidecars};
 
 /// How long the one who polls sleeps at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
@@ -96,9 +95,9 @@ impl Head {
 }
 
 impl Queue {
-    pub(super) fn new(database: &Path, limit: Duration, waiting: Waiting) -> Queue {
-        let sidecar = path_of(database, Sidecar::WriterQueue);
-        Queue { database: database.to_owned(), sidecar, limit, waiting, waited: AtomicU64::new(0) }
+    pub(super) fn new(sidecars: &SqliteSidecars, limit: Duration, waiting: Waiting) -> Queue {
+        let (database, sidecar) = (sidecars.database().to_owned(), sidecars.path(Sidecar::WriterQueue));
+        Queue { database, sidecar, limit, waiting, waited: AtomicU64::new(0) }
     }
 
     /// How long a writer may wait now. Whoever would rather not write than be late has one limit for all that it writes.
@@ -347,7 +346,7 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use super::{LIMITS, Queue, Wait, Waiting};
+    use super::{LIMITS, Queue, SqliteSidecars, Wait, Waiting};
 
     #[test]
     fn where_there_can_be_no_lock_everybody_is_at_the_head() {
@@ -355,12 +354,13 @@ mod tests {
         // Two boards that have nothing to do with each other, and no place for a sidecar file.
         let queues = ["one", "other"].map(|name| {
             let database = directory.path().join("none").join(name);
-            Queue::new(&database, Duration::ZERO, Waiting::Queue)
+            Queue::new(&SqliteSidecars::new(&database), Duration::ZERO, Waiting::Queue)
         });
         let heads = queues.each_ref().map(|queue| [queue.enter_alone(), queue.enter_alone()]);
         assert!(heads.iter().flatten().all(|head| head.as_ref().is_some_and(|head| !head.is_alone())));
 
-        let queue = Queue::new(&directory.path().join("board"), Duration::ZERO, Waiting::Queue);
+        let queue =
+            Queue::new(&SqliteSidecars::new(&directory.path().join("board")), Duration::ZERO, Waiting::Queue);
         let head = queue.enter_alone();
         assert!(head.is_some_and(|head| head.is_alone() && queue.enter_alone().is_none()));
     }
@@ -371,8 +371,8 @@ mod tests {
         let limit = Duration::from_millis(40);
         for (waiting, expected) in [(Waiting::QueueWithDeadline, true), (Waiting::Queue, false)] {
             let database = directory.path().join(format!("{waiting:?}"));
-            let _head = Queue::new(&database, limit, waiting).enter_alone();
-            let queue = Queue::new(&database, limit, waiting);
+            let _head = Queue::new(&SqliteSidecars::new(&database), limit, waiting).enter_alone();
+            let queue = Queue::new(&SqliteSidecars::new(&database), limit, waiting);
             assert_eq!(queue.limit(), limit);
             assert!(queue.enter_alone().is_none());
             assert_eq!(queue.limit().is_zero(), expected, "{waiting:?}");

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory::create_private_directory;
-use crate::store::{Sidecar, Sidecars};
+use crate::store::{Sidecar, Sidecars, create_private_directory};
 
 /// The sidecars of a board in a file: `local.db-serve` and its like. The hook log is `hook.log` in the same directory,
 /// one for all boards there.
@@ -37,20 +36,15 @@ impl SqliteSidecars {
 
 impl Sidecars for SqliteSidecars {
     fn path(&self, sidecar: Sidecar) -> PathBuf {
-        path_of(&self.database, sidecar)
+        if is_named_after_database(sidecar) {
+            continued(&self.database, &["-", sidecar.name()])
+        } else {
+            self.database.with_file_name(sidecar.name())
+        }
     }
 
     fn create_directory(&self) -> io::Result<()> {
         self.database.parent().map_or(Ok(()), |directory| create_private_directory(directory).map(drop))
-    }
-}
-
-/// The path of one sidecar of the database.
-pub(super) fn path_of(database: &Path, sidecar: Sidecar) -> PathBuf {
-    if is_named_after_database(sidecar) {
-        continued(database, &["-", sidecar.name()])
-    } else {
-        database.with_file_name(sidecar.name())
     }
 }
 

@@ -27,7 +27,6 @@ mod unsupported;
 #[cfg(target_os = "linux")]
 mod word;
 
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,10 +35,10 @@ use std::time::{Duration, Instant};
 use self::sidecar::Sidecar;
 #[cfg(not(target_os = "linux"))]
 use self::unsupported::Sidecar;
-use super::sidecars::path_of;
+use super::SqliteSidecars;
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store;
+use crate::store::{self, Sidecars};
 
 /// How long one sleep lasts at most. A writer may die between its commit and the wake-up, or wake those who sleep on a file
 /// that has been replaced since.
@@ -73,9 +72,9 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    pub(super) fn new(database: &Path) -> Wake {
+    pub(super) fn new(sidecars: &SqliteSidecars) -> Wake {
         Wake {
-            sidecar: Sidecar::new(path_of(database, store::Sidecar::WakeWord)),
+            sidecar: Sidecar::new(sidecars.path(store::Sidecar::WakeWord)),
             look: Mutex::new(()),
             pauses: Mutex::new(Backoff::new()),
             longest_sleep: LONGEST_SLEEP,

@@ -14,7 +14,7 @@ use super::*;
 use crate::board::Board;
 use crate::clock::SystemClock;
 use crate::entry::{Value, Write};
-use crate::store::sqlite::{Sqlite, SqliteOptions};
+use crate::store::sqlite::{Sqlite, SqliteOptions, SqliteSidecars};
 
 /// So long that a test has failed if it is over, and longer than any sleep that ends by itself.
 const LONG: Duration = Duration::from_mins(2);
@@ -31,7 +31,7 @@ impl Scratch {
     }
 
     fn wake(&self) -> Wake {
-        Wake::new(&self.directory.path().join("local.db"))
+        Wake::new(&SqliteSidecars::new(&self.directory.path().join("local.db")))
     }
 
     fn sidecar(&self) -> PathBuf {
@@ -220,7 +220,7 @@ fn a_file_of_somebody_else_is_not_used() {
 #[test]
 fn where_no_file_can_be_created_waiting_works_without() {
     // Nobody may write there, not even root.
-    let wake = Wake::new(Path::new("/proc/self/local.db"));
+    let wake = Wake::new(&SqliteSidecars::new(Path::new("/proc/self/local.db")));
     assert!(wake.sidecar.existing_or_new().is_none());
     let scratch = Scratch::new();
     assert_eq!(scratch.wait(&wake, Duration::from_millis(20)), Revision::new(7));
@@ -408,7 +408,7 @@ fn pauses_grow_up_to_the_longest_sleep_and_never_pass_the_end() {
 
 #[test]
 fn pauses_go_on_growing_from_one_wait_to_the_next_until_something_happens() {
-    let wake = Wake::new(Path::new("/proc/self/local.db"));
+    let wake = Wake::new(&SqliteSidecars::new(Path::new("/proc/self/local.db")));
     let scratch = Scratch::new();
     let next = || wake.pauses().next.as_millis();
     let began = Instant::now();

@@ -10,9 +10,6 @@ use std::hash::{BuildHasher, Hasher};
 
 use blackboard::text::escape_for_terminal;
 
-/// How many characters an injection has at most.
-pub const LIMIT: usize = 1500;
-
 /// What stands at the end if not everything has room.
 const MORE: &str = "- (more: run `blackboard status`, `blackboard observe`)";
 

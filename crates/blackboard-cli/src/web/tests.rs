@@ -1,0 +1,71 @@
+//! A board without a file: opened, followed, and with a server registration.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use blackboard::Result;
+use blackboard::clock::SystemClock;
+use blackboard::entry::{Value, Write};
+use blackboard::store::{Memory, Sidecar, SidecarDirectory, Sidecars};
+
+use super::background::{Running, ServerRegistration};
+use super::feed::Feed;
+use crate::config::{Config, Database};
+use crate::open::{Engine, KeptBoard, Mode, OpenStore, Opening, ResolvedBoard};
+
+/// A board without a file.
+struct InMemory {
+    store: Arc<Memory>,
+    sidecars: SidecarDirectory,
+}
+
+impl Engine for InMemory {
+    fn name(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn exists(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some("memory".to_owned())
+    }
+
+    fn sidecars(&self) -> &dyn Sidecars {
+        &self.sidecars
+    }
+
+    fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
+        Ok(Some(OpenStore { store: self.store.clone(), is_immutable: false }))
+    }
+}
+
+#[test]
+fn a_board_without_a_file_is_opened_followed_and_registered_like_any_other() {
+    testkit::limit_test();
+    let scratch = testkit::tempdir().unwrap();
+    let engine = Arc::new(InMemory {
+        store: Arc::new(Memory::new(Arc::new(SystemClock))),
+        sidecars: SidecarDirectory::new(&scratch.path().join("sidecars")),
+    });
+    let config = Config::default();
+    let settings = config.settings(false);
+    let resolved = ResolvedBoard { engine, config, settings };
+    let kept = KeptBoard::new(resolved.clone());
+    let board = kept.open(Mode::Existing, |_| panic!("it is not gone")).unwrap().existing().unwrap();
+    board.scope("default").write(&Write::new("a", Value::of(&1).unwrap())).unwrap();
+
+    let (feed, thread) = Feed::start(resolved.clone()).unwrap();
+    assert_eq!((feed.condition().state, feed.identity()), ("open", "memory".to_owned()));
+    assert_eq!(feed.board().unwrap().revision().unwrap(), board.revision().unwrap());
+    feed.stop();
+    thread.join().unwrap();
+
+    let sidecars = resolved.engine.sidecars();
+    sidecars.create_directory().unwrap();
+    assert!(sidecars.path(Sidecar::HookLog).starts_with(scratch.path().join("sidecars")));
+    let mut registration = ServerRegistration::take(sidecars, None).unwrap();
+    registration.publish(&Running::here(SocketAddr::from(([127, 0, 0, 1], 3141)), None));
+    assert!(registration.is_found() && super::find(sidecars).is_some());
+}
