@@ -8,7 +8,9 @@ use super::Scratch;
 use crate::Board;
 use crate::agent::{Heartbeat, Register};
 use crate::entry::{Actor, Value, Write};
-use crate::store::Range;
+use crate::follow::{Follow, Start};
+use crate::revision::Revision;
+use crate::store::{Cursor, Key, Range};
 use crate::sweep::Sweep;
 use crate::work::{Claim, Create};
 
@@ -242,4 +244,65 @@ fn agents_whose_heartbeats_have_no_readable_time_stay_are_reported_and_hide_no_o
             "{damage}"
         );
     }
+}
+
+/// A board with old events, and a cursor that no reader moves and that has missed some of them.
+fn a_board_with_old_events(scratch: &Scratch) -> Board {
+    let (_, board) = scratch.board();
+    for name in ["bad", "left behind"] {
+        let start = Start::Cursor { name: name.to_owned(), new_after: Some(Revision::ZERO) };
+        board.follow(&Follow { start, ..Follow::default() }).unwrap();
+    }
+    for key in ["a", "b", "c"] {
+        board.scope("team").write(&Write::new(key, Value::null())).unwrap();
+    }
+    scratch.clock.advance(Duration::from_hours(24 * 31));
+    board.scope("team").write(&Write::new("d", Value::null())).unwrap();
+    board
+}
+
+#[test]
+fn rows_that_cannot_be_read_do_not_stop_retention() {
+    for (what, sql) in [
+        ("a version", "UPDATE entry_versions SET updated_at = 'never' WHERE key = 'a'"),
+        ("the newest version", "UPDATE entry_versions SET value = '{' WHERE key = 'd'"),
+        ("a cursor", "UPDATE cursors SET updated_at = 'never' WHERE reader = 'bad'"),
+        ("the name of a cursor", "UPDATE cursors SET reader = x'ff00' WHERE reader = 'bad'"),
+        ("the bookkeeping row", "INSERT INTO marks (name, value) VALUES ('prune', x'ff00')"),
+    ] {
+        let scratch = Scratch::new();
+        let board = a_board_with_old_events(&scratch);
+        tamper(&scratch, sql);
+        let pruned = board.prune().unwrap();
+        assert_eq!((pruned.events, pruned.more), (3, false), "{what}");
+        // The bookkeeping row can be read again: no further batch is due.
+        scratch.clock.advance(Duration::from_secs(1));
+        assert_eq!(board.prune().unwrap().events, 0, "{what}");
+        let mark = board.read(&[], |tx| tx.get(&Key::BookkeepingRow("prune".into()))).unwrap();
+        assert!(mark.is_some(), "{what}");
+        // The cursor has missed events now, and goes. One that cannot be read stays.
+        scratch.clock.advance(Duration::from_hours(1));
+        board.prune().unwrap();
+        let cursors = board.read(&[], |tx| tx.count(&Range::cursors_of(Cursor::OWNERLESS))).unwrap();
+        assert_eq!(cursors, u64::from(what.ends_with("cursor")), "{what}");
+    }
+}
+
+#[test]
+fn a_clock_row_that_cannot_be_read_stops_no_sweep_and_is_replaced() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let damage = "INSERT OR REPLACE INTO marks (name, value) VALUES ('clock', x'ff00')";
+    an_agent_that_holds(&board, "a");
+    scratch.clock.advance(Duration::from_mins(5));
+    tamper(&scratch, damage);
+    assert_eq!(names(&board.try_sweep(None).stale_agents), ["a"]);
+    an_agent_that_holds(&board, "b");
+    let clock = Key::BookkeepingRow("clock".into());
+    assert!(board.read(&[], |tx| tx.get(&clock)).unwrap().is_some(), "the registration has replaced it");
+    scratch.clock.advance(Duration::from_mins(5));
+    tamper(&scratch, damage);
+    let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(names(&dry.stale_agents), ["b"]);
+    assert_eq!(names(&board.sweep(&Sweep::default()).unwrap().stale_agents), ["b"]);
 }
