@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::Scratch;
 use crate::Board;
 use crate::agent::{Heartbeat, Register};
-use crate::entry::{Actor, Value, Write};
+use crate::entry::{Actor, Operation, Txn, Value, Write};
 use crate::follow::{Follow, Start};
 use crate::revision::Revision;
 use crate::store::{Cursor, Key, Range};
@@ -305,4 +305,74 @@ fn a_clock_row_that_cannot_be_read_stops_no_sweep_and_is_replaced() {
     let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
     assert_eq!(names(&dry.stale_agents), ["b"]);
     assert_eq!(names(&board.sweep(&Sweep::default()).unwrap().stale_agents), ["b"]);
+}
+
+/// How many versions a key has in the file, readable or not.
+fn count_versions(scratch: &Scratch, key: &str) -> i64 {
+    let connection = Connection::open(scratch.path()).unwrap();
+    let sql = "SELECT count(*) FROM entry_versions WHERE key = ?1";
+    connection.query_row(sql, [key], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_key_with_versions_that_cannot_be_read_is_purged() {
+    for (what, condition, damage) in [
+        ("the newest", "version = 3", "updated_at = 'never'"),
+        ("one in the middle", "version = 2", "value = '{'"),
+        ("the oldest", "version = 1", "metadata = '{'"),
+        ("all", "true", "value = x'ff00'"),
+        ("their names", "version > 1", "scope = x'ff00'"),
+    ] {
+        for delete in [false, true] {
+            let scratch = Scratch::new();
+            let (_, board) = scratch.board();
+            let scope = board.scope("team");
+            for value in ["1", "2", "3"] {
+                let tags = vec!["leaked".to_owned()];
+                scope.write(&Write { tags, ..Write::new("token", Value::of(value).unwrap()) }).unwrap();
+            }
+            scope.write(&Write::new("token-2", Value::null())).unwrap();
+            let versions = 3 + usize::from(delete);
+            if delete {
+                scope.delete("token").unwrap();
+            }
+            tamper(
+                &scratch,
+                &format!("UPDATE entry_versions SET {damage} WHERE key = 'token' AND {condition}"),
+            );
+            assert_eq!(scope.plan_purge("token").unwrap().versions, versions, "{what}, {delete}");
+            let purged = scope.purge("token").unwrap();
+            assert_eq!((purged.versions, purged.scrubbed), (versions, true), "{what}, {delete}");
+            assert_eq!(count_versions(&scratch, "token"), 1, "{what}, {delete}: only that of the purge");
+            assert_eq!(scope.read("token").unwrap(), None, "{what}, {delete}");
+            let tagged = crate::entry::Query { tags: vec!["leaked".to_owned()], ..Default::default() };
+            assert!(scope.list(&tagged).unwrap().is_empty(), "{what}, {delete}");
+            assert!(scope.read("token-2").unwrap().is_some(), "{what}, {delete}");
+            // The key can be used again, and no number of a version is used twice.
+            let written = scope.write(&Write::new("token", Value::null())).unwrap();
+            assert!(written.version > 3, "{what}, {delete}: {written:?}");
+        }
+    }
+}
+
+#[test]
+fn remembered_answers_that_cannot_be_read_stop_no_purge_and_are_removed() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let scope = board.scope("team");
+    scope.write(&Write::new("token", Value::of("s3cret").unwrap())).unwrap();
+    let read = Operation::Read { scope: "team".to_owned(), key: "token".to_owned() };
+    let txn = Txn { then: vec![read], ..Txn::default() };
+    for operation in ["bad", "good"] {
+        let by = Actor { operation: Some(operation.to_owned()), ..Actor::default() };
+        board.txn(&txn, &by).unwrap();
+    }
+    tamper(&scratch, "UPDATE operations SET created_at = 'never' WHERE operation_id = 'bad'");
+    assert_eq!(scope.plan_purge("token").unwrap().answers, 2);
+    let purged = scope.purge("token").unwrap();
+    assert_eq!((purged.versions, purged.answers, purged.scrubbed), (1, 2, true));
+    let connection = Connection::open(scratch.path()).unwrap();
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM operations WHERE answer LIKE '%s3cret%'"), 0);
+    assert_eq!(count("SELECT count(*) FROM operations"), 1, "the one that can be read is remembered");
 }
