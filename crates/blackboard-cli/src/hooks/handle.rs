@@ -117,7 +117,7 @@ fn open(
     // Commands that people run print what is odd about a configuration.
     let resolved = context.resolve_at(&location, |_| {})?;
     let mode = if create { Mode::Create } else { Mode::Existing };
-    let opening = Opening { check_git: create, write_limit: Some(deadline.lock()), ..Opening::new(mode) };
+    let opening = Opening { write_limit: Some(deadline.lock()), ..Opening::new(mode) };
     let opened = resolved.open(opening)?;
     let board = opened.existing().ok_or_else(|| Refusal::new(Code::AgentNotFound, "there is no board"))?;
     if create {
