@@ -179,6 +179,9 @@ impl Found {
             let Some(version) = version else {
                 unreadable += 1;
                 next = previous_of(editor, revision)?;
+                if next.is_none() {
+                    add_versions_of_log(editor, scope, key, &mut versions)?;
+                }
                 continue;
             };
             next = version.previous;
@@ -193,7 +196,7 @@ impl Found {
         let newest = match (newest, last) {
             (Some(newest), _) => newest,
             (None, Some(revision)) if unreadable > 0 => {
-                nothing_readable(editor, scope, key, revision, unreadable)
+                nothing_readable(editor, scope, key, revision, versions.len() as u64)
             }
             _ => {
                 check_key(scope, key)?;
@@ -210,6 +213,38 @@ impl Found {
 fn previous_of(editor: &EntryEditor<'_>, revision: Revision) -> Result<Option<Revision>> {
     let heads = editor.tx.version_heads(revision.previous(), revision)?;
     Ok(heads.first().and_then(|head| head.previous).filter(|previous| *previous < revision))
+}
+
+/// Adds the versions that no other version leads to, because the link to them cannot be read: the event log names their key.
+fn add_versions_of_log(
+    editor: &EntryEditor<'_>,
+    scope: &str,
+    key: &str,
+    versions: &mut Vec<Erased>,
+) -> Result<()> {
+    const PAGE: usize = 1000;
+    let is_of_key = |event: &Event| {
+        let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+        event.event_type != EventType::EntryPurged
+            && event.target_type == Some(TargetType::Entry)
+            && event.target_id.as_deref() == Some(key)
+            && metadata.get("scope").and_then(|scope| scope.as_str()) == Some(scope)
+    };
+    let mut after = editor.tx.floor()?;
+    loop {
+        let page = Page::after(after, PAGE);
+        editor.tx.prefetch(&[Prefetch::Events(page)])?;
+        let events = editor.tx.events(&page)?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.id;
+        for event in events.into_iter().filter(is_of_key) {
+            let revision = event.id;
+            let is_new = versions.iter().all(|version| version.revision != revision);
+            if is_new && !editor.tx.version_heads(revision.previous(), revision)?.is_empty() {
+                versions.push(Erased { revision, event: Some(event) });
+            }
+        }
+    }
 }
 
 /// What stands for the newest version of a key of which no version can be read.

@@ -322,6 +322,7 @@ fn a_key_with_versions_that_cannot_be_read_is_purged() {
         ("the oldest", "version = 1", "metadata = '{'"),
         ("all", "true", "value = x'ff00'"),
         ("their names", "version > 1", "scope = x'ff00'"),
+        ("the link to those before", "version = 3", "previous = 'x'"),
     ] {
         for delete in [false, true] {
             let scratch = Scratch::new();
