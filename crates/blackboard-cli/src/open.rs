@@ -49,8 +49,6 @@ pub struct Opening {
     pub mode: Mode,
     /// Whether the process keeps it open, while others may delete or replace it.
     pub stays_open: bool,
-    /// Whether to refuse a database that git tracks. Commands that run all the time have no time for that.
-    pub check_git: bool,
     /// How long all writes together may wait for others, for a caller that would rather not write than be late.
     pub write_limit: Option<Duration>,
 }
@@ -69,25 +67,19 @@ pub enum Mode {
 impl Opening {
     /// For a process that does one thing and ends.
     pub const fn new(mode: Mode) -> Opening {
-        Opening { mode, stays_open: false, check_git: false, write_limit: None }
+        Opening { mode, stays_open: false, write_limit: None }
     }
 
     /// For a process that keeps the board open.
     pub const fn staying(mode: Mode) -> Opening {
-        Opening { stays_open: true, check_git: true, ..Opening::new(mode) }
+        Opening { stays_open: true, ..Opening::new(mode) }
     }
 
     /// For a hook, which rather leaves a write than be late. Only the start of a session creates a board that does not exist,
     /// so that agents see each other without any setup.
     pub const fn hook(starts_session: bool, write_limit: Duration) -> Opening {
         let mode = if starts_session { Mode::Create } else { Mode::Existing };
-        Opening { check_git: starts_session, write_limit: Some(write_limit), ..Opening::new(mode) }
-    }
-
-    /// The same, and refuses a database that git tracks.
-    #[must_use]
-    pub const fn checking_git(self) -> Opening {
-        Opening { check_git: true, ..self }
+        Opening { write_limit: Some(write_limit), ..Opening::new(mode) }
     }
 }
 
@@ -254,7 +246,6 @@ impl SqliteFile {
             stays_open: opening.stays_open,
             create_directories: self.create_directories,
             in_project: self.in_project,
-            check_git: opening.check_git,
             allow_network_filesystem: database.allow_network_filesystem,
         }
     }
@@ -317,7 +308,6 @@ impl Engine for SqliteFile {
 pub struct Access<'a, O> {
     purpose: Purpose,
     session: Option<Search<'a>>,
-    check_git: bool,
     sweeps: bool,
     opened: PhantomData<O>,
 }
@@ -382,14 +372,7 @@ impl Opened for AsSession {
 
 impl<'a, O> Access<'a, O> {
     fn new(purpose: Purpose, session: Option<Search<'a>>) -> Access<'a, O> {
-        Access { purpose, session, check_git: false, sweeps: true, opened: PhantomData }
-    }
-
-    /// The same, and refuses a database that git tracks.
-    #[must_use]
-    pub fn checking_git(mut self) -> Access<'a, O> {
-        self.check_git = true;
-        self
+        Access { purpose, session, sweeps: true, opened: PhantomData }
     }
 }
 
@@ -399,14 +382,14 @@ impl Access<'static, Board> {
         Access::new(Purpose::Read, None)
     }
 
-    /// For a command that starts a session: it sweeps later. Refuses a database that git tracks.
+    /// For a command that starts a session: it sweeps later.
     pub fn unswept() -> Access<'static, Board> {
-        Access { sweeps: false, check_git: true, ..Access::new(Purpose::Write, None) }
+        Access { sweeps: false, ..Access::new(Purpose::Write, None) }
     }
 
-    /// For a command that maintains the board, and sweeps by itself. Refuses a database that git tracks.
+    /// For a command that maintains the board, and sweeps by itself.
     pub fn change_unswept() -> Access<'static, Board> {
-        Access { sweeps: false, check_git: true, ..Access::new(Purpose::Change, None) }
+        Access { sweeps: false, ..Access::new(Purpose::Change, None) }
     }
 
     /// For a command that shows what a sweep would do.
@@ -487,7 +470,7 @@ impl Context {
 
     /// Opens the board of this call.
     pub fn open<O: Opened>(&self, access: Access<'_, O>) -> Result<O> {
-        let Access { purpose, session, check_git, sweeps, .. } = access;
+        let Access { purpose, session, sweeps, .. } = access;
         let resolved = self.resolve()?;
         let is_missing = purpose != Purpose::Read && !resolved.engine.exists();
         let (mode, is_new) = match (purpose, is_missing) {
@@ -499,7 +482,7 @@ impl Context {
                 (Mode::Existing, false)
             }
         };
-        let OpenBoard { board, state } = resolved.open(Opening { check_git, ..Opening::new(mode) })?;
+        let OpenBoard { board, state } = resolved.open(Opening::new(mode))?;
         let state = if is_new { Some(BoardState::Created) } else { state };
         // A follower removes nothing at its end, even on a board that it created.
         let board = self.keep_open(board, state, matches!(purpose, Purpose::Write | Purpose::Change));

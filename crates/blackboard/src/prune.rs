@@ -33,6 +33,7 @@ use crate::file::{EDITS_KEPT, Edit};
 use crate::revision::{Pending, Revision};
 use crate::store::{BookkeepingRow, Changes, Cursor, Key, Operation, Prefetch, Range, Row, Tx};
 use crate::sweep::{SkippedAgent, Swept};
+use crate::unreadable::if_readable;
 
 /// How many rows go in one transaction.
 const BATCH: usize = 650;
@@ -171,7 +172,7 @@ impl Board {
             Prefetch::Range(cursors.clone()),
         ])?;
         let floor = tx.floor()?;
-        let named = tx.rows::<Cursor>(&cursors)?.into_iter();
+        let named = readable_rows::<Cursor>(tx, &cursors)?.into_iter();
         let abandoned = named.filter(|cursor| self.is_abandoned(cursor, floor, tx.now()));
         Ok(Due {
             agents: self.agents_to_forget(tx)?,
@@ -211,10 +212,7 @@ fn prune_rows<T: TryFrom<Row>>(
 ) -> Result<()> {
     pruned.more |= due.len() == BATCH;
     for key in due {
-        let row = match tx.row::<T>(key) {
-            Err(error) if error.is_unreadable_row() => continue,
-            row => row?,
-        };
+        let row = if_readable(tx.row::<T>(key))?;
         // It may be removed with its session by this very commit.
         if row.is_some_and(|row| is_still_due(&row)) && !changes.remove.contains(key) {
             changes.remove(key.clone());
@@ -235,8 +233,21 @@ fn readable(keys: Vec<Result<Key>>) -> Result<Vec<Key>> {
     Ok(found)
 }
 
+/// The rows of a range that can be read.
+fn readable_rows<T: TryFrom<Row>>(tx: &dyn Tx, range: &Range) -> Result<Vec<T>> {
+    match tx.rows::<T>(range) {
+        Err(error) if error.is_unreadable_row() => {}
+        rows => return rows,
+    }
+    tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
+    let keys = readable(tx.keys(range, usize::MAX)?)?;
+    tx.prefetch(&keys.iter().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    keys.iter().filter_map(|key| if_readable(tx.row(key)).transpose()).collect()
+}
+
 fn is_due(tx: &dyn Tx) -> Result<bool> {
-    let mark = tx.row::<BookkeepingRow>(&KEY)?;
+    // If it cannot be read, the next batch replaces it.
+    let mark = if_readable(tx.row::<BookkeepingRow>(&KEY))?;
     let mark = mark.and_then(|mark| serde_json::from_str::<PruneState>(&mark.value).ok());
     // A due time further away than the rest was written under another clock.
     Ok(mark.is_none_or(|mark| tx.now() >= mark.due_at || mark.due_at > tx.now().plus(REST)))

@@ -80,6 +80,14 @@ fn reason_of(error: &Error) -> String {
     error.damaged_value().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
+/// What was found, or nothing if that cannot be read: for a verb that does the same with both.
+pub(crate) fn if_readable<T>(found: Result<Option<T>>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.is_unreadable_row() => Ok(None),
+        found => found,
+    }
+}
+
 /// The error of a row that was asked for by its key: which row it is, and what to do.
 pub(crate) fn naming_row(key: &Key, error: Error) -> Error {
     let Some(value) = error.damaged_value() else { return error };

@@ -46,7 +46,7 @@ impl Run for Init {
             Some(_) => (context.resolve()?.clone(), None),
         };
         let created = !board.engine.exists();
-        board.open(Opening::new(Mode::Create).checking_git())?;
+        board.open(Opening::new(Mode::Create))?;
         if let Some(directory) = directory {
             // A board that an earlier version created may have no `.gitignore`.
             keep_out_of_git(&directory.join(DATABASE_FILE))?;

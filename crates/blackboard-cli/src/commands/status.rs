@@ -19,7 +19,7 @@ pub struct Status {}
 
 impl Run for Status {
     fn run(self, context: &Context) -> Result<Outcome> {
-        let board = context.open(Access::read().checking_git())?;
+        let board = context.open(Access::read())?;
         let resolved = context.resolve()?;
         let status = board.status()?;
         let warn_size_bytes = resolved.config.database.warn_size_mb as u64 * 1024 * 1024;

@@ -7,7 +7,7 @@ use blackboard::event::{Event, EventType};
 use blackboard::follow::Follow;
 use blackboard::sweep::Sweep;
 use blackboard::work::{Complete, Status, WorkFilter};
-use blackboard::{Code, Error, Refusal, Result, Revision};
+use blackboard::{Code, Error, Fault, Refusal, Result, Revision};
 use serde::Serialize;
 
 use super::plan::{AGENTS, TASKS, VICTIM, VICTIM_ITEM};
@@ -17,6 +17,9 @@ use crate::output;
 
 /// How often the agents are checked while nothing happens.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How many of these times a signal may arrive after the agents have ended.
+const TICKS_FOR_SIGNAL: usize = 10;
 
 /// How many events are shown at once.
 const BATCH: usize = 1000;
@@ -81,7 +84,32 @@ fn timed_out(scene: &Scene, limit: Duration) -> Error {
         .into()
 }
 
-/// Plays it to its end, or until something asks to end. Fails if nothing happens on the board for `limit`.
+/// The fault if the agents ended before the story did.
+fn incomplete(scene: &Scene, completed: usize) -> Error {
+    let items = TASKS.len();
+    let message = format!(
+        "the agents of the demo ended after {completed} of {items} work items, while it waited for {}",
+        scene.awaited()
+    );
+    Fault::new(Code::Internal, message)
+        .hint("its board was removed; if no other program ended the agents, report a bug")
+        .into()
+}
+
+/// Whether a signal has asked to end, also if it arrives a moment later: Ctrl-C at a terminal goes to the agents too, perhaps
+/// before it comes here.
+fn is_interrupted(signals: &Signals) -> bool {
+    for _ in 0..TICKS_FOR_SIGNAL {
+        if signals.asked_to_end().is_some() {
+            return true;
+        }
+        std::thread::sleep(TICK);
+    }
+    signals.asked_to_end().is_some()
+}
+
+/// Plays it to its end, or until something asks to end. Fails if nothing happens on the board for `limit`, or if the agents end
+/// before the story does.
 pub fn tell(
     stage: &mut Stage,
     signals: &Signals,
@@ -139,6 +167,10 @@ pub fn tell(
                 scene => scene,
             };
         }
+    }
+    let is_complete = completed == TASKS.len() && rescued.is_some();
+    if !is_complete && !is_interrupted(signals) {
+        return Err(incomplete(&scene, completed).into());
     }
     Ok(Ended {
         agents: AGENTS.len(),

@@ -2,20 +2,28 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::json;
+use testkit::wait_until;
 
-use crate::machine::can;
+use crate::machine::{can, can_trace};
 use crate::scratch::{Output, Scratch, with_options};
 
 const IDENTITY: &str = "-c user.name=a -c user.email=a@b -c init.defaultBranch=main -c commit.gpgsign=false";
 
+/// Files that git creates can be read by others.
 #[track_caller]
 fn git(scratch: &Scratch, directory: &str, arguments: &str) -> String {
-    let line = format!("git -C {directory} {IDENTITY} {arguments}");
+    git_with_umask(scratch, "022", directory, arguments)
+}
+
+#[track_caller]
+fn git_with_umask(scratch: &Scratch, umask: &str, directory: &str, arguments: &str) -> String {
+    let line = format!("umask {umask}; git -C {directory} {IDENTITY} {arguments}");
     Output::of(scratch.shell(&line).output().unwrap()).success().stdout
 }
 
@@ -182,24 +190,65 @@ fn a_database_that_came_with_a_clone_is_refused_as_tracked_by_git() {
     assert!(next["hint"].as_str().unwrap().starts_with("chmod 600 "), "{next}");
 }
 
+/// Commands that open a board, each in another way.
+const CALLS: [&[&str]; 12] = [
+    &["agent", "register", "--name", "Ivy"],
+    &["agent", "list"],
+    &["run", "--", "true"],
+    &["init"],
+    &["status"],
+    &["sweep"],
+    &["serve", "--background"],
+    &["read", "secret-plan"],
+    &["write", "secret-plan", "2"],
+    &["work", "claim", "--next", "--session", "1"],
+    &["observe"],
+    &["export"],
+];
+
 #[test]
-fn a_private_database_that_git_tracks_is_refused_when_a_session_begins() {
+fn a_private_database_that_git_tracks_is_refused_by_every_command() {
     let Some(scratch) = tracked() else { return };
-    for call in [
-        &["agent", "register", "--name", "Ivy"][..],
-        &["run", "--", "true"],
-        &["init"],
-        &["status"],
-        &["sweep"],
-        &["serve", "--background"],
-    ] {
-        refused_as_tracked(&scratch, "origin", call);
+    // The database of the origin was added by its owner. The other one came with a clone under a private umask.
+    git_with_umask(&scratch, "077", ".", "clone -q origin private");
+    for directory in ["origin", "private"] {
+        let mode =
+            fs::metadata(scratch.path().join(directory).join(".blackboard/local.db")).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{directory}");
+        for call in CALLS {
+            refused_as_tracked(&scratch, directory, call);
+        }
+        assert_eq!(start_session(&scratch, directory).stdout, "");
+        let hint = refused_as_tracked(&scratch, directory, &["status"]);
+        assert!(scratch.shell(&hint).output().unwrap().status.success(), "{hint}");
+        run_in(&scratch, directory, &["status"]).success();
+        run_in(&scratch, directory, &["read", "secret-plan"]).success();
     }
-    assert_eq!(start_session(&scratch, "origin").stdout, "");
-    let hint = refused_as_tracked(&scratch, "origin", &["status"]);
-    assert!(scratch.shell(&hint).output().unwrap().status.success(), "{hint}");
-    run_in(&scratch, "origin", &["status"]).success();
-    run_in(&scratch, "origin", &["read", "secret-plan"]).success();
+}
+
+#[test]
+fn a_database_that_was_added_after_a_check_is_refused() {
+    let Some(scratch) = clone_with_configuration() else { return };
+    run_in(&scratch, "clone", &["write", "secret-plan", "1"]).success();
+    let index = scratch.path().join("clone/.git/index");
+    let queue = scratch.path().join("clone/.blackboard/local.db-lock");
+    wait_until("a command that leaves a note of its check", || {
+        run_in(&scratch, "clone", &["read", "secret-plan"]).success();
+        let (index, queue) = (fs::metadata(&index).unwrap(), fs::metadata(&queue).unwrap());
+        ((index.ctime(), index.ctime_nsec()) == (queue.atime(), queue.atime_nsec())).then_some(())
+    });
+    if can_trace("a check of git that reads nothing") {
+        let line = "strace -f -o trace -e trace=openat blackboard read secret-plan --value";
+        let mut command = scratch.shell(line);
+        let output = Output::of(command.current_dir(scratch.path().join("clone")).output().unwrap());
+        assert_eq!(output.success().stdout, "1\n");
+        let trace = fs::read_to_string(scratch.path().join("clone/trace")).unwrap();
+        assert!(trace.contains("local.db") && !trace.contains(".git/index"), "{trace}");
+    }
+    git(&scratch, "clone", "add -f .blackboard/local.db");
+    for call in [&["read", "secret-plan"][..], &["write", "key", "1"]] {
+        refused_as_tracked(&scratch, "clone", call);
+    }
 }
 
 #[test]

@@ -105,6 +105,29 @@ fn a_demo_whose_agent_fails_fails_at_once() {
 }
 
 #[test]
+fn a_demo_whose_agents_end_before_its_story_fails() {
+    for json in [false, true] {
+        let directory = testkit::tempdir().unwrap();
+        // One step takes ten minutes, so that no item is ever completed.
+        let arguments = ["--limit", "600000", "--json"];
+        let arguments = if json { &arguments[..] } else { &arguments[..2] };
+        let mut child = start_at_pace(directory.path(), "600000", arguments);
+        let demo = child.id();
+        // Each agent is asked to end by a signal that the demo does not get. An agent that starts later is asked, too.
+        wait_until("the end of the demo", || {
+            let agents = processes_in(directory.path()).into_iter().filter(|pid| *pid != demo);
+            agents.for_each(|agent| signal(agent, Signal::TERM));
+            child.try_wait().unwrap()
+        });
+        let ended = end_of(child);
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        let told = if json { &ended.stdout } else { &ended.stderr };
+        assert!(told.contains("the agents of the demo ended after 0 of 7 work items"), "{ended:?}");
+        assert!(is_empty(directory.path()), "something is left");
+    }
+}
+
+#[test]
 fn people_read_who_died_and_who_took_over() {
     let directory = testkit::tempdir().unwrap();
     let ended = end_of(start(directory.path(), &[]));

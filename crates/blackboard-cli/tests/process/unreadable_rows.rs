@@ -222,3 +222,41 @@ fn an_event_that_cannot_be_read_stops_no_reader_and_no_writer() {
     assert_eq!(board.json(&["observe", "--session", &session])["count"], 0, "the cursor is behind them");
     assert_eq!(board.json(&["work", "status", "item-1"])["item_id"], "item-1");
 }
+
+#[test]
+fn a_clock_row_that_cannot_be_read_stops_no_sweep() {
+    let board = TestBoard::new();
+    let [first, second]: [String; 2] = board.sessions("agent", 2).try_into().unwrap();
+    board.tamper("UPDATE agents SET pid = NULL, process = NULL");
+    board.silence_everybody();
+    // One agent after the other: the first is swept by another command.
+    board.tamper(&format!(
+        "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE session_id = '{second}';
+         INSERT OR REPLACE INTO marks (name, value) VALUES ('clock', x'ff00')"
+    ));
+    let shown = board.run(["agent", "list"]).success();
+    assert!(shown.stderr.contains("marked \"agent-0\" stale"), "{shown:?}");
+    board.silence_everybody();
+    assert_eq!(board.json(&["sweep"])["staleAgents"][0]["sessionId"], second.as_str());
+    assert_eq!([board.status_of(&first), board.status_of(&second)], ["stale", "stale"]);
+}
+
+#[test]
+fn a_purge_erases_rows_that_cannot_be_read() {
+    let board = TestBoard::new();
+    board.json(&["write", "token", "\"s3cret\""]);
+    board.json(&["write", "token", "\"s3cret again\""]);
+    let read = json!({"then": [{"read": {"key": "token"}}]}).to_string();
+    board.fed(&["txn", "--op", "read-it"], &read).success();
+    board.tamper(
+        "UPDATE entry_versions SET updated_at = 'never' WHERE key = 'token' AND version = 2;
+         UPDATE operations SET created_at = 'never'",
+    );
+    assert_eq!(board.run(["read", "token"]).code, 1);
+    let purged = board.json(&["purge", "token"]);
+    assert_eq!((&purged["versions"], &purged["answers"]), (&json!(2), &json!(1)), "{purged}");
+    assert_eq!(purged["scrubbed"], true, "{purged}");
+    for table in ["entry_versions WHERE value", "operations WHERE answer", "events WHERE summary"] {
+        assert_eq!(board.number(&format!("SELECT count(*) FROM {table} LIKE '%s3cret%'")), 0, "{table}");
+    }
+}

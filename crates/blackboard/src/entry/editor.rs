@@ -217,7 +217,7 @@ impl<'a> EntryEditor<'a> {
 
     /// Erases a key with its history. The version of its event begins the history again.
     pub(super) fn purge(&mut self, decision: Decision) -> Result<()> {
-        let Decision { event, erase, remembered, .. } = decision;
+        let Decision { event, erase, remembered, damaged_calls, .. } = decision;
         if let Some(EntryVersion { entry, .. }) = event.version.as_deref() {
             let at = self.open(&entry.scope, &entry.key)?;
             let state = &mut self.states[at];
@@ -229,7 +229,28 @@ impl<'a> EntryEditor<'a> {
         self.changes.event(event);
         self.changes.erase.extend(erase);
         self.changes.put.extend(remembered.into_iter().map(Row::from));
+        self.changes.remove.extend(damaged_calls);
         Ok(())
+    }
+
+    /// Reads a key that is going to be purged. An entry that cannot be read is one whose holder and value are unknown.
+    pub(super) fn open_to_purge(&mut self, scope: &str, key: &str) -> Result<()> {
+        let error = match self.open(scope, key) {
+            Err(error) if error.is_unreadable_row() => error,
+            opened => return opened.map(drop),
+        };
+        let state = KeyState::unreadable(self.tx, scope, key)?.ok_or(error)?;
+        self.states.push(state);
+        self.keys.insert((scope.to_owned(), key.to_owned()), self.states.len() - 1);
+        Ok(())
+    }
+
+    /// Whether there is a visible entry, or one that cannot be read.
+    pub(super) fn has_visible(&mut self, scope: &str, key: &str) -> Result<bool> {
+        let at = self.open(scope, key)?;
+        self.check_budget()?;
+        let state = &self.states[at];
+        Ok(self.visible_at(at).is_some() || (state.is_stored && state.current.is_none()))
     }
 
     /// Refuses if the entry is leased by another session than the one that acts.
@@ -360,6 +381,21 @@ impl KeyState {
         };
         let (is_stored, has_tombstone) = (current.is_some(), tombstone.is_some());
         Ok(KeyState { is_stored, has_tombstone, current, last, changed: false })
+    }
+
+    /// An entry that is stored and cannot be read, if its revision can be.
+    fn unreadable(tx: &dyn Tx, scope: &str, key: &str) -> Result<Option<KeyState>> {
+        // No other key that starts with this one sorts before it.
+        let range = Range::entries(scope, key);
+        tx.prefetch(&[Prefetch::Heads(range.clone(), 1)])?;
+        let head = tx.heads(&range, 1)?.pop().filter(|head| head.key == key);
+        Ok(head.map(|head| KeyState {
+            is_stored: true,
+            has_tombstone: false,
+            current: None,
+            last: LastVersion { version: 0, revision: Some(head.revision) },
+            changed: false,
+        }))
     }
 }
 

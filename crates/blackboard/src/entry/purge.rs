@@ -1,8 +1,8 @@
 //! `purge`: a key is erased with its history, for a secret that was written by mistake.
 //!
 //! Every version of the key goes, with its value, tags and metadata. The events of the key keep their ids, times, types and
-//! authors, because readers count on them, and lose everything else. Remembered answers lose the value too. One event
-//! reports the purge, and its version begins the history of the key again. After the commit the store erases what is left
+//! authors, because readers count on them, and lose everything else. Remembered answers lose the value too. What cannot be
+//! read, because another program has damaged it, is erased as a whole: it may hold the value. One event reports the purge, and its version begins the history of the key again. After the commit the store erases what is left
 //! of all that in its files.
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,8 @@ use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
-use crate::store::{Erasure, Operation, Page, Prefetch, Range};
+use crate::store::{Erasure, Key, Operation, Page, Prefetch, Range};
+use crate::unreadable::if_readable;
 
 /// What was purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub struct Purged {
     pub key: String,
     /// How many versions were erased; none if an earlier purge has erased them.
     pub versions: usize,
-    /// How many remembered answers lost the value.
+    /// How many remembered answers lost the value, or were removed because they cannot be read.
     pub answers: usize,
     /// The event that reports the purge.
     pub revision: Revision,
@@ -50,7 +51,7 @@ pub struct PurgePlan {
     pub key: String,
     /// How many versions.
     pub versions: usize,
-    /// How many remembered answers hold a value of the key.
+    /// How many remembered answers hold a value of the key, or cannot be read.
     pub answers: usize,
 }
 
@@ -92,7 +93,7 @@ impl Scope<'_> {
                 };
                 if let Some(decision) = decide(found, &editor.author, place, now) {
                     purged.versions = decision.versions;
-                    purged.answers = decision.remembered.len();
+                    purged.answers = decision.answers();
                     purged.revision = Revision::of_event(place);
                     editor.purge(decision)?;
                 }
@@ -124,7 +125,7 @@ impl Scope<'_> {
             let mut editor = EntryEditor::new(self.board, tx, &actor)?;
             let found = Found::read(&mut editor, &self.name, key)?;
             let decision = decide(found, &editor.author, 0, editor.now());
-            let (versions, answers) = decision.map_or((0, 0), |all| (all.versions, all.remembered.len()));
+            let (versions, answers) = decision.map_or((0, 0), |all| (all.versions, all.answers()));
             Ok(PurgePlan { scope: self.name.clone(), key: key.to_owned(), versions, answers })
         })
     }
@@ -142,6 +143,8 @@ struct Found {
     versions: Vec<Erased>,
     /// Calls whose remembered answer holds a value of the key.
     remembered: Vec<Operation>,
+    /// Calls whose remembered answer cannot be read, and may hold one.
+    damaged_calls: Vec<Key>,
 }
 
 /// A version that goes.
@@ -153,32 +156,144 @@ struct Erased {
 
 impl Found {
     fn read(editor: &mut EntryEditor<'_>, scope: &str, key: &str) -> Result<Found> {
+        editor.open_to_purge(scope, key)?;
         editor.refuse_if_held(scope, key)?;
-        if editor.entry(scope, key)?.is_some() {
+        if editor.has_visible(scope, key)? {
             // A lock or a reservation ends by its own verb. What is left of it afterwards can be purged.
             check_not_reserved(scope)?;
         }
-        let (mut newest, mut versions) = (None, Vec::new());
-        let mut next = editor.newest_version(scope, key)?;
+        let (mut newest, mut versions, mut unreadable) = (None, Vec::new(), 0);
+        let last = editor.newest_version(scope, key)?;
+        let mut next = last;
         while let Some(revision) = next {
             editor.tx.prefetch(&[Prefetch::Version(revision), Prefetch::Events(page_at(revision))])?;
-            let Some(version) = editor.tx.version(revision)? else { break };
-            next = version.previous;
-            if !version.is_purge() {
+            let version = match editor.tx.version(revision) {
+                // It is erased as the others are.
+                Err(error) if error.is_unreadable_row() => None,
+                Ok(None) => break,
+                version => version?,
+            };
+            if version.as_ref().is_none_or(|version| !version.is_purge()) {
                 versions.push(Erased { revision, event: event_at(editor, revision)? });
             }
+            let Some(version) = version else {
+                unreadable += 1;
+                next = previous_of(editor, revision)?;
+                if next.is_none() {
+                    add_versions_of_log(editor, scope, key, &mut versions)?;
+                }
+                continue;
+            };
+            next = version.previous;
             // A history may be larger than the memory should be: values are not kept.
-            let entry = Entry { value: Value::null(), ..version.entry };
-            newest.get_or_insert(EntryVersion { entry, ..version });
+            newest.get_or_insert_with(|| {
+                let entry = Entry { value: Value::null(), ..version.entry };
+                // Those after it counted, too.
+                let entry = Entry { version: entry.version + unreadable, ..entry };
+                EntryVersion { entry, ..version }
+            });
         }
-        let Some(newest) = newest else {
-            check_key(scope, key)?;
-            return Err(unknown(scope, key));
+        let newest = match (newest, last) {
+            (Some(newest), _) => newest,
+            (None, Some(revision)) if unreadable > 0 => {
+                nothing_readable(editor, scope, key, revision, versions.len() as u64)
+            }
+            _ => {
+                check_key(scope, key)?;
+                return Err(unknown(scope, key));
+            }
         };
-        let calls = editor.tx.rows::<Operation>(&Range::operations())?;
+        let (calls, damaged_calls) = remembered_calls(editor)?;
         let remembered = calls.into_iter().filter_map(|call| forget_value(call, scope, key)).collect();
-        Ok(Found { newest, versions, remembered })
+        Ok(Found { newest, versions, remembered, damaged_calls })
     }
+}
+
+/// The version before one that cannot be read.
+fn previous_of(editor: &EntryEditor<'_>, revision: Revision) -> Result<Option<Revision>> {
+    let heads = editor.tx.version_heads(revision.previous(), revision)?;
+    Ok(heads.first().and_then(|head| head.previous).filter(|previous| *previous < revision))
+}
+
+/// Adds the versions that no other version leads to, because the link to them cannot be read: the event log names their key.
+fn add_versions_of_log(
+    editor: &EntryEditor<'_>,
+    scope: &str,
+    key: &str,
+    versions: &mut Vec<Erased>,
+) -> Result<()> {
+    const PAGE: usize = 1000;
+    let is_of_key = |event: &Event| {
+        let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+        event.event_type != EventType::EntryPurged
+            && event.target_type == Some(TargetType::Entry)
+            && event.target_id.as_deref() == Some(key)
+            && metadata.get("scope").and_then(|scope| scope.as_str()) == Some(scope)
+    };
+    let mut after = editor.tx.floor()?;
+    loop {
+        let page = Page::after(after, PAGE);
+        editor.tx.prefetch(&[Prefetch::Events(page)])?;
+        let events = editor.tx.events(&page)?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.id;
+        for event in events.into_iter().filter(is_of_key) {
+            let revision = event.id;
+            let is_new = versions.iter().all(|version| version.revision != revision);
+            if is_new && !editor.tx.version_heads(revision.previous(), revision)?.is_empty() {
+                versions.push(Erased { revision, event: Some(event) });
+            }
+        }
+    }
+}
+
+/// What stands for the newest version of a key of which no version can be read.
+fn nothing_readable(
+    editor: &EntryEditor<'_>,
+    scope: &str,
+    key: &str,
+    revision: Revision,
+    versions: u64,
+) -> EntryVersion {
+    let entry = Entry {
+        scope: scope.to_owned(),
+        key: key.to_owned(),
+        value: Value::null(),
+        version: versions,
+        revision,
+        created_at: editor.now(),
+        created_by: editor.author.clone(),
+        updated_at: editor.now(),
+        updated_by: editor.author.clone(),
+        expires_at: None,
+        tags: Vec::new(),
+        metadata: None,
+        session_id: None,
+        fence: None,
+    };
+    EntryVersion { entry, previous: None, removed: false }
+}
+
+/// The calls whose answers are remembered, and the keys of those that cannot be read. They are all read in one range, so that
+/// none is added meanwhile; one by one only if that fails.
+fn remembered_calls(editor: &EntryEditor<'_>) -> Result<(Vec<Operation>, Vec<Key>)> {
+    let (tx, range) = (editor.tx, Range::operations());
+    match tx.rows::<Operation>(&range) {
+        Err(error) if error.is_unreadable_row() => {}
+        calls => return Ok((calls?, Vec::new())),
+    }
+    tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
+    let (mut calls, mut damaged) = (Vec::new(), Vec::new());
+    for key in tx.keys(&range, usize::MAX)? {
+        // A row without a key that can be read cannot be named to be removed.
+        let Some(key) = if_readable(key.map(Some))? else { continue };
+        tx.prefetch(&[Prefetch::Row(key.clone())])?;
+        match tx.row::<Operation>(&key) {
+            Err(error) if error.is_unreadable_row() => damaged.push(key),
+            call => calls.extend(call?),
+        }
+    }
+    Ok((calls, damaged))
 }
 
 /// The event with this id, unless it was pruned.
@@ -197,14 +312,22 @@ pub(super) struct Decision {
     pub(super) erase: Vec<Erasure>,
     /// The calls, with answers that do not hold the value.
     pub(super) remembered: Vec<Operation>,
+    /// The calls that cannot be read: each is removed, because its answer may hold the value.
+    pub(super) damaged_calls: Vec<Key>,
     versions: usize,
+}
+
+impl Decision {
+    fn answers(&self) -> usize {
+        self.remembered.len() + self.damaged_calls.len()
+    }
 }
 
 /// What is to change; nothing if an earlier purge has erased everything. The event of the purge is at this place of its
 /// commit.
 fn decide(found: Found, author: &str, place: usize, now: crate::clock::Timestamp) -> Option<Decision> {
-    let Found { newest, versions, remembered } = found;
-    if versions.is_empty() && remembered.is_empty() {
+    let Found { newest, versions, remembered, damaged_calls } = found;
+    if versions.is_empty() && remembered.is_empty() && damaged_calls.is_empty() {
         return None;
     }
     let Entry { scope, key, version, created_at, created_by, .. } = newest.entry;
@@ -237,7 +360,7 @@ fn decide(found: Found, author: &str, place: usize, now: crate::clock::Timestamp
             previous: None,
             removed: true,
         });
-    Some(Decision { event, erase, remembered, versions: versions.len() })
+    Some(Decision { event, erase, remembered, damaged_calls, versions: versions.len() })
 }
 
 impl Erased {
@@ -293,6 +416,7 @@ mod tests {
                 Erased { revision: Revision::new(4), event: None },
             ],
             remembered: Vec::new(),
+            damaged_calls: Vec::new(),
         };
         let decision = decide(found, "Ivy", 0, Timestamp::EPOCH).unwrap();
         assert_eq!(decision.event.summary, r#"Agent "Ivy" purged "token" in scope "team" (2 versions)"#);
@@ -311,7 +435,12 @@ mod tests {
 
     #[test]
     fn a_key_that_is_purged_already_changes_nothing() {
-        let found = Found { newest: version(7), versions: Vec::new(), remembered: Vec::new() };
+        let found = Found {
+            newest: version(7),
+            versions: Vec::new(),
+            remembered: Vec::new(),
+            damaged_calls: Vec::new(),
+        };
         assert!(decide(found, "Ivy", 0, Timestamp::EPOCH).is_none());
     }
 }

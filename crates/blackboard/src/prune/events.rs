@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::event::{Event, TargetType};
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Page, Prefetch, Tx, VersionHead};
+use crate::unreadable::if_readable;
 
 /// How many events are read in each of three places of the log, to know how large events are.
 const SAMPLE: usize = 16;
@@ -84,11 +85,8 @@ pub(crate) fn cut_log(tx: &dyn Tx, until: Revision, changes: &mut Changes) -> Re
     }
     tx.prefetch(&tombstones.iter().map(|(key, _)| Prefetch::Row(key.clone())).collect::<Vec<_>>())?;
     for (key, revision) in tombstones {
-        let tombstone = match tx.row::<Tombstone>(&key) {
-            // It stays; no key can be used that has it.
-            Err(error) if error.is_unreadable_row() => None,
-            tombstone => tombstone?,
-        };
+        // One that cannot be read stays; no key can be used that has it.
+        let tombstone = if_readable(tx.row::<Tombstone>(&key))?;
         if tombstone.is_some_and(|tombstone| tombstone.revision == revision) {
             changes.remove(key);
         }
@@ -127,7 +125,7 @@ fn average_bytes(tx: &dyn Tx, floor: Revision, newest: Revision) -> Result<u64> 
     tx.prefetch(&versions.collect::<Vec<_>>())?;
     let mut bytes = sample.iter().map(approximate_bytes).sum::<usize>();
     for event in sample.iter().filter(has_version) {
-        let version = tx.version(event.id)?;
+        let version = if_readable(tx.version(event.id))?;
         bytes += version.map_or(0, |version| VERSION_BYTES + version.entry.value.as_str().len());
     }
     Ok((bytes / sample.len().max(1)).max(1) as u64)

@@ -14,7 +14,8 @@
 //! - What [`Tx::candidates`] returned may be outdated. A verb that uses it reads each row again by its key.
 //! - A verb puts and removes only rows whose keys it has read in the same run, by [`Tx::get`] or in a [`Tx::range`]. What
 //!   it knows from [`Tx::heads`], [`Tx::candidates`] or [`Tx::peek`] is not enough. An engine refuses a commit that breaks
-//!   this as a fault of this program. Rows of a table that is [appended](record::Table::appended) are put and removed
+//!   this as a fault of this program. A row that [`Tx::get`] was asked for and that cannot be read counts as read: a put
+//!   replaces it completely, and it can be removed. Rows of a table that is [appended](record::Table::appended) are put and removed
 //!   without being read: a heartbeat needs no further read, and retention removes one that cannot be read.
 //! - A commit that puts an entry without its version, or puts and removes the same row, is a fault as well:
 //!   [`check_changes`] finds both, for every engine.

@@ -17,7 +17,7 @@ pub enum Sidecar {
     DashboardLink,
     /// One line for each hook that failed.
     HookLog,
-    /// What writers of several processes queue on.
+    /// What writers of several processes queue on. SQLite boards note here which index of git was checked, too.
     WriterQueue,
     /// What processes sleep on until the board changes.
     WakeWord,

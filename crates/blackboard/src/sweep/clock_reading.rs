@@ -8,6 +8,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::store::{BookkeepingRow, Changes, Key, Tx};
+use crate::unreadable::if_readable;
 
 /// How far the clocks may drift apart before somebody must have set one, or the machine slept.
 const CLOCK_TOLERANCE: i64 = 30_000;
@@ -41,7 +42,8 @@ impl ClockReading {
     }
 
     pub(super) fn stored(tx: &dyn Tx) -> Result<Option<ClockReading>> {
-        let mark = tx.row::<BookkeepingRow>(&ClockReading::KEY)?;
+        // If it cannot be read, the next note replaces it.
+        let mark = if_readable(tx.row::<BookkeepingRow>(&ClockReading::KEY))?;
         Ok(mark.and_then(|mark| serde_json::from_str(&mark.value).ok()))
     }
 

@@ -47,7 +47,8 @@ fn is_hidden(before: Option<char>, character: char, after: Option<char>) -> bool
 
 fn belongs(before: Option<char>, character: char, after: Option<char>) -> bool {
     let (Some(before), after) = (before, after.unwrap_or_default()) else { return false };
-    let between_letters = || can_precede_joiner(before) && after.is_alphabetic();
+    // Some letters are blank, and are removed themselves: the joiner would be left without its letter.
+    let between_letters = || can_precede_joiner(before) && after.is_alphabetic() && !forges(after);
     match character {
         // In `1️⃣` the selector stands between a digit and the key around it.
         '\u{fe0e}' | '\u{fe0f}' => {

@@ -1,6 +1,7 @@
 //! What a session works on: the item that it claimed last, or what it said itself.
 
 use super::*;
+use crate::work::Reassign;
 
 on_every_engine![
     current_work_falls_back_to_the_item_claimed_last,
@@ -10,11 +11,15 @@ on_every_engine![
 ];
 
 /// The ways in which a session stops holding an item.
-const WAYS: [fn(&Fixture, &str, &str); 4] = [
+const WAYS: [fn(&Fixture, &str, &str); 5] = [
     |fixture, id, session| fixture.release(id, session),
     |fixture, id, session| fixture.complete(id, session),
     |fixture, id, _| drop(fixture.board.work().reset(id, None).unwrap()),
     |fixture, id, _| drop(fixture.board.work().delete(id, true, None).unwrap()),
+    |fixture, id, session| {
+        let other = fixture.session("Oak");
+        fixture.board.work().reassign(&Reassign::of(id, session, &other)).unwrap();
+    },
 ];
 
 fn current_work(fixture: &Fixture, session: &str) -> Option<String> {
@@ -51,7 +56,7 @@ fn current_work_falls_back_to_what_the_agent_said(fixture: &Fixture) {
         let id = format!("x{number}");
         let claim_and_stop = || {
             fixture.item(&id);
-            if fixture.work(&id).status == Status::Completed {
+            if fixture.work(&id).status != Status::Available {
                 fixture.board.work().reset(&id, None).unwrap();
             }
             fixture.claim(&id, &session);

@@ -1,16 +1,21 @@
 //! Keeping a board out of git: what its `.gitignore` has to say, and whether git tracks its database already.
 //!
 //! Git is read from its files; no other program is started. The index is sorted and read up to the name that is looked for,
-//! which costs a few kilobytes for a directory that begins with a dot, however large the repository is. Nothing here runs
-//! when a private database is opened for one command.
+//! which costs a few kilobytes for a directory that begins with a dot, however large the repository is.
+//!
+//! Every command has to know whether git tracks its database, and most have no time to read the index. So the one that has read
+//! it leaves a stamp: the time of the index's last change, as the time of last access of the file on which writers queue. Git
+//! replaces the index with each change, the board never reads that file, and opening a board looks at it anyway. The check
+//! then costs one look at the index, and one more for each directory between the board and the root of the repository.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::open::{self, io_fault};
-use super::sidecars::endings;
+use super::sidecars::{endings, path_of as path_of_sidecar};
 use super::trust::{not_ours, shell_word};
 use crate::entry::Glob;
 use crate::error::{Error, Result};
@@ -65,49 +70,123 @@ pub fn keep_out_of_git(path: &Path) -> Result<()> {
     written.map_err(fault)
 }
 
-/// Refuses a database that git tracks: every commit would publish what is on the board.
-pub(super) fn check_untracked(path: &Path) -> Result<()> {
-    tracked(path).map_or(Ok(()), |tracked| Err(tracked.refusal(path)))
+/// How old a change of an index has to be before it gets a stamp. Two changes within one tick of the file system's clock have
+/// the same time.
+const STAMP_DELAY: Duration = Duration::from_secs(1);
+
+/// Refuses a database that git tracks: every commit would publish what is on the board. `stamp` is what an earlier call has
+/// left.
+pub(super) fn check_untracked(path: &Path, stamp: Option<SystemTime>) -> Result<()> {
+    let has_stamp = |index: &Index| stamp.is_some() && stamp == index.changed();
+    let named = path.parent().filter(|directory| directory.is_absolute());
+    let nearest = named.and_then(Index::around);
+    if nearest.as_ref().is_some_and(has_stamp) {
+        return Ok(());
+    }
+    // The path may go through symbolic links, and the board be in another repository than it seems.
+    let Some(directory) = physical_directory(path) else { return Ok(()) };
+    let index = if named == Some(&directory) { nearest } else { Index::around(&directory) };
+    let Some(index) = index.filter(|index| !has_stamp(index)) else { return Ok(()) };
+    let changed = index.changed();
+    if let Some(tracked) = index.tracked(&directory, path) {
+        return Err(tracked.refusal(path));
+    }
+    if let Some(changed) = changed.filter(|changed| changed.elapsed().is_ok_and(|age| age >= STAMP_DELAY)) {
+        // Without a stamp, the next command reads the index again.
+        let _ = leave_stamp(path, changed);
+    }
+    Ok(())
+}
+
+fn leave_stamp(path: &Path, changed: SystemTime) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    open::private(&mut options);
+    let queue = options.open(path_of_sidecar(path, Sidecar::WriterQueue))?;
+    queue.set_times(FileTimes::new().set_accessed(changed))
+}
+
+/// The directory of the board, without symbolic links.
+fn physical_directory(path: &Path) -> Option<PathBuf> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()
+}
+
+/// The index of a repository.
+struct Index {
+    root: PathBuf,
+    file: PathBuf,
+    metadata: Metadata,
+}
+
+impl Index {
+    /// The index of the repository around this directory, if it has one: an index that does not exist tracks nothing.
+    fn around(directory: &Path) -> Option<Index> {
+        directory.ancestors().find_map(|root| {
+            let file = root.join(".git/index");
+            match fs::metadata(&file) {
+                Ok(metadata) => Some(Index { root: root.to_owned(), file, metadata }),
+                Err(error) if error.kind() == ErrorKind::NotADirectory => Index::of_link(root),
+                Err(_) => None,
+            }
+        })
+    }
+
+    /// The index in the directory that the file `.git` names, as in a worktree or submodule.
+    fn of_link(root: &Path) -> Option<Index> {
+        let file = named_by(&root.join(".git"))?.join("index");
+        let metadata = fs::metadata(&file).ok()?;
+        Some(Index { root: root.to_owned(), file, metadata })
+    }
+
+    /// Which files of the board at `path`, which is in this directory, git tracks; `None` if it tracks none, or if the index
+    /// cannot be read.
+    fn tracked(self, directory: &Path, path: &Path) -> Option<TrackedFiles> {
+        if !self.metadata.is_file() {
+            return None;
+        }
+        let database = directory.join(path.file_name()?);
+        let wanted = bytes_of(database.strip_prefix(&self.root).ok()?);
+        // The hash of an object has 20 bytes, or 32; an index does not say which.
+        let found = [20, 32].iter().find_map(|hash| names_in(&self.file, &wanted, *hash).ok())?;
+        let names: Vec<_> = found.iter().filter_map(|name| path_of(name)).collect();
+        (!names.is_empty()).then_some(TrackedFiles { root: self.root, names })
+    }
+
+    /// When it was changed last. Unlike the time of its content, no program can set it.
+    #[cfg(unix)]
+    fn changed(&self) -> Option<SystemTime> {
+        use std::os::unix::fs::MetadataExt;
+        let seconds = Duration::from_secs(u64::try_from(self.metadata.ctime()).ok()?);
+        let nanoseconds = Duration::from_nanos(u64::try_from(self.metadata.ctime_nsec()).ok()?);
+        SystemTime::UNIX_EPOCH.checked_add(seconds)?.checked_add(nanoseconds)
+    }
+
+    /// When it was changed last.
+    #[cfg(not(unix))]
+    fn changed(&self) -> Option<SystemTime> {
+        self.metadata.modified().ok()
+    }
 }
 
 /// Files of a board that git tracks.
-pub(super) struct TrackedFiles {
+struct TrackedFiles {
     root: PathBuf,
     /// Relative to the root.
     names: Vec<PathBuf>,
 }
 
 impl TrackedFiles {
-    pub(super) fn refusal(&self, path: &Path) -> Error {
+    fn refusal(&self, path: &Path) -> Error {
         let names: Vec<_> = self.names.iter().map(|name| shell_word(name)).collect();
         let cure = format!("git -C {} rm --cached {}", shell_word(&self.root), names.join(" "));
         not_ours(path, "is tracked by git, which would publish the board", &cure)
     }
 }
 
-/// Which files of the board at `path` git tracks, as far as its index says; `None` if there is no repository around it, or
-/// none whose index can be read.
-pub(super) fn tracked(path: &Path) -> Option<TrackedFiles> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let directory = fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()?;
-    let file = directory.join(path.file_name()?);
-    let (root, git) =
-        directory.ancestors().find_map(|root| Some((root.to_owned(), git_directory(&root.join(".git"))?)))?;
-    let wanted = bytes_of(file.strip_prefix(&root).ok()?);
-    let index = git.join("index");
-    // The hash of an object has 20 bytes, or 32; an index does not say which.
-    let found = [20, 32].iter().find_map(|hash| names_in(&index, &wanted, *hash).ok())?;
-    let names: Vec<_> = found.iter().filter_map(|name| path_of(name)).collect();
-    (!names.is_empty()).then_some(TrackedFiles { root, names })
-}
-
-/// The directory of git that `.git` is, or names if it is a file, as in a worktree or submodule.
-fn git_directory(link: &Path) -> Option<PathBuf> {
-    let metadata = fs::metadata(link).ok()?;
-    if metadata.is_dir() {
-        return Some(link.to_owned());
-    }
-    if !metadata.is_file() {
+/// The directory of git that a plain file names.
+fn named_by(link: &Path) -> Option<PathBuf> {
+    if !fs::metadata(link).ok()?.is_file() {
         return None;
     }
     let mut content = Vec::new();
@@ -118,9 +197,6 @@ fn git_directory(link: &Path) -> Option<PathBuf> {
 
 /// The names in an index that are `wanted` or a companion of it.
 fn names_in(index: &Path, wanted: &[u8], hash: usize) -> io::Result<Vec<Vec<u8>>> {
-    if !fs::metadata(index)?.is_file() {
-        return Err(ErrorKind::InvalidData.into());
-    }
     names_read(BufReader::new(File::open(index)?.take(LARGEST_INDEX)), wanted, hash)
 }
 
@@ -318,6 +394,11 @@ mod tests {
         git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().is_ok_and(|output| output.status.success())
     }
 
+    fn tracked(path: &Path) -> Option<TrackedFiles> {
+        let directory = physical_directory(path)?;
+        Index::around(&directory)?.tracked(&directory, path)
+    }
+
     #[test]
     fn tracked_files_are_found_in_every_kind_of_index() {
         for options in [&["--object-format=sha1"], &["--object-format=sha256"]] {
@@ -350,6 +431,42 @@ mod tests {
                 assert!(Command::new("sh").args(["-c", cure]).output().unwrap().status.success(), "{cure}");
                 assert!(tracked(&board).is_none(), "{cure}");
             }
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn an_index_is_read_again_only_when_it_has_changed() {
+        let scratch = testkit::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let board = root.join(".blackboard/local.db");
+        fs::create_dir(board.parent().unwrap()).unwrap();
+        fs::write(root.join("a"), "x").unwrap();
+        assert!(git(&root, &["init", "-q"]) && git(&root, &["add", "a"]));
+        fs::write(&board, "x").unwrap();
+        let queue = beside(&board, "-lock");
+        fs::write(&queue, "").unwrap();
+        let stamp = || fs::metadata(&queue).unwrap().accessed().ok();
+        let changed = || Index::around(&root).unwrap().changed();
+        let before = stamp();
+        check_untracked(&board, before).unwrap();
+        if changed().unwrap().elapsed().unwrap() < STAMP_DELAY {
+            assert_eq!(stamp(), before, "another change might have the same time");
+        }
+        let is_old = || changed().unwrap().elapsed().unwrap() >= STAMP_DELAY;
+        testkit::wait_until("an older index", || is_old().then_some(()));
+        check_untracked(&board, stamp()).unwrap();
+        assert_eq!(stamp(), changed(), "the index was read");
+        // Through a link, the index is found that the board is in.
+        let link = root.join("link");
+        std::os::unix::fs::symlink(board.parent().unwrap(), &link).unwrap();
+        check_untracked(&link.join("local.db"), stamp()).unwrap();
+        assert!(git(&root, &["add", "-A"]));
+        assert_ne!(stamp(), changed());
+        for board in [&board, &link.join("local.db")] {
+            assert!(check_untracked(board, stamp()).is_err());
+            // A stamp of this very index means that it was read.
+            check_untracked(board, changed()).unwrap();
         }
     }
 

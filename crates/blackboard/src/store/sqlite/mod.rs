@@ -110,9 +110,6 @@ pub struct SqliteOptions {
     pub create_directories: bool,
     /// Whether the directory is one that a project keeps for its board. A new board there gets a `.gitignore`.
     pub in_project: bool,
-    /// Whether to look into git's index when the board is opened, and refuse a database that git tracks. A new one and one
-    /// that others can read are always looked for. A process that opens a board for one thing and ends saves that look.
-    pub check_git: bool,
     /// Whether the database may be on a network file system, which damages a board that several machines use.
     pub allow_network_filesystem: bool,
 }
@@ -139,7 +136,6 @@ impl Default for SqliteOptions {
             stays_open: true,
             create_directories: true,
             in_project: false,
-            check_git: true,
             allow_network_filesystem: false,
         }
     }
@@ -263,9 +259,6 @@ impl Sqlite {
     fn connected(self) -> Result<Sqlite> {
         let connection = self.take()?;
         self.put_back(connection);
-        if self.options.check_git {
-            git::check_untracked(&self.path)?;
-        }
         Ok(self)
     }
 

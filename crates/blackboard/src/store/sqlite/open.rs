@@ -36,7 +36,7 @@ pub(super) fn create(path: &Path, queue: &Queue, options: &SqliteOptions, now: T
         return Ok(());
     }
     let Some(head) = head else { return Err(faults::busy(path, None)) };
-    git::check_untracked(path)?;
+    git::check_untracked(path, None)?;
     if options.in_project {
         git::keep_out_of_git(path)?;
     }

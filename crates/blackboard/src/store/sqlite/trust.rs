@@ -17,7 +17,10 @@ use super::{SqliteOptions, faults, git, open, schema};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 
 /// What SQLite and the queue keep beside a database.
-const COMPANIONS: [&str; 4] = [WAL, "-shm", "-journal", "-lock"];
+const COMPANIONS: [&str; 4] = [WAL, "-shm", "-journal", QUEUE];
+
+/// The ending of the file on which writers queue.
+const QUEUE: &str = "-lock";
 
 /// The ending of the write-ahead log.
 const WAL: &str = "-wal";
@@ -217,13 +220,13 @@ fn check_kind(path: &Path, metadata: &Metadata) -> Result<()> {
     wrong_kind(metadata).map_or(Ok(()), |(what, hint)| Err(not_ours(path, what, hint)))
 }
 
-/// Refuses a database that others get at, by itself or by what lies beside it. Returns how long the file of its write-ahead
-/// log is: the file is looked at here anyway.
+/// Refuses a database that others get at, by itself or by what lies beside it, or that git tracks. Returns how long the file
+/// of its write-ahead log is: the file is looked at here anyway.
 fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
     if let Some((what, hint)) = wrong_owner(metadata) {
         return Err(not_ours(path, what, hint));
     }
-    let (mut open_to_others, mut wal_bytes) = (Vec::new(), 0);
+    let (mut open_to_others, mut wal_bytes, mut git_stamp) = (Vec::new(), 0, None);
     open_to_others.extend(mode_for_others(metadata).map(|mode| (path.to_owned(), mode)));
     for ending in COMPANIONS {
         let companion = beside(path, ending);
@@ -234,11 +237,14 @@ fn check_private(path: &Path, metadata: &Metadata) -> Result<u64> {
         if ending == WAL {
             wal_bytes = metadata.len();
         }
+        if ending == QUEUE {
+            git_stamp = metadata.accessed().ok();
+        }
         open_to_others.extend(mode_for_others(&metadata).map(|mode| (companion, mode)));
     }
+    // Git gives files that it tracks a mode for others; with another one they would still be published.
+    git::check_untracked(path, git_stamp)?;
     let Some((first, mode)) = open_to_others.first() else { return Ok(wal_bytes) };
-    // Git gives every file that it tracks this mode; with another one it would still be published.
-    git::check_untracked(path)?;
     let words: Vec<_> = open_to_others.iter().map(|(path, _)| shell_word(path)).collect();
     let what = format!("can be read or written by others (mode {mode:04o})");
     Err(not_ours(first, &what, &format!("chmod 600 {}", words.join(" "))))

@@ -33,6 +33,8 @@ pub(super) struct SqliteTx<'a> {
     /// Every row that a writer has read by its key or in a range: an update writes only the columns that differ, so that
     /// it leaves alone the indexes of those that don't.
     read: RefCell<HashMap<Key, Option<Row>>>,
+    /// The rows that a writer asked for by their key and that cannot be read. It replaces or removes them completely.
+    unreadable: RefCell<Vec<Key>>,
     writes: bool,
     last_event: OnceCell<(Revision, Option<Timestamp>)>,
     pub(super) floor: OnceCell<Revision>,
@@ -91,6 +93,7 @@ impl<'a> SqliteTx<'a> {
             path,
             now,
             read: RefCell::default(),
+            unreadable: RefCell::default(),
             writes,
             last_event: OnceCell::new(),
             floor: OnceCell::new(),
@@ -146,6 +149,10 @@ impl<'a> SqliteTx<'a> {
         let before = match read.get(&key) {
             Some(before) => before.as_ref(),
             None if table.appended => None,
+            None if self.is_unreadable(&key) => {
+                self.remove(&key)?;
+                None
+            }
             None => {
                 let message = format!("{key:?} is written without being read");
                 return Err(Fault::new(Code::Internal, message).into());
@@ -171,13 +178,32 @@ impl<'a> SqliteTx<'a> {
     }
 
     fn remove(&self, key: &Key) -> Result<()> {
-        if !key.table().appended && !self.read.borrow().contains_key(key) {
+        let is_unreadable = self.is_unreadable(key);
+        if !key.table().appended && !is_unreadable && !self.read.borrow().contains_key(key) {
             return Err(Fault::new(Code::Internal, format!("{key:?} is removed without being read")).into());
         }
         self.execute(key.table().sql.delete, params_from_iter(key.cells()))?;
+        if is_unreadable {
+            return self.drop_elements(key);
+        }
         let read = self.read.borrow();
         let before = read.get(key).and_then(Option::as_ref);
         self.update_elements(key.table().indexes, before, None)
+    }
+
+    /// Whether this writer asked for a row that cannot be read.
+    fn is_unreadable(&self, key: &Key) -> bool {
+        self.unreadable.borrow().contains(key)
+    }
+
+    /// Removes all elements of a row that cannot be read.
+    fn drop_elements(&self, key: &Key) -> Result<()> {
+        let table = key.table();
+        for each in table.indexes.iter().filter_map(|index| index.each.as_ref()) {
+            let sql = format!("DELETE FROM {} WHERE {}", each.table, table.sql.by_key);
+            self.execute(&sql, params_from_iter(key.cells()))?;
+        }
+        Ok(())
     }
 
     /// Brings the tables of elements from what a row had to what it has.
@@ -356,11 +382,15 @@ impl Tx for SqliteTx<'_> {
         if let Some(row) = self.read.borrow().get(key) {
             return Ok(row.clone());
         }
-        let row = self.select(key)?;
+        let row = self.select(key);
         if self.writes {
-            self.read.borrow_mut().insert(key.clone(), row.clone());
+            match &row {
+                Ok(row) => drop(self.read.borrow_mut().insert(key.clone(), row.clone())),
+                Err(error) if error.is_unreadable_row() => self.unreadable.borrow_mut().push(key.clone()),
+                Err(_) => {}
+            }
         }
-        Ok(row)
+        row
     }
 
     fn peek(&self, key: &Key) -> Result<Option<Row>> {

@@ -7,8 +7,10 @@ use rusqlite::Connection;
 use super::Scratch;
 use crate::Board;
 use crate::agent::{Heartbeat, Register};
-use crate::entry::{Actor, Value, Write};
-use crate::store::Range;
+use crate::entry::{Actor, Operation, Txn, Value, Write};
+use crate::follow::{Follow, Start};
+use crate::revision::Revision;
+use crate::store::{Cursor, Key, Range};
 use crate::sweep::Sweep;
 use crate::work::{Claim, Create};
 
@@ -242,4 +244,136 @@ fn agents_whose_heartbeats_have_no_readable_time_stay_are_reported_and_hide_no_o
             "{damage}"
         );
     }
+}
+
+/// A board with old events, and a cursor that no reader moves and that has missed some of them.
+fn a_board_with_old_events(scratch: &Scratch) -> Board {
+    let (_, board) = scratch.board();
+    for name in ["bad", "left behind"] {
+        let start = Start::Cursor { name: name.to_owned(), new_after: Some(Revision::ZERO) };
+        board.follow(&Follow { start, ..Follow::default() }).unwrap();
+    }
+    for key in ["a", "b", "c"] {
+        board.scope("team").write(&Write::new(key, Value::null())).unwrap();
+    }
+    scratch.clock.advance(Duration::from_hours(24 * 31));
+    board.scope("team").write(&Write::new("d", Value::null())).unwrap();
+    board
+}
+
+#[test]
+fn rows_that_cannot_be_read_do_not_stop_retention() {
+    for (what, sql) in [
+        ("a version", "UPDATE entry_versions SET updated_at = 'never' WHERE key = 'a'"),
+        ("the newest version", "UPDATE entry_versions SET value = '{' WHERE key = 'd'"),
+        ("a cursor", "UPDATE cursors SET updated_at = 'never' WHERE reader = 'bad'"),
+        ("the name of a cursor", "UPDATE cursors SET reader = x'ff00' WHERE reader = 'bad'"),
+        ("the bookkeeping row", "INSERT INTO marks (name, value) VALUES ('prune', x'ff00')"),
+    ] {
+        let scratch = Scratch::new();
+        let board = a_board_with_old_events(&scratch);
+        tamper(&scratch, sql);
+        let pruned = board.prune().unwrap();
+        assert_eq!((pruned.events, pruned.more), (3, false), "{what}");
+        // The bookkeeping row can be read again: no further batch is due.
+        scratch.clock.advance(Duration::from_secs(1));
+        assert_eq!(board.prune().unwrap().events, 0, "{what}");
+        let mark = board.read(&[], |tx| tx.get(&Key::BookkeepingRow("prune".into()))).unwrap();
+        assert!(mark.is_some(), "{what}");
+        // The cursor has missed events now, and goes. One that cannot be read stays.
+        scratch.clock.advance(Duration::from_hours(1));
+        board.prune().unwrap();
+        let cursors = board.read(&[], |tx| tx.count(&Range::cursors_of(Cursor::OWNERLESS))).unwrap();
+        assert_eq!(cursors, u64::from(what.ends_with("cursor")), "{what}");
+    }
+}
+
+#[test]
+fn a_clock_row_that_cannot_be_read_stops_no_sweep_and_is_replaced() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let damage = "INSERT OR REPLACE INTO marks (name, value) VALUES ('clock', x'ff00')";
+    an_agent_that_holds(&board, "a");
+    scratch.clock.advance(Duration::from_mins(5));
+    tamper(&scratch, damage);
+    assert_eq!(names(&board.try_sweep(None).stale_agents), ["a"]);
+    an_agent_that_holds(&board, "b");
+    let clock = Key::BookkeepingRow("clock".into());
+    assert!(board.read(&[], |tx| tx.get(&clock)).unwrap().is_some(), "the registration has replaced it");
+    scratch.clock.advance(Duration::from_mins(5));
+    tamper(&scratch, damage);
+    let dry = board.sweep(&Sweep { dry_run: true, ..Sweep::default() }).unwrap();
+    assert_eq!(names(&dry.stale_agents), ["b"]);
+    assert_eq!(names(&board.sweep(&Sweep::default()).unwrap().stale_agents), ["b"]);
+}
+
+/// How many versions a key has in the file, readable or not.
+fn count_versions(scratch: &Scratch, key: &str) -> i64 {
+    let connection = Connection::open(scratch.path()).unwrap();
+    let sql = "SELECT count(*) FROM entry_versions WHERE key = ?1";
+    connection.query_row(sql, [key], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_key_with_versions_that_cannot_be_read_is_purged() {
+    for (what, condition, damage) in [
+        ("the newest", "version = 3", "updated_at = 'never'"),
+        ("one in the middle", "version = 2", "value = '{'"),
+        ("the oldest", "version = 1", "metadata = '{'"),
+        ("all", "true", "value = x'ff00'"),
+        ("their names", "version > 1", "scope = x'ff00'"),
+        ("the link to those before", "version = 3", "previous = 'x'"),
+    ] {
+        for delete in [false, true] {
+            let scratch = Scratch::new();
+            let (_, board) = scratch.board();
+            let scope = board.scope("team");
+            for value in ["1", "2", "3"] {
+                let tags = vec!["leaked".to_owned()];
+                scope.write(&Write { tags, ..Write::new("token", Value::of(value).unwrap()) }).unwrap();
+            }
+            scope.write(&Write::new("token-2", Value::null())).unwrap();
+            let versions = 3 + usize::from(delete);
+            if delete {
+                scope.delete("token").unwrap();
+            }
+            tamper(
+                &scratch,
+                &format!("UPDATE entry_versions SET {damage} WHERE key = 'token' AND {condition}"),
+            );
+            assert_eq!(scope.plan_purge("token").unwrap().versions, versions, "{what}, {delete}");
+            let purged = scope.purge("token").unwrap();
+            assert_eq!((purged.versions, purged.scrubbed), (versions, true), "{what}, {delete}");
+            assert_eq!(count_versions(&scratch, "token"), 1, "{what}, {delete}: only that of the purge");
+            assert_eq!(scope.read("token").unwrap(), None, "{what}, {delete}");
+            let tagged = crate::entry::Query { tags: vec!["leaked".to_owned()], ..Default::default() };
+            assert!(scope.list(&tagged).unwrap().is_empty(), "{what}, {delete}");
+            assert!(scope.read("token-2").unwrap().is_some(), "{what}, {delete}");
+            // The key can be used again, and no number of a version is used twice.
+            let written = scope.write(&Write::new("token", Value::null())).unwrap();
+            assert!(written.version > 3, "{what}, {delete}: {written:?}");
+        }
+    }
+}
+
+#[test]
+fn remembered_answers_that_cannot_be_read_stop_no_purge_and_are_removed() {
+    let scratch = Scratch::new();
+    let (_, board) = scratch.board();
+    let scope = board.scope("team");
+    scope.write(&Write::new("token", Value::of("s3cret").unwrap())).unwrap();
+    let read = Operation::Read { scope: "team".to_owned(), key: "token".to_owned() };
+    let txn = Txn { then: vec![read], ..Txn::default() };
+    for operation in ["bad", "good"] {
+        let by = Actor { operation: Some(operation.to_owned()), ..Actor::default() };
+        board.txn(&txn, &by).unwrap();
+    }
+    tamper(&scratch, "UPDATE operations SET created_at = 'never' WHERE operation_id = 'bad'");
+    assert_eq!(scope.plan_purge("token").unwrap().answers, 2);
+    let purged = scope.purge("token").unwrap();
+    assert_eq!((purged.versions, purged.answers, purged.scrubbed), (1, 2, true));
+    let connection = Connection::open(scratch.path()).unwrap();
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM operations WHERE answer LIKE '%s3cret%'"), 0);
+    assert_eq!(count("SELECT count(*) FROM operations"), 1, "the one that can be read is remembered");
 }
