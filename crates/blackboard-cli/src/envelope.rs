@@ -223,9 +223,8 @@ impl Write for JsonWriter<'_> {
 /// fields of one.
 fn harmless(bytes: &[u8]) -> Option<String> {
     // Most answers are plain ASCII. Without a branch for each byte, many are compared at once.
-    let is_plain = |chunk: &[u8]| {
-        chunk.iter().fold(true, |plain, byte| plain & (matches!(byte, b' '..=b'~') | (*byte == b'\n')))
-    };
+    let is_plain =
+        |chunk: &[u8]| chunk.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~' | b'\n'));
     if bytes.chunks(64).all(is_plain) {
         return None;
     }

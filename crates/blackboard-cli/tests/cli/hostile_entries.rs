@@ -51,9 +51,13 @@ fn a_hostile_value_is_only_a_value() {
 
 /// The same JSON; every character of it that is not ASCII is hidden.
 fn hidden_escaped(json: &str) -> String {
-    let escaped = json.chars().map(|character| match character {
-        ' '..='~' => character.to_string(),
-        _ => character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    let escaped = json.chars().map(|character| {
+        if matches!(character, ' '..='~') {
+            return character.to_string();
+        }
+        let mut buffer = [0; 2];
+        let units = character.encode_utf16(&mut buffer).iter().map(|unit| format!("\\u{unit:04x}"));
+        units.collect::<Vec<_>>().concat()
     });
     escaped.collect()
 }

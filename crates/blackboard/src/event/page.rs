@@ -121,7 +121,7 @@ impl Events<'_> {
         self.view(wanted, forwards)
     }
 
-    fn view(&self, wanted: &Lines, read: Read) -> Result<LogView> {
+    fn view(self, wanted: &Lines, read: Read) -> Result<LogView> {
         self.board.read(&[], |tx| {
             let (revision, floor) = (tx.revision()?, tx.floor()?);
             let kept = tx.count_events(floor, revision)?;
