@@ -4,6 +4,9 @@
 //! `{ok, count, items, timestamp}`, refusals and faults are `{ok: false, error, code, causes, hint, …details,
 //! timestamp}`.
 //! Commands, the web server and MCP all use these and no others.
+//!
+//! Text of the board is hostile, and an answer may be read on a terminal. [`JsonWriter`] escapes the characters that move a
+//! cursor, change the direction or hide; the JSON means the same.
 
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -52,7 +55,7 @@ pub enum BoardState {
 /// A list whose items are written while they are found, so that it never is in memory as a whole.
 #[must_use = "a list that is not finished is not JSON"]
 pub struct Items<'a> {
-    out: Gathered<'a>,
+    out: JsonWriter<'a>,
     timestamp: Timestamp,
     circumstances: Circumstances,
     count: usize,
@@ -126,7 +129,7 @@ impl<'a> Answer<'a> {
     /// A list of unknown length: `count` then follows the items instead of preceding them.
     pub fn items(&mut self) -> output::Result<Items<'_>> {
         self.has_envelope = true;
-        let mut out = Gathered::new(&mut *self.out);
+        let mut out = JsonWriter::new(&mut *self.out);
         out.write_all(br#"{"ok":true,"items":["#)?;
         let circumstances = self.circumstances.clone();
         Ok(Items { out, timestamp: self.timestamp, circumstances, count: 0 })
@@ -134,7 +137,7 @@ impl<'a> Answer<'a> {
 
     /// Values in their own shape, a line each, which leave this process at once.
     pub fn lines<T: Serialize>(&mut self, values: &[T]) -> output::Result {
-        let mut out = Gathered::new(&mut *self.out);
+        let mut out = JsonWriter::new(&mut *self.out);
         for value in values {
             write_json(&mut out, value)?;
             out.write_all(b"\n")?;
@@ -145,7 +148,7 @@ impl<'a> Answer<'a> {
 
     /// A value in its own shape, without the envelope. Several of them are JSON lines.
     pub fn raw<T: Serialize + ?Sized>(&mut self, value: &T) -> output::Result {
-        let mut out = Gathered::new(&mut *self.out);
+        let mut out = JsonWriter::new(&mut *self.out);
         write_json(&mut out, value)?;
         out.write_all(b"\n")?;
         Ok(out.flush()?)
@@ -175,21 +178,25 @@ impl Items<'_> {
     }
 }
 
-/// Collects the small pieces in which JSON is written: handing each one to an unknown writer costs more than the rest.
-struct Gathered<'a> {
+/// Writes JSON that is harmless on a terminal.
+///
+/// It collects the small pieces in which JSON is written: handing each one to an unknown writer costs more than the rest.
+/// No piece ends inside of a character.
+pub struct JsonWriter<'a> {
     bytes: Vec<u8>,
     out: &'a mut dyn Write,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> JsonWriter<'a> {
     const ENOUGH: usize = 4 * 1024;
 
-    fn new(out: &'a mut dyn Write) -> Gathered<'a> {
-        Gathered { bytes: Vec::with_capacity(2 * Gathered::ENOUGH), out }
+    /// A writer to `out`, which gets the last bytes when this is flushed.
+    pub fn new(out: &'a mut dyn Write) -> JsonWriter<'a> {
+        JsonWriter { bytes: Vec::with_capacity(2 * JsonWriter::ENOUGH), out }
     }
 }
 
-impl Write for Gathered<'_> {
+impl Write for JsonWriter<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_all(bytes)?;
@@ -199,14 +206,34 @@ impl Write for Gathered<'_> {
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() >= Gathered::ENOUGH { self.flush() } else { Ok(()) }
+        if self.bytes.len() >= JsonWriter::ENOUGH { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.bytes)?;
+        match harmless(&self.bytes) {
+            Some(escaped) => self.out.write_all(escaped.as_bytes())?,
+            None => self.out.write_all(&self.bytes)?,
+        }
         self.bytes.clear();
         Ok(())
     }
+}
+
+/// The same JSON without hidden characters; `None` if it has none. Line breaks stay: they are between answers, or between the
+/// fields of one.
+fn harmless(bytes: &[u8]) -> Option<String> {
+    // Most answers are plain ASCII. Without a branch for each byte, many are compared at once.
+    let is_plain =
+        |chunk: &[u8]| chunk.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~' | b'\n'));
+    if bytes.chunks(64).all(is_plain) {
+        return None;
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+        Some(line) => (output::harmless_json(line), "\n"),
+        None => (output::harmless_json(line), ""),
+    });
+    Some(lines.fold(String::with_capacity(bytes.len() + 16), |text, (line, end)| text + &line + end))
 }
 
 impl<'a> Failure<'a> {
@@ -363,6 +390,19 @@ mod tests {
         let failure = Failure::new(&error, Timestamp::EPOCH).under(missing());
         let text = serde_json::to_string(&failure).unwrap() + "\n";
         assert!(text.ends_with(&ending), "{text}");
+    }
+
+    #[test]
+    fn hidden_characters_are_escaped_and_mean_the_same() {
+        let hostile = "\u{1b}[2J\u{7f}\u{9b}31m\u{202e}\u{2028}\u{e0041}\u{ad} Zoë ❤\u{fe0f}";
+        let expected = "\\u001b[2J\\u007f\\u009b31m\\u202e\\u2028\\udb40\\udc41\\u00ad Zoë ❤\u{fe0f}";
+        let long = hostile.repeat(1000);
+        let values = [json!({ hostile: [hostile] }), json!(long), json!("plain")];
+        let text = written(|answer| answer.lines(&values));
+        assert!(text.starts_with(&format!("{{\"{expected}\":[\"{expected}\"]}}\n")), "{text}");
+        assert!(!text.contains(['\u{7f}', '\u{9b}', '\u{202e}', '\u{2028}', '\u{e0041}', '\u{ad}']));
+        let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(read, values);
     }
 
     #[test]

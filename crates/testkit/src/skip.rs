@@ -22,6 +22,7 @@ const LEFT_OUT_IN_CI: &[(&str, &str)] = &[
     ("files of another user", "only root may give files away"),
     ("completion in a shell", "a machine need not have every shell"),
     ("the MCP Inspector", "it needs node"),
+    ("the plugin for OpenCode", "it needs node"),
 ];
 
 /// Reports that a test, or a part of it, shows nothing because something is missing.

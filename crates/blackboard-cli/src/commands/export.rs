@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use super::Run;
 use crate::context::Context;
 use crate::disk::{self, replace};
-use crate::envelope::Answer;
+use crate::envelope::{Answer, JsonWriter};
 use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
@@ -86,14 +86,16 @@ impl WholeState {
     /// Writes it without the envelope of an answer.
     fn write(&self, out: &mut dyn Write, unreadable: &UnreadableRows, pretty: bool) -> output::Result {
         let document = Document { state: self, unreadable };
+        let mut out = JsonWriter::new(out);
         let written = if pretty {
-            serde_json::to_writer_pretty(&mut *out, &document)
+            serde_json::to_writer_pretty(&mut out, &document)
         } else {
-            serde_json::to_writer(&mut *out, &document)
+            serde_json::to_writer(&mut out, &document)
         };
         self.noted_failure()?;
         written.map_err(io::Error::from)?;
-        Ok(out.write_all(b"\n")?)
+        out.write_all(b"\n")?;
+        Ok(out.flush()?)
     }
 
     /// What went wrong on the side of the board while the state was written.

@@ -1,7 +1,7 @@
 // Written by `blackboard setup`, which replaces and removes this file: changes here are lost.
 //
 // Passes what happens in OpenCode to `blackboard hook opencode` as one JSON object on its standard input:
-// { event, session_id, parent_id?, task?, cwd, tool_name?, tool_input?: { files } }. Its answer, if any, is one JSON object:
+// { event, session_id, parent_id?, task?, cwd, tool_name?, tool_input?: { files, patch? } }. Its answer, if any, is one JSON object:
 // { context?, env?, deny? }. Whatever goes wrong on the way is silence.
 
 import { randomUUID } from "node:crypto"
@@ -84,11 +84,11 @@ export const Blackboard = async ({ client, directory }) => {
   // What a session has not been told yet.
   const news = (session_id) => sessions.get(session_id)?.context.splice(0).join("\n\n") ?? ""
 
-  // Of what a tool is given, only which files it is about leaves this process.
+  // Of what a tool is given, only the file or the patch leaves this process. The hook reads which files a patch names, as it does
+  // for other platforms.
   const about = ({ tool }, args) => {
-    const patch = String(args?.patchText ?? "").matchAll(/^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):(.+)$/gim)
-    const files = args?.filePath ? [args.filePath] : [...patch].map(([, file]) => file.trim())
-    return { tool_name: tool, tool_input: { files } }
+    const files = args?.filePath ? [args.filePath] : []
+    return { tool_name: tool, tool_input: { files, patch: args?.patchText } }
   }
 
   return {

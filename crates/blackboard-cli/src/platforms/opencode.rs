@@ -91,3 +91,67 @@ fn targets(dirs: &SettingsDirs, level: SettingsLevel) -> Vec<Target> {
         skill(&directory.join("skills")),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::process::Command;
+
+    use super::*;
+    use crate::hooks::request::{HookEvent, Payload};
+
+    const CORPUS: &str = include_str!("../../tests/fixtures/patches.jsonl");
+
+    /// Runs the plugin, and prints what it passes to the hook for each patch of the corpus, a line each.
+    const HARNESS: &str = r#"
+        import { readFileSync } from "node:fs"
+        globalThis.Bun = {
+          spawn: (_, { stdin }) => {
+            const input = new TextDecoder().decode(stdin)
+            if (JSON.parse(input).event === "tool.execute.before") console.log(input)
+            return { stdout: "{}" }
+          },
+        }
+        const { Blackboard } = await import(process.argv[2])
+        const client = { session: { get: async () => ({ data: {} }) } }
+        const plugin = await Blackboard({ client, directory: "/w" })
+        for (const line of readFileSync(process.argv[3], "utf8").trimEnd().split("\n")) {
+          const input = { tool: "apply_patch", sessionID: "ses_1" }
+          await plugin["tool.execute.before"](input, { args: { patchText: JSON.parse(line).patch } })
+        }
+    "#;
+
+    fn paths_in(input: &str) -> BTreeSet<String> {
+        let request = OPENCODE.payload.read(&Payload::parse(input).unwrap()).unwrap();
+        match request.event {
+            HookEvent::AboutToEdit(call) => call.paths.into_iter().collect(),
+            HookEvent::Nothing => BTreeSet::new(),
+            other => panic!("{other:?}: {input}"),
+        }
+    }
+
+    #[test]
+    fn the_plugin_passes_patches_on_and_every_file_in_them_is_read() {
+        if !testkit::machine::can("the plugin for OpenCode", "node", &["--version"]) {
+            return;
+        }
+        let directory = testkit::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = directory.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            file
+        };
+        let (harness, plugin) = (write("harness.mjs", HARNESS), write("plugin.mjs", PLUGIN));
+        let corpus = write("patches.jsonl", CORPUS);
+        let output = Command::new("node").args([&harness, &plugin, &corpus]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let passed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(passed.lines().count(), CORPUS.lines().count());
+        for (line, input) in CORPUS.lines().zip(passed.lines()) {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let named = ["changes", "besides"].iter().filter_map(|list| case[list].as_array()).flatten();
+            let named = named.map(|file| file.as_str().unwrap().to_owned()).collect();
+            assert_eq!(paths_in(input), named, "{}", case["case"]);
+        }
+    }
+}

@@ -33,6 +33,8 @@ mod browser;
 mod clients;
 mod event_view;
 mod feed;
+#[cfg(test)]
+mod gaps;
 mod page;
 mod query;
 mod reply;

@@ -53,6 +53,13 @@ impl Query {
         self.text(name).map(revision).transpose()
     }
 
+    /// A position in the event log. One behind its end is its end.
+    pub fn position(&self, name: &str) -> Result<Option<u64>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        number.map(Some).ok_or_else(|| wrong("a position is a number, 0 or more"))
+    }
+
     /// Whether a switch is on.
     pub fn is_set(&self, name: &str) -> Result<bool> {
         match self.text(name) {
@@ -137,6 +144,13 @@ mod tests {
         }
         for wrong in ["limit=0", "limit=-1", "limit=x", "limit=99999999999999999999"] {
             assert!(Query::parse(wrong, &["limit"]).unwrap().limit(5).is_err(), "{wrong}");
+        }
+        let position = |text: &str| Query::parse(text, &["position"]).unwrap().position("position");
+        for (text, expected) in [("", None), ("position=0", Some(0)), ("position=007", Some(7))] {
+            assert_eq!(position(text).unwrap(), expected, "{text}");
+        }
+        for wrong in ["position=-1", "position=%2B1", "position=1.5", "position=99999999999999999999"] {
+            assert!(position(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -30,6 +30,15 @@ pub const BOARD: HeaderName = HeaderName::from_static("blackboard-board");
 /// Where a bare list goes on.
 pub const NEXT: HeaderName = HeaderName::from_static("blackboard-next");
 
+/// How many events the event log keeps.
+pub const EVENTS: HeaderName = HeaderName::from_static("blackboard-events");
+
+/// The oldest of them.
+pub const OLDEST: HeaderName = HeaderName::from_static("blackboard-oldest");
+
+/// The positions of the first and the last event of an answer, with a comma between them.
+pub const POSITIONS: HeaderName = HeaderName::from_static("blackboard-positions");
+
 /// The rows that were left out of the answer, because they cannot be read: `TABLE ID`, with commas between them.
 pub const UNREADABLE: HeaderName = HeaderName::from_static("blackboard-unreadable");
 

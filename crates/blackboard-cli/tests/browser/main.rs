@@ -24,4 +24,4 @@ mod timeline;
 mod token;
 mod webdriver;
 
-use testkit::scratch;
+use testkit::{hostile_board, scratch};

@@ -34,6 +34,13 @@ impl Site {
         site
     }
 
+    /// This board, served.
+    pub fn serving(scratch: Scratch) -> Site {
+        let mut site = Site::of(scratch);
+        site.start();
+        site
+    }
+
     fn of(scratch: Scratch) -> Site {
         Site { scratch, port: free_port(), directory: None, address: String::new(), server: None }
     }
@@ -120,6 +127,14 @@ impl Site {
     /// The same board for the library, which fills it faster than a process for each step could.
     pub fn library(&self) -> Board {
         Board::open(&self.scratch.database()).unwrap()
+    }
+
+    /// The ids of all events, the oldest first.
+    pub fn log(&self) -> Vec<i64> {
+        let connection = Connection::open(self.scratch.database()).unwrap();
+        connection.busy_timeout(HANGS).unwrap();
+        let mut statement = connection.prepare("SELECT id FROM events ORDER BY id").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
     /// Changes the board behind the program's back, as nobody should: what the program would not store is

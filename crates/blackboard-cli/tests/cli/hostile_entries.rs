@@ -49,6 +49,19 @@ fn a_hostile_value_is_only_a_value() {
     }
 }
 
+/// The same JSON; every character of it that is not ASCII is hidden.
+fn hidden_escaped(json: &str) -> String {
+    let escaped = json.chars().map(|character| {
+        if matches!(character, ' '..='~') {
+            return character.to_string();
+        }
+        let mut buffer = [0; 2];
+        let units = character.encode_utf16(&mut buffer).iter().map(|unit| format!("\\u{unit:04x}"));
+        units.collect::<Vec<_>>().concat()
+    });
+    escaped.collect()
+}
+
 #[test]
 fn hostile_json_comes_back_byte_for_byte() {
     let scratch = Scratch::new();
@@ -65,8 +78,8 @@ fn hostile_json_comes_back_byte_for_byte() {
         for call in [&["read", "key"][..], &["snapshot"], &["list", "--long"], &["history", "key"]] {
             is_harmless(&scratch.run(call).success().stdout, value);
         }
-        // On one line, and otherwise the same text.
-        let on_one_line = value.replace(['\n', '\r', '\t'], " ");
+        // On one line, with hidden characters escaped, and otherwise the same text.
+        let on_one_line = hidden_escaped(&value.replace(['\n', '\r', '\t'], " "));
         let answer = scratch.run(["read", "key", "--json"]).success().stdout;
         assert_eq!(answer.lines().count(), 1);
         assert!(answer.replace('\t', " ").contains(&format!("\"value\":{on_one_line},")), "{answer:?}");

@@ -56,14 +56,20 @@ fn check(scratch: &Scratch, call: &[&str], expected: i32) {
     assert_eq!(human.code, expected, "{call:?}: {human:?}");
     if call == ["export"] {
         // JSON in both forms.
-        human.json();
+        assert_harmless_json(&human, call);
         return;
     }
     assert_shown(&human, call);
     let program = scratch.run(call.iter().chain(&["--json"]));
     assert_eq!(program.code, expected, "{call:?}: {program:?}");
-    program.json();
-    assert_harmless(&program.stderr, &format!("{call:?} --json"));
+    assert_harmless_json(&program, call);
+}
+
+/// JSON may be printed on a terminal, too.
+#[track_caller]
+fn assert_harmless_json(output: &Output, call: &[&str]) {
+    output.json();
+    assert_shown(output, call);
 }
 
 #[track_caller]
@@ -96,6 +102,12 @@ fn every_reading_command_shows_a_hostile_board_as_text() {
     let scratch = generator.board(Extent::Everything, PAYLOAD);
     let observed = scratch.run(["observe", "--after", "0"]).success().stdout;
     assert!(observed.contains("\\u{1b}]0;pwn\\u{7}"), "{observed}");
+    // Followers write their lines by themselves.
+    let follow = ["observe", "--after", "0", "--follow", "--limit", "3", "--json"];
+    let followed = scratch.run(follow).success();
+    assert!(followed.stdout.lines().count() >= 3, "a commit is never split: {}", followed.stdout);
+    assert_shown(&followed, &follow);
+    assert!(followed.stdout.contains("\\u001b]0;pwn\\u0007"), "{}", followed.stdout);
 }
 
 #[test]
@@ -118,7 +130,7 @@ fn a_board_with_an_unreadable_column_is_reported_harmlessly() {
             if program.code == 0 || program.stderr.is_empty() {
                 program.json();
             }
-            assert_harmless(&program.stderr, &format!("{column:?} {call:?} --json"));
+            assert_shown(&program, call);
         }
     }
 }

@@ -5,6 +5,7 @@ use blackboard::entry::{Value as EntryValue, Write};
 use blackboard::work::{Create, Priority};
 use serde_json::Value;
 
+use crate::client::Events;
 use crate::scratch::Scratch;
 use crate::served::Served;
 
@@ -59,14 +60,90 @@ fn pages_of_work_and_events_are_stable_while_others_write() {
         board.work().create(&Create { priority: Some(Priority::P1), ..Create::new(&id, "New") }).unwrap();
     };
     assert_eq!(bare(&served, "/api/work?limit=10", "item_id", disturb), work);
-    let last = events[0].as_i64().unwrap() + 1;
-    let (mut paged, mut before) = (Vec::new(), Some(last.to_string()));
-    while let Some(place) = before {
-        let reply = served.get(&format!("/api/events?limit=7&before={place}"));
+    let (mut paged, mut place) = (Vec::new(), Some(format!("until={}", events[0])));
+    while let Some(from) = place {
+        let reply = served.get(&format!("/api/events?limit=7&{from}"));
         paged.extend(reply.json().as_array().unwrap().iter().map(|event| event["id"].clone()));
-        before = reply.header("blackboard-next").map(str::to_owned);
+        place = reply.header("blackboard-next").map(|next| format!("before={next}"));
     }
     assert_eq!(paged, events);
+}
+
+/// The ids of events, and the headers that say where in the log they are: how many it has, the oldest, and the positions.
+fn placed(served: &Served, query: &str) -> (Vec<i64>, [Option<String>; 3]) {
+    let reply = served.get(&format!("/api/events?{query}"));
+    let ids = reply.json().as_array().unwrap().iter().map(|event| event["id"].as_i64().unwrap()).collect();
+    let headers = ["blackboard-events", "blackboard-oldest", "blackboard-positions"];
+    (ids, headers.map(|name| reply.header(name).map(str::to_owned)))
+}
+
+/// All events page by page, the oldest first, and how many pages that took.
+fn all_forwards(served: &Served, limit: usize, filter: &str) -> (Vec<i64>, usize) {
+    let (mut found, mut pages, mut after) = (Vec::new(), 0, "0".to_owned());
+    loop {
+        let reply = served.get(&format!("/api/events?order=oldest&limit={limit}&after={after}{filter}"));
+        found.extend(reply.json().as_array().unwrap().iter().map(|event| event["id"].as_i64().unwrap()));
+        pages += 1;
+        match reply.header("blackboard-next") {
+            Some(next) => next.clone_into(&mut after),
+            None => return (found, pages),
+        }
+    }
+}
+
+fn write_past_the_engine(served: &Served, sql: &str) {
+    let connection = rusqlite::Connection::open(served.scratch.database()).unwrap();
+    connection.busy_timeout(testkit::patience()).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+#[test]
+fn events_have_positions_among_those_that_are_kept() {
+    let served = large();
+    let some = |kept: i64, oldest: i64, positions: &str| {
+        [Some(kept.to_string()), Some(oldest.to_string()), Some(positions.to_owned())]
+    };
+    assert_eq!(placed(&served, "position=9&limit=3"), (vec![9, 8, 7], some(314, 1, "9,7")));
+    assert_eq!(placed(&served, "limit=2"), (vec![314, 313], some(314, 1, "314,313")));
+    assert_eq!(placed(&served, "position=99999&limit=1"), (vec![314], some(314, 1, "314,314")));
+    let (ids, [kept, _, positions]) = placed(&served, "position=0");
+    assert_eq!((ids, kept.as_deref(), positions), (vec![], Some("314"), None));
+    assert_eq!(all_forwards(&served, 50, ""), ((1..=314).collect(), 7));
+    let (created, _) = all_forwards(&served, 50, "&types=work_created");
+    assert_eq!(created.len(), 157);
+    write_past_the_engine(&served, "DELETE FROM events WHERE id <= 300");
+    assert_eq!(placed(&served, "position=3&limit=2"), (vec![303, 302], some(14, 301, "3,2")));
+    assert_eq!(all_forwards(&served, 5, ""), ((301..=314).collect(), 3));
+}
+
+#[test]
+fn every_event_is_found_in_a_file_whose_ids_have_gaps() {
+    let served = large();
+    // SQLite assigns ids without gaps, and takes the difference of ids for a number of events. What is found may not depend on
+    // that: a file may come from elsewhere.
+    write_past_the_engine(
+        &served,
+        "PRAGMA foreign_keys = OFF;
+         UPDATE events SET id = id + 40000, commit_id = commit_id + 40000 WHERE id > 200;
+         UPDATE events SET id = id + 900, commit_id = commit_id + 900 WHERE id > 100 AND id <= 200;",
+    );
+    let log: Vec<i64> = (1..=100).chain(1001..=1100).chain(40_201..=40_314).collect();
+    assert_eq!(all_forwards(&served, 30, "").0, log);
+    let (mut paged, mut place) = (Vec::new(), "after=0".to_owned());
+    loop {
+        let reply = served.get(&format!("/api/events?limit=30&{place}"));
+        paged.extend(reply.json().as_array().unwrap().iter().map(|event| event["id"].as_i64().unwrap()));
+        let Some(next) = reply.header("blackboard-next") else { break };
+        place = format!("before={next}");
+    }
+    assert!(paged.iter().rev().eq(&log), "{paged:?}");
+    for (until, expected) in [(1000, 100), (1001, 1001), (40_000, 1100), (99_999, 40_314)] {
+        assert_eq!(placed(&served, &format!("until={until}&limit=1")).0, [expected]);
+    }
+    // A stream goes on from a revision that is in a gap.
+    let mut events = Events::follow(served.port, Some(500), None).unwrap();
+    let told: Vec<i64> = (100..log.len()).map(|_| events.next().unwrap().id).collect();
+    assert_eq!(told, log[100..]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use self::change::EntryChange;
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
 pub use self::observe::{Batch, Events, Observation, Since};
-pub use self::page::{Lines, LogPage};
+pub use self::page::{Lines, LogPage, LogView};
 pub(crate) use self::scan::scan;
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};

@@ -1,6 +1,7 @@
 //! Looking through the log: its lines, without the values of entries that events carry.
 //!
-//! `newest` is for people, who begin at the end and page back; `lines` is for whoever hands the log on to many.
+//! `newest` and `oldest` are for readers, who begin at some place and page on; `lines` is for a server that hands the log
+//! on to many.
 
 use super::{Event, EventType, Events};
 use crate::clock::Timestamp;
@@ -23,6 +24,8 @@ pub struct Lines {
     pub after: Option<Revision>,
     /// Those before this revision.
     pub before: Option<Revision>,
+    /// Those up to this position in the log: the oldest event that is kept is at 1. Ids may have gaps, positions have none.
+    pub position: Option<u64>,
     /// Those from this moment on.
     pub since: Option<Timestamp>,
     /// Those of one of these types; all if empty.
@@ -41,6 +44,7 @@ impl Default for Lines {
         Lines {
             after: None,
             before: None,
+            position: None,
             since: None,
             types: Vec::new(),
             session: None,
@@ -55,14 +59,31 @@ impl Default for Lines {
 pub struct LogPage {
     /// The events.
     pub events: Vec<Event>,
-    /// Where the next page goes on: before this revision if the newest come first, after it otherwise.
+    /// Where the next page goes on: after this revision.
     pub next: Option<Revision>,
     /// The board's revision when the page was read.
     pub revision: Revision,
 }
 
+/// A page of the log, and where in the log it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogView {
+    /// The events.
+    pub events: Vec<Event>,
+    /// Where the next page goes on: before this revision if the newest come first, after it otherwise.
+    pub next: Option<Revision>,
+    /// The board's revision when the page was read.
+    pub revision: Revision,
+    /// How many events the log keeps.
+    pub kept: u64,
+    /// The oldest of them.
+    pub oldest: Option<Revision>,
+    /// The positions of the first and the last event of this page; the oldest event that is kept is at 1.
+    pub positions: Option<(u64, u64)>,
+}
+
 impl Events<'_> {
-    /// The last lines, the newest first. Going on before the [`next`](LogPage::next) of a page misses nothing and
+    /// The last lines, the newest first. Going on before the [`next`](LogView::next) of a page misses nothing and
     /// shows nothing twice, whatever happens meanwhile.
     ///
     /// ```
@@ -78,17 +99,50 @@ impl Events<'_> {
     /// assert_eq!((rest.events.len(), rest.next), (1, None));
     /// # Ok::<(), blackboard::Error>(())
     /// ```
-    pub fn newest(&self, wanted: &Lines) -> Result<LogPage> {
+    pub fn newest(&self, wanted: &Lines) -> Result<LogView> {
+        self.view(wanted, backwards)
+    }
+
+    /// The first lines, the oldest first. Going on after the [`next`](LogView::next) of a page misses nothing and shows
+    /// nothing twice.
+    ///
+    /// ```
+    /// # use blackboard::{Board, Revision, event::Lines, work::Create};
+    /// # let board = Board::memory();
+    /// for id in ["a", "b", "c"] {
+    ///     board.work().create(&Create::new(id, "A task"))?;
+    /// }
+    /// let page = board.events().oldest(&Lines { after: Some(Revision::new(1)), limit: 1, ..Lines::default() })?;
+    /// let ids: Vec<_> = page.events.iter().map(|event| event.id.get()).collect();
+    /// assert_eq!((ids, page.positions, page.kept), (vec![2], Some((2, 2)), 3));
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn oldest(&self, wanted: &Lines) -> Result<LogView> {
+        self.view(wanted, forwards)
+    }
+
+    fn view(self, wanted: &Lines, read: Read) -> Result<LogView> {
         self.board.read(&[], |tx| {
-            let revision = tx.revision()?;
-            let mut lowest = tx.floor()?.max(wanted.after.unwrap_or(Revision::ZERO));
+            let (revision, floor) = (tx.revision()?, tx.floor()?);
+            let kept = tx.count_events(floor, revision)?;
+            let mut lowest = floor.max(wanted.after.unwrap_or(Revision::ZERO));
             if let Some(since) = wanted.since {
                 tx.prefetch(&[Prefetch::RevisionBefore(since)])?;
                 lowest = lowest.max(tx.revision_before(since)?);
             }
-            let end = wanted.before.map_or(revision, |before| before.previous().min(revision));
-            let (events, next) = backwards(tx, wanted, lowest, end)?;
-            Ok(LogPage { events, next, revision })
+            let mut end = wanted.before.map_or(revision, |before| before.previous().min(revision));
+            if let Some(newer) = wanted.position.and_then(|position| kept.checked_sub(position)) {
+                end = end.min(tx.revision_back(revision, newer)?);
+            }
+            let (events, next) = read(tx, wanted, lowest, end)?;
+            // The revision before all kept events but the oldest is that of the oldest.
+            let oldest = kept.checked_sub(1).map(|newer| tx.revision_back(revision, newer)).transpose()?;
+            let position = |event: &Event| tx.count_events(floor, event.id);
+            let positions = match (events.first(), events.last()) {
+                (Some(first), Some(last)) => Some((position(first)?, position(last)?)),
+                _ => None,
+            };
+            Ok(LogView { events, next, revision, kept, oldest, positions })
         })
     }
 
@@ -119,6 +173,9 @@ impl Events<'_> {
     }
 }
 
+/// Reads the wanted lines after the first revision, up to and including the second one, in one direction.
+type Read = fn(&dyn Tx, &Lines, Revision, Revision) -> Result<(Vec<Event>, Option<Revision>)>;
+
 /// Reads from `end` back to what follows `lowest`.
 fn backwards(
     tx: &dyn Tx,
@@ -126,34 +183,94 @@ fn backwards(
     lowest: Revision,
     end: Revision,
 ) -> Result<(Vec<Event>, Option<Revision>)> {
-    let is_wanted = |event: &Event| {
-        wanted.session.as_deref().is_none_or(|session| {
-            event.actor_id.as_deref() == Some(session) || event.target_id.as_deref() == Some(session)
-        })
-    };
-    let limit = wanted.limit.max(1);
-    let plain = wanted.types.is_empty() && wanted.session.is_none();
-    let window = if plain { WINDOW.min(limit as u64) } else { WINDOW };
-    let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX).max(1);
-    let (mut found, mut bytes, mut until, mut looked_at) = (Vec::new(), 0_usize, end, 0);
+    let window = wanted.window();
+    let (mut found, mut until, mut looked_at) = (Found::new(wanted), end, 0);
     while until > lowest {
         tx.prefetch(&[Prefetch::RevisionBack(until, window)])?;
         let after = tx.revision_back(until, window)?.max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
-        for event in tx.events(&page)?.into_iter().rev().filter(is_wanted) {
-            if found.len() == limit || bytes >= most_bytes {
-                let next = found.last().map(|last: &Event| last.id);
-                return Ok((found, next));
-            }
-            let metadata = event.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
-            bytes = bytes.saturating_add(event.summary.len() + metadata);
-            found.push(event);
+        if let Some(next) = found.add(tx.events(&page)?.into_iter().rev()) {
+            return Ok((found.events, Some(next)));
         }
         looked_at += window;
         until = after;
         if looked_at >= LOOKED_AT && until > lowest {
-            return Ok((found, Some(until.next())));
+            return Ok((found.events, Some(until.next())));
         }
     }
-    Ok((found, None))
+    Ok((found.events, None))
+}
+
+/// Reads what follows `lowest`, up to `end`.
+fn forwards(
+    tx: &dyn Tx,
+    wanted: &Lines,
+    lowest: Revision,
+    end: Revision,
+) -> Result<(Vec<Event>, Option<Revision>)> {
+    let window = wanted.window();
+    let (mut found, mut after, mut looked_at) = (Found::new(wanted), lowest, 0);
+    while after < end {
+        let left = tx.count_events(after, end)?;
+        if left == 0 {
+            // The end is in a gap.
+            break;
+        }
+        let until = tx.revision_back(end, left.saturating_sub(window))?;
+        let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
+        if let Some(next) = found.add(tx.events(&page)?.into_iter()) {
+            return Ok((found.events, Some(next)));
+        }
+        looked_at += window;
+        after = until;
+        if looked_at >= LOOKED_AT && after < end {
+            return Ok((found.events, Some(after)));
+        }
+    }
+    Ok((found.events, None))
+}
+
+impl Lines {
+    /// How many lines are read together.
+    fn window(&self) -> u64 {
+        if self.is_filtered() { WINDOW } else { WINDOW.min(self.limit.max(1) as u64) }
+    }
+
+    /// Whether lines between two others may be left out.
+    fn is_filtered(&self) -> bool {
+        !self.types.is_empty() || self.session.is_some()
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        self.session.as_deref().is_none_or(|session| {
+            event.actor_id.as_deref() == Some(session) || event.target_id.as_deref() == Some(session)
+        })
+    }
+}
+
+/// What a page has so far.
+struct Found<'a> {
+    wanted: &'a Lines,
+    events: Vec<Event>,
+    bytes: usize,
+}
+
+impl Found<'_> {
+    fn new(wanted: &Lines) -> Found<'_> {
+        Found { wanted, events: Vec::new(), bytes: 0 }
+    }
+
+    /// Adds what is wanted of these. If the page is full before, it returns the last revision that is in it.
+    fn add(&mut self, events: impl Iterator<Item = Event>) -> Option<Revision> {
+        let most_bytes = self.wanted.most_bytes.unwrap_or(usize::MAX).max(1);
+        for event in events.filter(|event| self.wanted.is_wanted(event)) {
+            if self.events.len() == self.wanted.limit.max(1) || self.bytes >= most_bytes {
+                return self.events.last().map(|last| last.id);
+            }
+            let metadata = event.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+            self.bytes = self.bytes.saturating_add(event.summary.len() + metadata);
+            self.events.push(event);
+        }
+        None
+    }
 }

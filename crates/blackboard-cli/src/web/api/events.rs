@@ -2,10 +2,12 @@
 
 use blackboard::duration::parse_since;
 use blackboard::event::{EventType, Lines};
-use blackboard::{Code, Refusal, Result};
+use blackboard::{Code, Refusal, Result, Revision};
+use hyper::header::HeaderValue;
 
 use crate::web::event_view::{EventView, Names};
-use crate::web::reply::{Reply, bare_page};
+use crate::web::query::{Query, wrong};
+use crate::web::reply::{EVENTS, OLDEST, POSITIONS, Reply, bare_page};
 use crate::web::route::Asked;
 
 /// How many are shown if nobody says, as the seed has it, and at most.
@@ -19,30 +21,61 @@ const SINCE: &str = "24h";
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A bare array: the last 200 events of the last 24 hours, the newest first. `since` (`15m`, `24h`, `7d`, an ISO
-/// time), `limit` (up to 1000), `before` and `after` (revisions; without `since` they reach back as far as the log
-/// does), `types` (with commas), `agent` (a session: what it did, and what is about it)
+/// time), `limit` (up to 1000), `before`, `until` and `after` (revisions) and `position` (up to this many of the kept
+/// events); without `since` these four reach back as far as the log does. `types` (with commas), `agent` (a session: what
+/// it did, and what is about it), `order=oldest`.
+///
+/// Headers say where in the log the answer is: [`EVENTS`], [`OLDEST`] and [`POSITIONS`]. Ids may have gaps, so a reader
+/// cannot find that by itself.
 pub fn list(asked: &Asked<'_>) -> Result<Reply> {
-    let query = asked.query(&["since", "limit", "before", "after", "types", "agent"])?;
-    let (before, after) = (query.revision("before")?, query.revision("after")?);
+    let query = asked
+        .query(&["since", "limit", "before", "until", "after", "position", "types", "agent", "order"])?;
+    let (before, after, position) = (end(&query)?, query.revision("after")?, query.position("position")?);
     let since = match query.text("since") {
         Some(since) => Some(since),
-        None if before.is_some() || after.is_some() => None,
+        None if before.is_some() || after.is_some() || position.is_some() => None,
         None => Some(SINCE),
     };
-    let page = asked.board.events().newest(&Lines {
+    let wanted = Lines {
         after,
         before,
+        position,
         since: since.map(|since| parse_since(since, asked.board.clock().now())).transpose()?,
         types: query.text("types").map_or_else(|| Ok(Vec::new()), types)?,
         session: query.text("agent").map(str::to_owned),
         limit: query.limit(MOST)?.unwrap_or(SHOWN),
         most_bytes: Some(PAGE_BYTES),
-    })?;
+    };
+    let events = asked.board.events();
+    let page = match query.text("order") {
+        None | Some("newest") => events.newest(&wanted)?,
+        Some("oldest") => events.oldest(&wanted)?,
+        Some(_) => return Err(wrong("order is newest or oldest")),
+    };
     let mut names = Names::new(asked.board);
     let shown =
         page.events.iter().map(|event| EventView::of(event, &mut names)).collect::<Result<Vec<_>>>()?;
     let next = page.next.map(|next| next.to_string());
-    Ok(bare_page(&shown, next.as_deref(), page.revision))
+    let mut reply = bare_page(&shown, next.as_deref(), page.revision);
+    let headers = reply.headers_mut();
+    headers.insert(EVENTS, HeaderValue::from(page.kept));
+    if let Some(oldest) = page.oldest {
+        headers.insert(OLDEST, HeaderValue::from(oldest.get()));
+    }
+    if let Some((first, last)) = page.positions
+        && let Ok(positions) = HeaderValue::try_from(format!("{first},{last}"))
+    {
+        headers.insert(POSITIONS, positions);
+    }
+    Ok(reply)
+}
+
+/// The revision before which the answer ends.
+fn end(query: &Query) -> Result<Option<Revision>> {
+    match (query.revision("before")?, query.revision("until")?) {
+        (Some(_), Some(_)) => Err(wrong("before and until exclude each other")),
+        (before, until) => Ok(before.or(until.map(Revision::next))),
+    }
 }
 
 /// The types of these names. One that nobody knows would be a filter through which nothing comes.

@@ -42,6 +42,12 @@ async function ask(path, { signal, values } = {}) {
     board: response.headers.get("Blackboard-Board"),
     // Where a bare list goes on, if there is more of it.
     next: next === null ? null : decodeURIComponent(next),
+    // Where in the event log an answer of events is.
+    log: {
+      kept: Number(response.headers.get("Blackboard-Events") ?? 0),
+      oldest: response.headers.get("Blackboard-Oldest"),
+      positions: (response.headers.get("Blackboard-Positions") ?? "").split(",").map(Number),
+    },
     // The rows that the answer leaves out, because they cannot be read.
     unreadable: unreadable === null ? [] : unreadable.split(",").map(decodeURIComponent),
   };

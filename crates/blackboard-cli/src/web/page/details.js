@@ -7,7 +7,7 @@ function openAgent(session) {
     concerns: isAbout("agent", "work_item", "entry"),
     read: () => askFor(query("/api/agent", { id: session })),
     build(agent) {
-      if (agent.gone) return gone();
+      if (agent.gone) return gone(agent.gone);
       this.title = agent.agent_name;
       const status = make("span");
       setStatus(status, agent.status, agent.overdue);
@@ -58,7 +58,7 @@ function openItem(id) {
     concerns: isAbout("work_item", "agent"),
     read: () => askFor(query("/api/item", { id })),
     build(item) {
-      if (item.gone) return gone();
+      if (item.gone) return gone(item.gone);
       this.title = item.title;
       const [status, priority] = [make("span"), make("span")];
       setStatus(status, item.status);
@@ -104,7 +104,7 @@ function openEntry({ scope, key }) {
       (event.target_type === "entry" && event.target_id === key) || event.target_type === "scope",
     read: () => askFor(query("/api/entries/history", { scope, key }), true),
     build(answer) {
-      if (answer.gone || !answer.items.length) return gone();
+      if (answer.gone || !answer.items.length) return gone(answer.gone);
       const [newest] = answer.items;
       return [
         facts([

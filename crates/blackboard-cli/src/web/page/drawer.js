@@ -73,18 +73,21 @@ function fillDrawer(page, content) {
     [...body.querySelectorAll("[data-target]")].find((each) => each.dataset.target === focused)?.focus();
 }
 
-// Reads a thing that may be gone: then the drawer says so.
+// Reads a thing that may be gone, or whose id no board can have, except one that another program has written: then the
+// drawer says so.
 async function askFor(path, values) {
   try {
     return await ask(path, { values });
   } catch (error) {
-    if (error instanceof Refused && error.status === 404)
-      return { answer: { gone: true }, revision: revisionShown };
-    throw error;
+    if (!(error instanceof Refused) || ![400, 404].includes(error.status)) throw error;
+    const why = error.status === 404 ? GONE : error.message;
+    return { answer: { gone: why }, revision: revisionShown };
   }
 }
 
-const gone = () => [make("p.quiet", {}, "It is not on the board any more.")];
+const GONE = "It is not on the board any more.";
+
+const gone = (why = GONE) => [make("p.quiet", {}, cut(shown(why), 1000))];
 
 function facts(pairs) {
   const list = make("dl.facts");

@@ -3,9 +3,14 @@
 // The rows are a window onto the log. It grows at both ends as the reader scrolls there, and what is far away
 // is dropped, so that a log of any length costs the same. While the window follows, new events come in at its
 // top.
+//
+// Revisions may have gaps, so nothing is counted or found by calculating with them. The server counts: the slider runs
+// over the positions of events, of which the oldest one that is kept has the first.
 
 const PAGE = 200;
 const WINDOW = 2000;
+// How long the count may leave out that old events were pruned.
+const COUNT_AGAIN = 60 * SECOND;
 
 const timeline = {
   rows: [],
@@ -19,6 +24,10 @@ const timeline = {
   log: 0,
   loaded: false,
   sliding: false,
+  // How many events the log has, at which revision, and when the server said so; null before it did.
+  kept: 0,
+  countedAt: null,
+  countedWhen: 0,
 };
 
 function createTimeline() {
@@ -48,12 +57,12 @@ function createTimeline() {
   let settle = null;
   const slider = byId("timeline-slider");
   slider.addEventListener("input", () => {
-    const revision = Number(slider.value);
+    const position = Number(slider.value);
     clearTimeout(settle);
     timeline.sliding = true;
-    showPlace(revision, null);
+    showPlace(position, null);
     settle = setTimeout(async () => {
-      await goTo(revision);
+      await goTo(position);
       timeline.sliding = false;
       refreshPlace();
     }, 60);
@@ -78,11 +87,13 @@ async function readLog(place) {
   const generation = timeline.generation;
   timeline.loading = true;
   try {
-    const { answer, revision, next } = await ask(
+    const { answer, revision, next, log } = await ask(
       query("/api/events", { limit: PAGE, ...place, ...timelineFilter() }),
     );
     if (generation !== timeline.generation) return null;
     noteRevision(revision);
+    noteCount(revision, log);
+    placeEvents(answer, log.positions);
     return { events: answer, revision, next };
   } catch {
     return null;
@@ -99,6 +110,8 @@ function timelineReset() {
   timeline.loaded = false;
   timeline.rows = [];
   timeline.older = null;
+  timeline.kept = 0;
+  timeline.countedAt = null;
   say(byId("timeline-oldest"), "");
   if (currentView() === "timeline") openTimeline();
 }
@@ -108,42 +121,71 @@ function timelineConnected() {
   if (currentView() === "timeline" && !timeline.loaded && !timeline.loading) openTimeline();
 }
 
-// The oldest event that is kept, by halving: before it there is nothing.
-async function findOldest() {
+// What the server says about the log. The stream tells of later events, and this counts them.
+function noteCount(revision, { kept, oldest }) {
+  if (timeline.countedAt !== null && revision < timeline.countedAt) return;
+  const came = timeline.countedAt === null ? recentEvents.filter((event) => event.id > revision) : [];
+  timeline.kept = kept;
+  timeline.countedAt = revision;
+  timeline.countedWhen = Date.now();
+  countEvents(came);
+  say(byId("timeline-oldest"), oldest === null ? "" : `r${oldest}`);
+}
+
+// Counts events that the server has not counted, the newest first.
+function countEvents(events) {
+  if (timeline.countedAt === null) return;
+  const fresh = events.filter((event) => event.id > timeline.countedAt);
+  if (!fresh.length) return;
+  timeline.kept += fresh.length;
+  timeline.countedAt = fresh[0].id;
+  placeEvents(fresh, [timeline.kept, timeline.kept - fresh.length + 1]);
+}
+
+// Where in the log events are. The server says it for the first and the last of an answer; if a filter leaves events out
+// between them, it is about right for the others.
+function placeEvents(events, [first, last]) {
+  const steps = Math.max(events.length - 1, 1);
+  events.forEach((event, index) => {
+    event.position = Math.round(first + ((last - first) * index) / steps);
+  });
+}
+
+// Asks for nothing but the count.
+async function countAgain() {
   const { log } = timeline;
-  const isThere = async (revision) =>
-    (await ask(`/api/events?limit=1&before=${revision + 1}`)).answer.length > 0;
+  timeline.countedWhen = Date.now();
   try {
-    let [nothing, something] = [0, Math.max(revisionShown, 1)];
-    if (await isThere(1)) something = 1;
-    while (something - nothing > 1) {
-      const middle = Math.floor((nothing + something) / 2);
-      if (await isThere(middle)) something = middle;
-      else nothing = middle;
-    }
+    const answer = await ask("/api/events?limit=1&after=0");
     if (log !== timeline.log) return;
-    byId("timeline-slider").min = something;
-    say(byId("timeline-oldest"), `r${something}`);
+    noteCount(answer.revision, answer.log);
+    if (timeline.loaded) showTimeline();
   } catch {
-    // The slider then begins at the beginning of all boards.
+    // The slider then spans what was counted last.
   }
 }
 
 function openTimeline() {
-  if (byId("timeline-oldest").textContent === "") findOldest();
-  if (!timeline.loaded) followTimeline();
-  else showTimeline();
+  if (!timeline.loaded) {
+    followTimeline();
+    return;
+  }
+  showTimeline();
+  countAgain();
 }
 
 function reloadTimeline() {
   if (timeline.following || !timeline.rows.length) followTimeline();
-  else goTo(timeline.rows[timeline.table.firstVisible()]?.id ?? revisionShown);
+  else {
+    const top = timeline.rows[timeline.table.firstVisible()];
+    showFrom({ until: top ? top.id : revisionShown });
+  }
 }
 
 async function followTimeline() {
   timeline.generation += 1;
   timeline.following = true;
-  const page = await readLog({ before: MOST });
+  const page = await readLog({ after: 0 });
   if (!page) return;
   timeline.loaded = true;
   timeline.rows = [...cameSince(page.revision), ...page.events];
@@ -166,14 +208,16 @@ async function readUntilSomething() {
   }
 }
 
-// No board has had as many events.
-const MOST = Number.MAX_SAFE_INTEGER;
+async function goTo(position) {
+  if (position >= timeline.kept) return followTimeline();
+  return showFrom({ position });
+}
 
-async function goTo(revision) {
+// Shows the log from some place on back.
+async function showFrom(place) {
   timeline.generation += 1;
-  timeline.following = revision >= revisionShown;
-  if (timeline.following) return followTimeline();
-  const page = await readLog({ before: revision + 1 });
+  timeline.following = false;
+  const page = await readLog(place);
   if (!page) return undefined;
   timeline.loaded = true;
   timeline.rows = page.events;
@@ -200,28 +244,19 @@ async function readOlder() {
   return true;
 }
 
-// The server answers with the newest that fit. So that nothing is left out below them, the part of the log
-// that is asked for has to be small enough to fit into one answer; where few events fit it may be long.
+// The events that follow the first row, the oldest first. The server looks only so far for what fits.
 async function readNewer() {
-  let from = timeline.rows.length ? timeline.rows[0].id : revisionShown;
-  let length = PAGE;
-  let events = [];
-  let readAt = revisionShown;
-  while (!events.length && from < readAt) {
-    const page = await readLog({ after: from, before: from + length + 1 });
+  let after = timeline.rows.length ? timeline.rows[0].id : revisionShown;
+  let page = null;
+  do {
+    page = await readLog({ after, order: "oldest" });
     if (!page) return;
-    if (page.next !== null && length > 1) {
-      length = Math.ceil(length / 4);
-      continue;
-    }
-    events = page.events;
-    readAt = page.revision;
-    from += length;
-    length *= 4;
-  }
-  if (from >= readAt) {
+    after = page.next;
+  } while (!page.events.length && after !== null);
+  let events = page.events.reverse();
+  if (page.next === null) {
     timeline.following = true;
-    events = cameSince(Math.max(readAt, events.length ? events[0].id : 0)).concat(events);
+    events = cameSince(page.revision).concat(events);
   }
   timeline.rows = events.concat(timeline.rows);
   if (timeline.rows.length > WINDOW) {
@@ -240,11 +275,13 @@ function shiftTimeline(rows) {
 }
 
 function timelineArrived(events) {
-  byId("timeline-slider").max = Math.max(revisionShown, 1);
-  if (!timeline.loaded || !timeline.following) {
-    if (currentView() === "timeline") refreshPlace();
-    return;
+  countEvents(events);
+  if (currentView() === "timeline") {
+    if (timeline.loaded && Date.now() - timeline.countedWhen > COUNT_AGAIN) countAgain();
+    showCount();
+    refreshPlace();
   }
+  if (!timeline.loaded || !timeline.following) return;
   const newest = timeline.rows.length ? timeline.rows[0].id : 0;
   const fresh = events.filter((event) => event.id > newest && fitsTimeline(event));
   if (!fresh.length) return;
@@ -276,12 +313,16 @@ function timelineScrolled() {
 
 function showTimeline() {
   timeline.table.show(timeline.rows);
-  byId("timeline-slider").max = Math.max(revisionShown, 1);
+  showCount();
+  refreshPlace();
+}
+
+function showCount() {
+  byId("timeline-slider").max = Math.max(timeline.kept, 1);
   say(
     byId("timeline-count"),
-    timeline.kinds.size || timeline.agent ? "filtered" : `${revisionShown.toLocaleString("en")} in all`,
+    timeline.kinds.size || timeline.agent ? "filtered" : `${timeline.kept.toLocaleString("en")} in all`,
   );
-  refreshPlace();
 }
 
 function refreshPlace() {
@@ -292,18 +333,24 @@ function refreshPlace() {
     timeline.following && timeline.table.scroller.scrollTop < 4,
   );
   if (timeline.sliding) return;
-  byId("timeline-slider").value =
-    timeline.following && timeline.table.scroller.scrollTop < 4 ? revisionShown : top ? top.id : 1;
-  showPlace(top ? top.id : revisionShown, top);
+  const isAtEnd = timeline.following && timeline.table.scroller.scrollTop < 4;
+  // Only events that came just now have no position yet.
+  const position = isAtEnd ? timeline.kept : (top?.position ?? timeline.kept);
+  byId("timeline-slider").value = position;
+  showPlace(position, top);
 }
 
-function showPlace(revision, event) {
-  const date = event && new Date(event.timestamp);
-  const place = date
-    ? `${date.toDateString() === new Date().toDateString() ? "" : `${day(date)} `}${clock(date)}`
-    : "…";
-  say(byId("timeline-place"), `r${revision} · ${place}`);
-  setAttribute(byId("timeline-slider"), "aria-valuetext", `revision ${revision}, ${place}`);
+function showPlace(position, event) {
+  const where = `event ${position} of ${timeline.kept}`;
+  if (!event) {
+    say(byId("timeline-place"), where);
+    setAttribute(byId("timeline-slider"), "aria-valuetext", where);
+    return;
+  }
+  const date = new Date(event.timestamp);
+  const time = `${date.toDateString() === new Date().toDateString() ? "" : `${day(date)} `}${clock(date)}`;
+  say(byId("timeline-place"), `r${event.id} · ${time}`);
+  setAttribute(byId("timeline-slider"), "aria-valuetext", `${where}, revision ${event.id}, ${time}`);
 }
 
 function showTimelineAgents() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::entry::EveryScope;
-use crate::event::Lines;
+use crate::event::{Lines, LogView};
 use crate::work::{LastCompleted, NewestWork, SpanEnd};
 
 on_every_engine![
@@ -11,6 +11,7 @@ on_every_engine![
     completed_work_is_paged_by_its_end,
     whatever_waits_is_listed_with_everything_that_it_waits_for,
     the_log_is_paged_backwards_with_and_without_filters,
+    the_log_is_paged_forwards_and_from_a_position,
     the_log_is_read_on_in_whole_commits_or_not_at_all,
     entries_are_paged_through_every_scope_but_those_of_holds,
     everybody_is_seen_with_what_they_hold,
@@ -115,6 +116,56 @@ fn whatever_waits_is_listed_with_everything_that_it_waits_for(fixture: &Fixture)
     let mut waiting: Vec<_> = page.open_blockers.into_iter().collect();
     waiting[0].1.sort();
     assert_eq!(waiting, [("d".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
+}
+
+fn the_log_is_paged_forwards_and_from_a_position(fixture: &Fixture) {
+    let ivy = fixture.session("Ivy");
+    for number in 0..8 {
+        fixture.item(&format!("x{number}"));
+        fixture.claim(&format!("x{number}"), &ivy);
+    }
+    let shown = |page: LogView| {
+        let ids: Vec<_> = page.events.iter().map(|event| fixture.number(event.id)).collect();
+        (ids, page.next.map(|next| fixture.number(next)), page.positions)
+    };
+    let newest = |lines: Lines| shown(fixture.board.events().newest(&lines).unwrap());
+    let oldest = |lines: Lines| shown(fixture.board.events().oldest(&lines).unwrap());
+    let revision = |number| Some(fixture.id(number));
+    let limited = |limit| Lines { limit, ..Lines::default() };
+
+    assert_eq!(oldest(limited(3)), (vec![1, 2, 3], Some(3), Some((1, 3))));
+    assert_eq!(oldest(Lines { after: revision(15), ..limited(3) }), (vec![16, 17], None, Some((16, 17))));
+    assert_eq!(oldest(Lines { after: revision(17), ..limited(3) }), (vec![], None, None));
+    let short = Lines { most_bytes: Some(1), ..limited(3) };
+    assert_eq!(oldest(short), (vec![1], Some(1), Some((1, 1))), "a page ends by its bytes");
+    let before = Some(fixture.id(6).next());
+    assert_eq!(oldest(Lines { after: revision(4), before, ..limited(9) }), (vec![5, 6], None, Some((5, 6))));
+    let claims = Lines { types: vec![EventType::WorkClaimed], after: revision(4), ..limited(2) };
+    assert_eq!(oldest(claims.clone()), (vec![5, 7], Some(7), Some((5, 7))));
+    let hers = Lines { session: Some(ivy), types: vec![EventType::AgentRegistered], ..limited(2) };
+    assert_eq!(oldest(hers), (vec![1], None, Some((1, 1))));
+
+    let at = |position| Lines { position: Some(position), ..limited(2) };
+    assert_eq!(newest(at(5)), (vec![5, 4], Some(4), Some((5, 4))));
+    assert_eq!(newest(at(0)), (vec![], None, None));
+    for end in [17, 18, u64::MAX] {
+        assert_eq!(newest(at(end)), (vec![17, 16], Some(16), Some((17, 16))), "{end}");
+    }
+    assert_eq!(newest(Lines { before: revision(4), ..at(9) }), (vec![3, 2], Some(2), Some((3, 2))));
+    assert_eq!(
+        newest(Lines { position: Some(8), after: None, ..claims }),
+        (vec![7, 5], Some(5), Some((7, 5)))
+    );
+
+    let extent = || {
+        let page = fixture.board.events().newest(&limited(1)).unwrap();
+        (page.kept, page.oldest.map(|oldest| fixture.number(oldest)))
+    };
+    assert_eq!(extent(), (17, Some(1)));
+    fixture.trim(fixture.id(10));
+    assert_eq!(extent(), (7, Some(11)));
+    assert_eq!(newest(at(2)), (vec![12, 11], None, Some((2, 1))), "positions count what is kept");
+    assert_eq!(oldest(limited(2)), (vec![11, 12], Some(12), Some((1, 2))));
 }
 
 fn the_log_is_paged_backwards_with_and_without_filters(fixture: &Fixture) {

@@ -308,6 +308,9 @@ fn count_log(counted: &mut Counted, session: &str) {
     counted.count("events, newest first", |fixture| {
         fixture.board.events().newest(&Lines { limit: 10, ..Lines::default() }).unwrap()
     });
+    counted.count("events, oldest first", |fixture| {
+        fixture.board.events().oldest(&Lines { limit: 10, ..Lines::default() }).unwrap()
+    });
     counted.count("events, after a revision", |fixture| {
         fixture.board.events().lines(Revision::ZERO, 10).unwrap()
     });

@@ -1,0 +1,182 @@
+//! Tests on a board whose event ids have gaps. SQLite has none, so these answers are asked for on an engine that skips ids.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use blackboard::agent::Register;
+use blackboard::clock::SystemClock;
+use blackboard::store::{Memory, SidecarDirectory, Sidecars, Store};
+use blackboard::work::Create;
+use blackboard::{Board, Result, Revision};
+use hyper::header::HeaderName;
+use serde_json::Value;
+
+use super::api;
+use super::feed::{Feed, Following};
+use super::reply::{Body, EVENTS, NEXT, OLDEST, POSITIONS, Reply};
+use super::route::Asked;
+use crate::config::Database;
+use crate::open::{Engine, OpenStore, Opening, ResolvedBoard};
+
+/// An engine that always has the same board.
+struct Skipping {
+    store: Arc<Memory>,
+    sidecars: SidecarDirectory,
+}
+
+impl Engine for Skipping {
+    fn name(&self) -> String {
+        "a board with gaps".to_owned()
+    }
+
+    fn exists(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some("gaps".to_owned())
+    }
+
+    fn sidecars(&self) -> &dyn Sidecars {
+        &self.sidecars
+    }
+
+    fn open(&self, _: &Database, _: Opening) -> Result<Option<OpenStore>> {
+        let store: Arc<dyn Store> = Arc::<Memory>::clone(&self.store);
+        Ok(Some(OpenStore { store, is_immutable: false }))
+    }
+}
+
+/// A board with some items and a session, and the feed of it.
+struct Gaps {
+    board: Board,
+    feed: Arc<Feed>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    session: String,
+}
+
+impl Gaps {
+    fn new(directory: &Path) -> Gaps {
+        let store = Arc::new(Memory::new(Arc::new(SystemClock)).skipping_revisions());
+        let board = Board::on(Arc::<Memory>::clone(&store), Arc::new(SystemClock));
+        let engine = Arc::new(Skipping { store, sidecars: SidecarDirectory::new(directory) });
+        let resolved = ResolvedBoard { engine, ..ResolvedBoard::unconfigured(&directory.join("local.db")) };
+        let (feed, thread) = Feed::start(resolved).unwrap();
+        let mut gaps = Gaps { board, feed, thread: Some(thread), session: String::new() };
+        gaps.create(0..10);
+        gaps.session = gaps.board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
+        gaps.create(10..20);
+        gaps
+    }
+
+    fn create(&self, numbers: std::ops::Range<usize>) {
+        for number in numbers {
+            self.board.work().create(&Create::new(&format!("item-{number}"), "A task")).unwrap();
+        }
+    }
+
+    /// The ids of the log, the oldest first.
+    fn log(&self) -> Vec<i64> {
+        let page = self.board.events().lines(Revision::ZERO, usize::MAX).unwrap();
+        page.events.iter().map(|event| event.id.get()).collect()
+    }
+
+    fn ask(&self, query: &str) -> Result<Reply> {
+        api::events::list(&Asked { board: &self.board, query, id: "", feed: &self.feed })
+    }
+
+    /// The ids of an answer, and its reply.
+    fn ids(&self, query: &str) -> (Vec<i64>, Reply) {
+        let reply = self.ask(query).unwrap();
+        let Body::Whole(bytes) = reply.body() else { panic!("events are no stream") };
+        let events: Vec<Value> = serde_json::from_slice(bytes).unwrap();
+        (events.iter().map(|event| event["id"].as_i64().unwrap()).collect(), reply)
+    }
+}
+
+impl Drop for Gaps {
+    fn drop(&mut self) {
+        self.feed.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn header<'a>(reply: &'a Reply, name: &HeaderName) -> Option<&'a str> {
+    reply.headers().get(name).map(|value| value.to_str().unwrap())
+}
+
+#[test]
+fn the_server_counts_events_and_finds_positions_although_ids_have_gaps() {
+    let directory = testkit::tempdir().unwrap();
+    let gaps = Gaps::new(directory.path());
+    let log = gaps.log();
+    let kept = log.len();
+    assert!(log[kept - 1] - log[0] > i64::try_from(kept).unwrap(), "ids have gaps: {log:?}");
+    let count = kept.to_string();
+    for position in 0..=kept + 1 {
+        let (ids, reply) = gaps.ids(&format!("position={position}&limit=3"));
+        let end = position.min(kept);
+        let start = end.saturating_sub(3);
+        assert!(ids.iter().rev().eq(&log[start..end]), "{position}: {ids:?} of {log:?}");
+        assert_eq!(header(&reply, &EVENTS), Some(count.as_str()));
+        assert_eq!(header(&reply, &OLDEST), Some(log[0].to_string().as_str()));
+        let positions = (end > 0).then(|| format!("{end},{}", start + 1));
+        assert_eq!(header(&reply, &POSITIONS), positions.as_deref());
+    }
+    // The one event in the middle, by a filter.
+    let (ids, reply) = gaps.ids(&format!("after=0&agent={}", gaps.session));
+    assert_eq!((ids, header(&reply, &POSITIONS)), (vec![log[10]], Some("11,11")));
+}
+
+#[test]
+fn pages_go_both_ways_although_ids_have_gaps() {
+    let directory = testkit::tempdir().unwrap();
+    let gaps = Gaps::new(directory.path());
+    let log = gaps.log();
+    for (order, parameter) in [("newest", "before"), ("oldest", "after")] {
+        let (mut paged, mut place) = (Vec::new(), "&after=0".to_owned());
+        loop {
+            let (ids, reply) = gaps.ids(&format!("order={order}&limit=4{place}"));
+            paged.extend(ids);
+            let Some(next) = header(&reply, &NEXT) else { break };
+            place = format!("&{parameter}={next}");
+        }
+        if order == "newest" {
+            paged.reverse();
+        }
+        assert_eq!(paged, log, "{order}");
+    }
+    // A revision between two events is no event: what is around it is found.
+    let between = log[5] - 1;
+    assert!(!log.contains(&between), "the first id of a commit follows a gap: {log:?}");
+    assert_eq!(gaps.ids(&format!("until={between}&limit=1")).0, [log[4]]);
+    assert_eq!(gaps.ids(&format!("until={}&limit=1", log[5])).0, [log[5]]);
+    assert_eq!(gaps.ids(&format!("after={between}&limit=1&order=oldest")).0, [log[5]]);
+    assert_eq!(gaps.ids(&format!("after={}&before={}&order=oldest", log[4], log[5])).0, Vec::<i64>::new());
+    assert!(gaps.ask("before=1&until=1").is_err());
+    assert!(gaps.ask("order=both").is_err());
+}
+
+#[test]
+fn a_follower_gets_every_commit_although_ids_have_gaps() {
+    let directory = testkit::tempdir().unwrap();
+    let gaps = Gaps::new(directory.path());
+    let end = Revision::new(*gaps.log().last().unwrap());
+    let generation = gaps.feed.place().0;
+    let read_to = |end: Revision| {
+        testkit::wait_until("the feed has read the log", || (gaps.feed.place().1 == end).then_some(()));
+    };
+    read_to(end);
+    gaps.create(20..30);
+    let log = gaps.log();
+    let new = &log[log.len() - 10..];
+    read_to(Revision::new(new[9]));
+    let (mut position, mut told) = (end, Vec::new());
+    while let Following::Next(_, last) = gaps.feed.following(generation, position) {
+        position = last;
+        told.push(last.get());
+    }
+    assert_eq!(told, new);
+}
