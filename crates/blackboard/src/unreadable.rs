@@ -133,7 +133,10 @@ impl ReadableTx<'_> {
     /// The first rows of a range that can be read.
     fn rows(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for key in self.tx.keys(range, usize::MAX)? {
+        self.tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
+        let keys = self.tx.keys(range, usize::MAX)?;
+        self.tx.prefetch(&keys.iter().flatten().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+        for key in keys {
             if rows.len() == limit {
                 break;
             }

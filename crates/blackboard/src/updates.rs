@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::agent::Agent;
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
-use crate::event::{EntryChange, Event, EventType, TargetType};
+use crate::event::{EntryChange, Event, EventType, TargetType, Versions};
 use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
@@ -75,9 +75,10 @@ impl Updates {
         if events.is_empty() {
             return Ok(news);
         }
-        tx.prefetch(&events.iter().flat_map(EventContext::prefetch).collect::<Vec<_>>())?;
+        let rows = events.iter().flat_map(EventContext::prefetch).collect();
+        let mut versions = Versions::of(tx, events.iter(), rows, usize::MAX)?;
         for mut event in events {
-            let about = EventContext::of(tx, &event, &mut listener)?;
+            let about = EventContext::of(tx, &event, &mut versions, &mut listener)?;
             if is_relevant(&event, &about, &listener) {
                 event.entry = about.change.map(Box::new);
                 news.events.push(event);
@@ -164,7 +165,7 @@ impl<'a> Recipient<'a> {
 }
 
 impl EventContext {
-    /// What [`EventContext::of`] reads, except for what depends on the version of an entry.
+    /// The rows that [`EventContext::of`] reads, except for those that depend on the version of an entry.
     fn prefetch(event: &Event) -> Vec<Prefetch<'static>> {
         let item = |id: &str| Prefetch::Row(Key::WorkItem(id.to_owned()));
         match (event.target_type, &event.target_id) {
@@ -177,12 +178,18 @@ impl EventContext {
                 let released = released.iter().map(|id| item(id));
                 released.chain([Prefetch::Row(Key::Agent(target.clone()))]).collect()
             }
-            (Some(TargetType::Entry), Some(_)) => vec![Prefetch::Version(event.id)],
-            (Some(TargetType::Project | TargetType::Scope) | None, _) | (_, None) => Vec::new(),
+            (Some(TargetType::Entry | TargetType::Project | TargetType::Scope) | None, _) | (_, None) => {
+                Vec::new()
+            }
         }
     }
 
-    fn of(tx: &dyn Tx, event: &Event, listener: &mut Recipient<'_>) -> Result<EventContext> {
+    fn of(
+        tx: &dyn Tx,
+        event: &Event,
+        versions: &mut Versions,
+        listener: &mut Recipient<'_>,
+    ) -> Result<EventContext> {
         let mut about = EventContext::default();
         let Some(target) = &event.target_id else { return Ok(about) };
         match event.target_type {
@@ -203,7 +210,7 @@ impl EventContext {
             }
             Some(TargetType::Entry) => {
                 about.scope = scope_of(event);
-                about.change = EntryChange::of(event, tx)?;
+                about.change = versions.take(event, tx)?;
                 if about.scope.as_deref() == Some(FILES) {
                     listener.look_at_files(tx)?;
                     let change = about.change.as_ref();
@@ -216,7 +223,7 @@ impl EventContext {
                     });
                 }
             }
-            _ => {}
+            Some(TargetType::Project | TargetType::Scope) | None => {}
         }
         Ok(about)
     }

@@ -8,7 +8,7 @@ use crate::entry::compacted;
 use crate::error::Result;
 use crate::follow::is_ahead;
 use crate::revision::Revision;
-use crate::store::{Page, Tx};
+use crate::store::{Page, Prefetch, Tx};
 
 /// How many lines are read together.
 const WINDOW: u64 = 1000;
@@ -79,7 +79,7 @@ impl Events<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn newest(&self, wanted: &Lines) -> Result<LogPage> {
-        self.board.read(&[], |tx| {
+        self.board.read(&[Prefetch::Revision], |tx| {
             let revision = tx.revision()?;
             let mut lowest = tx.floor()?.max(wanted.after.unwrap_or(Revision::ZERO));
             if let Some(since) = wanted.since {
@@ -103,7 +103,8 @@ impl Events<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn lines(&self, after: Revision, limit: usize) -> Result<LogPage> {
-        self.board.read(&[], |tx| {
+        let page = Page::after(after, limit);
+        self.board.read(&[Prefetch::Revision, Prefetch::Events(page)], |tx| {
             let (revision, floor) = (tx.revision()?, tx.floor()?);
             if after > revision {
                 return Err(is_ahead(after, revision));
@@ -111,7 +112,7 @@ impl Events<'_> {
             if after < floor {
                 return Err(compacted(after, floor));
             }
-            let events = tx.events(&Page::after(after, limit))?;
+            let events = tx.events(&page)?;
             let next = events.last().map(|last| last.id).filter(|last| *last < revision);
             Ok(LogPage { events, next, revision })
         })
@@ -132,12 +133,14 @@ fn backwards(
     };
     let limit = wanted.limit.max(1);
     let plain = wanted.types.is_empty() && wanted.session.is_none();
-    let window = if plain { WINDOW.min(limit as u64) } else { WINDOW };
+    // One line more than is asked for tells whether there is a next page.
+    let window = if plain { WINDOW.min(limit as u64).saturating_add(1) } else { WINDOW };
     let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX).max(1);
     let (mut found, mut bytes, mut until, mut looked_at) = (Vec::new(), 0_usize, end, 0);
     while until > lowest {
         let after = tx.revision_back(until, window)?.max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
+        tx.prefetch(&[Prefetch::Events(page)])?;
         for event in tx.events(&page)?.into_iter().rev().filter(is_wanted) {
             if found.len() == limit || bytes >= most_bytes {
                 let next = found.last().map(|last: &Event| last.id);

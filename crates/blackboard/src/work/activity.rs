@@ -1,6 +1,6 @@
 //! Who worked on what, and when: what the log tells of the last hours.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::event::{Event, EventType};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
-use crate::store::{Key, Page, Range, Tx};
+use crate::store::{Key, Page, Prefetch, Range, Tx};
 
 /// The events that begin or end a span: [`ActivityBuilder::take`] has an arm for each.
 const TOLD_BY: &[EventType] = &[
@@ -100,24 +100,29 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn lanes(&self, time: Duration) -> Result<Activity> {
-        self.board.read_list(&[], |tx| {
+        let held = [Status::Claimed, Status::Blocked].map(Range::work_queue);
+        let prefetch =
+            [Prefetch::Revision, Prefetch::Range(held[0].clone()), Prefetch::Range(held[1].clone())];
+        self.board.read_list(&prefetch, |tx| {
             let since = tx.now().minus(time);
             let revision = tx.revision()?;
             let mut drawing = ActivityBuilder::new(since);
             let mut after = tx.revision_before(since)?;
             loop {
                 let page = Page { after, until: revision, types: TOLD_BY, limit: PAGE };
+                tx.prefetch(&[Prefetch::Events(page)])?;
                 let events = tx.events(&page)?;
-                let Some(last) = events.last() else { break };
-                after = last.id;
                 for event in &events {
                     drawing.take(event);
                 }
+                match events.last() {
+                    Some(last) if events.len() >= PAGE => after = last.id,
+                    _ => break,
+                }
             }
-            for status in [Status::Claimed, Status::Blocked] {
-                let held = tx.rows::<WorkItem>(&Range::work_queue(status))?;
-                for item in &held {
-                    drawing.held_now(item);
+            for range in &held {
+                for item in tx.rows::<WorkItem>(range)? {
+                    drawing.held_now(&item);
                 }
             }
             Ok(Activity { lanes: named(tx, drawing.finish())?, since, revision })
@@ -245,6 +250,10 @@ fn items_of(event: &Event) -> Vec<String> {
 
 /// The lanes with the names of today.
 fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<AgentActivity>> {
+    let items = lanes.iter().flat_map(|(_, spans)| spans).map(|span| &span.item_id).collect::<BTreeSet<_>>();
+    let items = items.into_iter().map(|item| Key::WorkItem(item.clone()));
+    let agents = lanes.iter().map(|(session, _)| Key::Agent(session.clone()));
+    tx.prefetch(&items.chain(agents).map(Prefetch::Row).collect::<Vec<_>>())?;
     let mut titles: HashMap<String, Option<String>> = HashMap::new();
     let named = lanes.into_iter().map(|(session_id, mut spans)| {
         for span in &mut spans {

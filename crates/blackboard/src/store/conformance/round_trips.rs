@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 
-use super::announced::RoundTrips;
 use super::*;
 use crate::agent::{AgentFilter, CheckIn};
 use crate::entry::{Comparison, EveryScope, Expected, Operation, Query, Txn, WaitFor};
@@ -52,13 +51,8 @@ struct Counted {
 
 impl Counted {
     fn new() -> Counted {
-        let mut round_trips = None;
-        let fixture = Fixture::on(|clock| {
-            let store = Announced::new(Arc::new(Memory::new(clock)));
-            round_trips = Some(store.round_trips());
-            (Arc::new(store), None)
-        });
-        Counted { fixture, round_trips: round_trips.unwrap(), lines: String::new() }
+        let (fixture, round_trips) = Fixture::announced();
+        Counted { fixture, round_trips, lines: String::new() }
     }
 
     /// Adds the round trips of a verb.
