@@ -10,21 +10,55 @@ use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Event, EventType};
-use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Page, Prefetch, Range, Tx};
 
-/// The events that begin or end a span: [`ActivityBuilder::take`] has an arm for each.
-const TOLD_BY: &[EventType] = &[
-    EventType::WorkClaimed,
-    EventType::WorkReleased,
-    EventType::WorkCompleted,
-    EventType::WorkBlocked,
-    EventType::WorkUnblocked,
-    EventType::WorkReset,
-    EventType::WorkDeleted,
-    EventType::StaleLocksReleased,
-];
+/// What an event does to the span of an item.
+enum Effect {
+    /// Its actor begins one.
+    Begins,
+    /// Its actor ends it.
+    Completes,
+    /// The holder ends it, or another session that hands the item over.
+    Releases,
+    /// The item has no holder any more.
+    Frees,
+    /// The holder has to wait.
+    Blocks,
+    /// The holder continues.
+    Unblocks,
+    /// A session that was marked stale loses all of its items.
+    LosesAll,
+}
+
+/// What events of this type do to a span; `None` if they begin or end none.
+fn effect(event_type: &EventType) -> Option<Effect> {
+    match event_type {
+        EventType::WorkClaimed => Some(Effect::Begins),
+        EventType::WorkCompleted => Some(Effect::Completes),
+        EventType::WorkReleased => Some(Effect::Releases),
+        EventType::WorkReset | EventType::WorkDeleted => Some(Effect::Frees),
+        EventType::WorkBlocked => Some(Effect::Blocks),
+        EventType::WorkUnblocked => Some(Effect::Unblocks),
+        EventType::StaleLocksReleased => Some(Effect::LosesAll),
+        EventType::AgentRegistered
+        | EventType::AgentDeregistered
+        | EventType::AgentStale
+        | EventType::AgentRecovered
+        | EventType::AgentUpdated
+        | EventType::WorkCreated
+        | EventType::ProjectRegistered
+        | EventType::ProjectUpdated
+        | EventType::ProjectRemoved
+        | EventType::HeartbeatReceived
+        | EventType::EntryWritten
+        | EventType::EntryDeleted
+        | EventType::EntryExpired
+        | EventType::EntryPurged
+        | EventType::EntriesCleared
+        | EventType::Other(_) => None,
+    }
+}
 
 /// How many events are read together.
 const PAGE: usize = 1000;
@@ -100,6 +134,8 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn lanes(&self, time: Duration) -> Result<Activity> {
+        let types: Vec<_> =
+            EventType::ALL.iter().filter(|event_type| effect(event_type).is_some()).cloned().collect();
         let held = [Status::Claimed, Status::Blocked].map(Range::work_queue);
         let prefetch =
             [Prefetch::Revision, Prefetch::Range(held[0].clone()), Prefetch::Range(held[1].clone())];
@@ -109,7 +145,7 @@ impl Work<'_> {
             let mut drawing = ActivityBuilder::new(since);
             let mut after = tx.revision_before(since)?;
             loop {
-                let page = Page { after, until: revision, types: TOLD_BY, limit: PAGE };
+                let page = Page { after, until: revision, types: &types, limit: PAGE };
                 tx.prefetch(&[Prefetch::Events(page)])?;
                 let events = tx.events(&page)?;
                 for event in &events {
@@ -148,53 +184,38 @@ impl ActivityBuilder {
     fn take(&mut self, event: &Event) {
         let (item, actor) = (event.target_id.as_deref().unwrap_or(""), event.actor_id.as_deref());
         let at = event.timestamp;
-        match event.event_type {
-            EventType::WorkClaimed => {
+        match effect(&event.event_type) {
+            Some(Effect::Begins) => {
                 self.waiting.remove(item);
                 if let Some(session) = actor {
                     self.open.insert(item.to_owned(), (session.to_owned(), at));
                 }
             }
-            EventType::WorkCompleted => self.end(item, actor, at, SpanEnd::Completed),
-            EventType::WorkReleased => {
+            Some(Effect::Completes) => self.end(item, actor, at, SpanEnd::Completed),
+            Some(Effect::Releases) => {
                 // Another session than the holder may have handed the item over.
                 let holder = event.named_session("held_by");
                 self.end(item, holder.as_deref().or(actor), at, SpanEnd::Released);
             }
-            EventType::WorkReset | EventType::WorkDeleted => self.end(item, None, at, SpanEnd::Released),
-            EventType::WorkBlocked => {
+            Some(Effect::Frees) => self.end(item, None, at, SpanEnd::Released),
+            Some(Effect::Blocks) => {
                 let holder = self.open.get(item).map(|(session, _)| session.clone());
                 self.end(item, None, at, SpanEnd::Blocked);
                 if let Some(session) = holder {
                     self.waiting.insert(item.to_owned(), session);
                 }
             }
-            EventType::WorkUnblocked => {
+            Some(Effect::Unblocks) => {
                 if let Some(session) = self.waiting.remove(item) {
                     self.open.insert(item.to_owned(), (session, at));
                 }
             }
-            EventType::StaleLocksReleased => {
-                for item in items_of(event) {
+            Some(Effect::LosesAll) => {
+                for item in event.released_items() {
                     self.end(&item, event.target_id.as_deref(), at, SpanEnd::Stale);
                 }
             }
-            EventType::AgentRegistered
-            | EventType::AgentDeregistered
-            | EventType::AgentStale
-            | EventType::AgentRecovered
-            | EventType::AgentUpdated
-            | EventType::WorkCreated
-            | EventType::ProjectRegistered
-            | EventType::ProjectUpdated
-            | EventType::ProjectRemoved
-            | EventType::HeartbeatReceived
-            | EventType::EntryWritten
-            | EventType::EntryDeleted
-            | EventType::EntryExpired
-            | EventType::EntryPurged
-            | EventType::EntriesCleared
-            | EventType::Other(_) => {}
+            None => {}
         }
     }
 
@@ -239,13 +260,6 @@ impl ActivityBuilder {
         lanes.sort_by_key(|(_, spans)| spans.first().map(|span| span.from));
         lanes
     }
-}
-
-/// The items that were taken from a dead agent.
-fn items_of(event: &Event) -> Vec<String> {
-    let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
-    let items = metadata.get("items").and_then(|items| items.as_array()).cloned().unwrap_or_default();
-    items.iter().filter_map(|item| Some(item.get("item_id")?.as_str()?.to_owned())).collect()
 }
 
 /// The lanes with the names of today.
