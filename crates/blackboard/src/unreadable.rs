@@ -8,13 +8,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::board::Board;
-use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Error, Fault, Result};
-use crate::event::Event;
 use crate::revision::Revision;
 use crate::store::record::Cell;
-use crate::store::{Key, Page, Prefetch, Range, Row, Tx, VersionHead};
+use crate::store::{Key, Prefetch, Range, Row, Tx, TxView};
 
 /// A row that a list left out, because it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -153,17 +151,9 @@ impl ReadableTx<'_> {
     }
 }
 
-impl Tx for ReadableTx<'_> {
-    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
-        self.tx.prefetch(next)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.tx.now()
-    }
-
-    fn revision(&self) -> Result<Revision> {
-        self.tx.revision()
+impl TxView for ReadableTx<'_> {
+    fn inner(&self) -> &dyn Tx {
+        self.tx
     }
 
     fn get(&self, key: &Key) -> Result<Option<Row>> {
@@ -175,7 +165,7 @@ impl Tx for ReadableTx<'_> {
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
-        self.candidates(range, usize::MAX)
+        TxView::candidates(self, range, usize::MAX)
     }
 
     fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
@@ -195,22 +185,6 @@ impl Tx for ReadableTx<'_> {
         }
     }
 
-    fn any(&self, range: &Range) -> Result<bool> {
-        self.tx.any(range)
-    }
-
-    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
-        self.tx.keys(range, limit)
-    }
-
-    fn count(&self, range: &Range) -> Result<u64> {
-        self.tx.count(range)
-    }
-
-    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
-        self.tx.events(page)
-    }
-
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         match self.tx.version(revision) {
             Err(error) if error.is_unreadable_row() => {
@@ -220,29 +194,5 @@ impl Tx for ReadableTx<'_> {
             }
             version => version,
         }
-    }
-
-    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
-        self.tx.version_heads(after, until)
-    }
-
-    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
-        self.tx.count_events(after, until)
-    }
-
-    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
-        self.tx.revision_back(until, count)
-    }
-
-    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        self.tx.revision_before(moment)
-    }
-
-    fn floor(&self) -> Result<Revision> {
-        self.tx.floor()
-    }
-
-    fn missing_blockers(&self, limit: usize) -> Result<Vec<String>> {
-        self.tx.missing_blockers(limit)
     }
 }
