@@ -111,16 +111,13 @@ impl<'a> Recipient<'a> {
         if event.event_type == EventType::WorkClaimed {
             return event.is_assignment_to(&self.agent.session_id);
         }
-        match (&event.target_type, scope_of(event).as_deref()) {
-            (Some(TargetType::Entry), Some(LOCKS | FILES)) => true,
-            (Some(TargetType::Entry), _) => {
-                event.event_type == EventType::EntryWritten && is_addressed_to(event, self.agent)
+        match event.target_type {
+            Some(TargetType::Entry) => {
+                matches!(scope_of(event).as_deref(), Some(LOCKS | FILES))
+                    || (event.event_type == EventType::EntryWritten && is_addressed_to(event, self.agent))
             }
-            (
-                Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Scope)
-                | None,
-                _,
-            ) => true,
+            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Scope)
+            | None => true,
         }
     }
 
