@@ -29,7 +29,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::compacted;
 use crate::error::{Code, Refusal, Result};
-use crate::event::{Batch, Filter, Filters, scan};
+use crate::event::{Batch, Filter, Filters, Scan};
 use crate::revision::Revision;
 use crate::store::{Changes, Cursor, Key, OnBusy, Prefetch, Tx};
 use crate::text::{check_id, check_known_id};
@@ -194,14 +194,20 @@ impl Board {
         let filters = Filters::new(&follow.filters)?;
         let (position, cursor) = match &follow.start {
             Start::Now => (self.revision()?, None),
-            Start::Revision(revision) => (self.check_not_ahead(*revision)?, None),
+            Start::Revision(revision) => (check_not_ahead(*revision, self.revision()?)?, None),
             Start::Cursor { name, new_after } => {
                 let position = self.cursor_or_new(name, *new_after)?;
                 (position, Some(StoredCursor::new(Cursor::OWNERLESS, name, position)))
             }
             Start::Session { session, reader, moves } => {
-                let (position, _) = self.read(&[], |tx| cursor_of(tx, session, reader))?;
-                let position = self.check_not_ahead(position)?;
+                let prefetch = [
+                    Prefetch::Row(Key::Cursor(session.clone(), reader.clone())),
+                    Prefetch::Row(Key::Agent(session.clone())),
+                    Prefetch::Revision,
+                ];
+                let ((position, _), current) =
+                    self.read(&prefetch, |tx| Ok((cursor_of(tx, session, reader)?, tx.revision()?)))?;
+                let position = check_not_ahead(position, current)?;
                 (position, moves.then(|| StoredCursor::new(session, reader, position)))
             }
         };
@@ -223,22 +229,18 @@ impl Board {
         })
     }
 
-    fn check_not_ahead(&self, revision: Revision) -> Result<Revision> {
-        let current = self.revision()?;
-        if revision > current { Err(is_ahead(revision, current)) } else { Ok(revision) }
-    }
-
     /// The position of a named cursor. A new one is stored at once, so that it misses nothing before it is first moved.
     fn cursor_or_new(&self, name: &str, new_after: Option<Revision>) -> Result<Revision> {
         check_known_id("cursor", name)?;
         let key = Key::Cursor(Cursor::OWNERLESS.to_owned(), name.to_owned());
-        let (known, current) = self.read(&[], |tx| Ok((tx.row::<Cursor>(&key)?, tx.revision()?)))?;
+        let prefetch = [Prefetch::Row(key.clone()), Prefetch::Revision];
+        let (known, current) = self.read(&prefetch, |tx| Ok((tx.row::<Cursor>(&key)?, tx.revision()?)))?;
         if let Some(known) = known {
-            return self.check_not_ahead(known.revision);
+            return check_not_ahead(known.revision, current);
         }
         check_id("cursor", name)?;
         self.settings().text.check_unaltered([name])?;
-        let start = self.check_not_ahead(new_after.unwrap_or(current))?;
+        let start = check_not_ahead(new_after.unwrap_or(current), current)?;
         self.store_cursor(OnBusy::Wait, Cursor::OWNERLESS, name, start)
     }
 
@@ -379,9 +381,13 @@ impl Follower {
     /// Reads on: the next batch, if an event is wanted.
     fn read(&mut self, limit: usize) -> Result<Option<Batch>> {
         let Follower { board, filters, position, without_values, cursor, .. } = self;
-        let (scanned, current, floor, passed) = board.read_list(&[], |tx| {
+        // Up to the end, which is that of the state that is read: the revision need not be known first.
+        let until = Revision::new(i64::MAX);
+        let scan = Scan { after: *position, until, filters, limit, values: !*without_values };
+        let prefetch = [Prefetch::Revision, Prefetch::Events(scan.page())];
+        let (scanned, current, floor, passed) = board.read_list(&prefetch, |tx| {
             let (current, floor) = (tx.revision()?, tx.floor()?);
-            let scanned = scan(tx, *position, current, filters, limit, !*without_values)?;
+            let scanned = scan.read(tx)?;
             let end = scanned.end(*position, current);
             let passed = if cursor.is_some() {
                 tx.prefetch(&[Prefetch::CountEvents(*position, end)])?;
@@ -602,6 +608,10 @@ pub(crate) fn cursor_of(tx: &dyn Tx, session: &str, reader: &str) -> Result<(Rev
     }
     let agent = existing_agent(tx, session)?;
     Ok((agent.joined, agent.started_at))
+}
+
+fn check_not_ahead(cursor: Revision, board: Revision) -> Result<Revision> {
+    if cursor > board { Err(is_ahead(cursor, board)) } else { Ok(cursor) }
 }
 
 /// The refusal of a position that the board has not reached.

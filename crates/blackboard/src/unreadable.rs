@@ -8,13 +8,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::board::Board;
-use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};
 use crate::error::{Error, Fault, Result};
-use crate::event::Event;
 use crate::revision::Revision;
 use crate::store::record::Cell;
-use crate::store::{Key, Page, Prefetch, Range, Row, Tx, VersionHead};
+use crate::store::{Key, Prefetch, Range, Row, Tx, TxView};
 
 /// A row that a list left out, because it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -141,7 +139,10 @@ impl ReadableTx<'_> {
     /// The first rows of a range that can be read.
     fn rows(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for key in self.tx.keys(range, usize::MAX)? {
+        self.tx.prefetch(&[Prefetch::Keys(range.clone(), usize::MAX)])?;
+        let keys = self.tx.keys(range, usize::MAX)?;
+        self.tx.prefetch(&keys.iter().flatten().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+        for key in keys {
             if rows.len() == limit {
                 break;
             }
@@ -158,17 +159,9 @@ impl ReadableTx<'_> {
     }
 }
 
-impl Tx for ReadableTx<'_> {
-    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
-        self.tx.prefetch(next)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.tx.now()
-    }
-
-    fn revision(&self) -> Result<Revision> {
-        self.tx.revision()
+impl TxView for ReadableTx<'_> {
+    fn inner(&self) -> &dyn Tx {
+        self.tx
     }
 
     fn get(&self, key: &Key) -> Result<Option<Row>> {
@@ -180,7 +173,7 @@ impl Tx for ReadableTx<'_> {
     }
 
     fn range(&self, range: &Range) -> Result<Vec<Row>> {
-        self.candidates(range, usize::MAX)
+        TxView::candidates(self, range, usize::MAX)
     }
 
     fn candidates(&self, range: &Range, limit: usize) -> Result<Vec<Row>> {
@@ -200,22 +193,6 @@ impl Tx for ReadableTx<'_> {
         }
     }
 
-    fn any(&self, range: &Range) -> Result<bool> {
-        self.tx.any(range)
-    }
-
-    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
-        self.tx.keys(range, limit)
-    }
-
-    fn count(&self, range: &Range) -> Result<u64> {
-        self.tx.count(range)
-    }
-
-    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
-        self.tx.events(page)
-    }
-
     fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
         match self.tx.version(revision) {
             Err(error) if error.is_unreadable_row() => {
@@ -225,25 +202,5 @@ impl Tx for ReadableTx<'_> {
             }
             version => version,
         }
-    }
-
-    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
-        self.tx.version_heads(after, until)
-    }
-
-    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
-        self.tx.count_events(after, until)
-    }
-
-    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
-        self.tx.revision_back(until, count)
-    }
-
-    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        self.tx.revision_before(moment)
-    }
-
-    fn floor(&self) -> Result<Revision> {
-        self.tx.floor()
     }
 }

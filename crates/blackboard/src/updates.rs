@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::agent::Agent;
 use crate::entry::{FILES, LOCKS};
 use crate::error::Result;
-use crate::event::{EntryChange, Event, EventType, TargetType};
+use crate::event::{EntryChange, Event, EventType, TargetType, Versions};
 use crate::file::{ActiveReservation, Edit, PathPattern};
 use crate::metadata::Metadata;
 use crate::revision::Revision;
@@ -23,24 +23,6 @@ const TOLD: usize = 10;
 
 /// How many events are looked at. Whoever was away for longer starts with these.
 const LOOKED_AT: usize = 1000;
-
-/// The kinds of events that [`subject`] gives a subject.
-const TYPES: &[EventType] = &[
-    EventType::WorkCreated,
-    EventType::WorkClaimed,
-    EventType::WorkReleased,
-    EventType::WorkCompleted,
-    EventType::WorkBlocked,
-    EventType::WorkUnblocked,
-    EventType::StaleLocksReleased,
-    EventType::AgentRegistered,
-    EventType::AgentRecovered,
-    EventType::AgentDeregistered,
-    EventType::AgentStale,
-    EventType::EntryWritten,
-    EventType::EntryDeleted,
-    EventType::EntryExpired,
-];
 
 /// Entries that are addressed to somebody.
 const ADDRESSED: [&str; 2] = ["signal:", "task:"];
@@ -65,7 +47,9 @@ impl Updates {
     /// What is worth telling a session of a part of the log.
     pub(crate) fn between(tx: &dyn Tx, agent: &Agent, after: Revision, until: Revision) -> Result<Updates> {
         // A page of so many events has all of them, unless there are more.
-        let mut page = Page { after, until, types: TYPES, limit: LOOKED_AT };
+        let types: Vec<_> =
+            EventType::ALL.iter().filter(|event_type| subject(event_type).is_some()).cloned().collect();
+        let mut page = Page { after, until, types: &types, limit: LOOKED_AT };
         tx.prefetch(&[Prefetch::CountEvents(after, until), Prefetch::Events(page)])?;
         let looked_at = tx.count_events(after, until)?;
         if looked_at > LOOKED_AT as u64 {
@@ -80,9 +64,10 @@ impl Updates {
         if events.is_empty() {
             return Ok(news);
         }
-        tx.prefetch(&events.iter().flat_map(EventContext::prefetch).collect::<Vec<_>>())?;
+        let rows = events.iter().flat_map(EventContext::prefetch).collect();
+        let mut versions = Versions::of(tx, events.iter(), rows, usize::MAX)?;
         for mut event in events {
-            let about = EventContext::of(tx, &event, &mut listener)?;
+            let about = EventContext::of(tx, &event, &mut versions, &mut listener)?;
             if is_relevant(&event, &about, &listener) {
                 event.entry = about.change.map(Box::new);
                 news.events.push(event);
@@ -131,12 +116,13 @@ impl<'a> Recipient<'a> {
         if event.event_type == EventType::WorkClaimed {
             return event.is_assignment_to(&self.agent.session_id);
         }
-        match (&event.target_type, scope_of(event).as_deref()) {
-            (Some(TargetType::Entry), Some(LOCKS | FILES)) => true,
-            (Some(TargetType::Entry), _) => {
-                event.event_type == EventType::EntryWritten && is_addressed_to(event, self.agent)
+        match event.target_type {
+            Some(TargetType::Entry) => {
+                matches!(scope_of(event).as_deref(), Some(LOCKS | FILES))
+                    || (event.event_type == EventType::EntryWritten && is_addressed_to(event, self.agent))
             }
-            _ => true,
+            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project | TargetType::Scope)
+            | None => true,
         }
     }
 
@@ -169,25 +155,28 @@ impl<'a> Recipient<'a> {
 }
 
 impl EventContext {
-    /// What [`EventContext::of`] reads, except for what depends on the version of an entry.
+    /// The rows that [`EventContext::of`] reads, except for those that depend on the version of an entry.
     fn prefetch(event: &Event) -> Vec<Prefetch<'static>> {
         let item = |id: &str| Prefetch::Row(Key::WorkItem(id.to_owned()));
         match (event.target_type, &event.target_id) {
             (Some(TargetType::WorkItem), Some(target)) => vec![item(target)],
             (Some(TargetType::Agent), Some(target)) => {
-                let released = match event.event_type {
-                    EventType::StaleLocksReleased => released_items(event),
-                    _ => Vec::new(),
-                };
+                let released = event.released_items();
                 let released = released.iter().map(|id| item(id));
                 released.chain([Prefetch::Row(Key::Agent(target.clone()))]).collect()
             }
-            (Some(TargetType::Entry), Some(_)) => vec![Prefetch::Version(event.id)],
-            (Some(TargetType::Project | TargetType::Scope) | None, _) | (_, None) => Vec::new(),
+            (Some(TargetType::Entry | TargetType::Project | TargetType::Scope) | None, _) | (_, None) => {
+                Vec::new()
+            }
         }
     }
 
-    fn of(tx: &dyn Tx, event: &Event, listener: &mut Recipient<'_>) -> Result<EventContext> {
+    fn of(
+        tx: &dyn Tx,
+        event: &Event,
+        versions: &mut Versions,
+        listener: &mut Recipient<'_>,
+    ) -> Result<EventContext> {
         let mut about = EventContext::default();
         let Some(target) = &event.target_id else { return Ok(about) };
         match event.target_type {
@@ -198,7 +187,7 @@ impl EventContext {
                     listener.agents.insert(target.clone(), agent);
                 }
                 if event.event_type == EventType::StaleLocksReleased {
-                    for item in released_items(event) {
+                    for item in event.released_items() {
                         about.add_project_of(tx, &item, listener)?;
                     }
                 } else if let Some(Some(agent)) = listener.agents.get(target) {
@@ -208,7 +197,7 @@ impl EventContext {
             }
             Some(TargetType::Entry) => {
                 about.scope = scope_of(event);
-                about.change = EntryChange::of(event, tx)?;
+                about.change = versions.take(event, tx)?;
                 if about.scope.as_deref() == Some(FILES) {
                     listener.look_at_files(tx)?;
                     let change = about.change.as_ref();
@@ -221,7 +210,7 @@ impl EventContext {
                     });
                 }
             }
-            _ => {}
+            Some(TargetType::Project | TargetType::Scope) | None => {}
         }
         Ok(about)
     }
@@ -339,13 +328,6 @@ fn scope_of(event: &Event) -> Option<String> {
     }
 }
 
-/// The work items that a dead agent lost.
-fn released_items(event: &Event) -> Vec<String> {
-    let items = field(event, "items");
-    let items = items.as_ref().and_then(Json::as_array).into_iter().flatten();
-    items.filter_map(|item| Some(item.get("item_id")?.as_str()?.to_owned())).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,13 +358,6 @@ mod tests {
     fn in_projects(projects: &[Option<&str>]) -> EventContext {
         let projects = projects.iter().map(|project| project.map(str::to_owned)).collect();
         EventContext { projects, ..EventContext::default() }
-    }
-
-    #[test]
-    fn updates_are_searched_among_the_kinds_that_have_a_subject() {
-        for event_type in EventType::ALL {
-            assert_eq!(TYPES.contains(event_type), subject(event_type).is_some(), "{event_type}");
-        }
     }
 
     #[test]

@@ -235,12 +235,7 @@ impl Lost {
         tx.prefetch(&[Prefetch::Events(page)])?;
         let mut events = tx.events(&page)?;
         events.retain(|event| event.commit_id == revision);
-        lost.items.extend(
-            events
-                .iter()
-                .filter(|event| event.event_type == EventType::StaleLocksReleased)
-                .flat_map(items_of),
-        );
+        lost.items.extend(events.iter().flat_map(Event::released_items));
         events.retain(|event| event.event_type == EventType::EntryDeleted);
         tx.prefetch(&events.iter().map(|event| Prefetch::Version(event.id)).collect::<Vec<_>>())?;
         let removals =
@@ -276,12 +271,6 @@ impl Lost {
             [first @ .., last] => format!("; it had lost {} and {last}", first.join(", ")),
         }
     }
-}
-
-fn items_of(event: &Event) -> Vec<String> {
-    let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
-    let items = metadata.get("items").and_then(|items| items.as_array()).cloned().unwrap_or_default();
-    items.iter().filter_map(|item| item.get("item_id")?.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ impl Agents<'_> {
     /// The live sessions of one process.
     pub fn of_process(&self, pid: u32) -> Result<Vec<Agent>> {
         let range = Range::live_agents();
-        let agents: Vec<Agent> = self.board.read_list(&[], |tx| {
+        let agents: Vec<Agent> = self.board.read_list(&[Prefetch::Range(range.clone())], |tx| {
             // The automatic sweep of the same call asks in the same way, so this prepares no statement of its own. Many
             // boards have entries and no agents.
             if !tx.any(&range)? {

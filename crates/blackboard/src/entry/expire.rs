@@ -78,8 +78,14 @@ impl Board {
             let (mut seen, mut bytes) = (0, 0);
             loop {
                 let asked = limit.saturating_add(due.skipped.len());
+                tx.prefetch(&[Prefetch::Keys(range.clone(), asked)])?;
                 let keys = tx.keys(&range, asked)?;
                 let is_last_page = keys.len() < asked;
+                let rows = keys.iter().skip(seen).filter_map(|key| match key {
+                    Ok(Key::Entry(scope, key)) => Some(Prefetch::Entry(scope, key)),
+                    _ => None,
+                });
+                tx.prefetch(&rows.collect::<Vec<_>>())?;
                 for key in keys.into_iter().skip(std::mem::take(&mut seen)) {
                     bytes += due.add(tx, key)?;
                     if bytes > max_bytes {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::query::Values;
 use super::{Entry, Order, Query, Scope};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -44,9 +45,9 @@ impl Scope<'_> {
     /// ```
     pub fn list(&self, query: &Query) -> Result<Vec<ListedKey>> {
         let checked = Query { order: Order::Key, ..query.clone() }.checked(&self.name)?;
-        self.board.read_list(&[], |tx| {
+        self.board.read_list(&checked.prefetch(&self.name), |tx| {
             let (mut keys, mut skipped) = (Vec::new(), 0);
-            checked.each(tx, &self.name, |found| {
+            checked.each(tx, &self.name, Values::Compared, |found| {
                 if skipped < query.offset {
                     skipped += 1;
                     return Ok(true);
@@ -74,7 +75,7 @@ impl Scope<'_> {
     /// ```
     pub fn snapshot(&self, query: &Query) -> Result<Snapshot> {
         let query = query.checked(&self.name)?;
-        self.board.read_list(&[], |tx| {
+        self.board.read_list(&query.prefetch_by_key(&self.name), |tx| {
             let mut entries = Vec::new();
             query.each_by_key(tx, &self.name, &mut |found| {
                 entries.extend(found.entry()?);

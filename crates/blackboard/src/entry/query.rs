@@ -93,7 +93,7 @@ impl Scope<'_> {
     /// ```
     pub fn query(&self, query: &Query) -> Result<QueryPage> {
         let query = query.checked(&self.name)?;
-        self.board.read_list(&[], |tx| query.page(tx, &self.name))
+        self.board.read_list(&query.prefetch(&self.name), |tx| query.page(tx, &self.name))
     }
 }
 
@@ -114,7 +114,7 @@ enum PageToken {
     Key(String),
 }
 
-/// A head that a query found; its entry is read when somebody needs it.
+/// A head that a query found; its entry is read, as announced, if the caller needs it.
 pub(super) struct Found<'a> {
     tx: &'a dyn Tx,
     scope: &'a str,
@@ -128,9 +128,7 @@ impl Found<'_> {
     /// The entry.
     pub(super) fn entry(&mut self) -> Result<Option<Entry>> {
         if self.read.is_none() {
-            let key = Key::Entry(self.scope.to_owned(), self.head.key.clone());
-            self.tx.prefetch(&[Prefetch::Row(key.clone())])?;
-            self.read = self.tx.row::<Entry>(&key)?;
+            self.read = self.tx.row::<Entry>(&Key::Entry(self.scope.to_owned(), self.head.key.clone()))?;
         }
         Ok(self.read.clone())
     }
@@ -171,13 +169,42 @@ impl Query {
     }
 }
 
+/// Which of the entries that fit are read with their values: an engine that is far away reads those together.
+#[derive(Clone, Copy)]
+pub(super) enum Values<'v> {
+    /// All, but no more than `most`.
+    Page { most: usize },
+    /// Only those that the query has to compare.
+    Compared,
+    /// The same, of these alone.
+    ComparedOf(&'v dyn Fn(&EntryHead) -> bool),
+}
+
 impl CheckedQuery {
+    /// What a page reads first.
+    pub(super) fn prefetch(&self, scope: &str) -> Vec<Prefetch<'static>> {
+        let first = (!self.impossible).then(|| match (self.query.order, self.is_narrow()) {
+            (Order::Key, _) => Prefetch::Heads(self.rest(scope), CHUNK),
+            (Order::Newest, true) => Prefetch::Heads(self.narrow(scope), FEW + 1),
+            (Order::Newest, false) => Prefetch::Heads(Range::newest_entries(scope, self.older_than()), CHUNK),
+        });
+        [Prefetch::Revision].into_iter().chain(first).collect()
+    }
+
+    /// What [`CheckedQuery::each_by_key`] and [`CheckedQuery::heads_since`] read first.
+    pub(super) fn prefetch_by_key(&self, scope: &str) -> Vec<Prefetch<'static>> {
+        let first = (!self.impossible).then(|| Prefetch::Heads(self.narrow(scope), CHUNK));
+        [Prefetch::Revision].into_iter().chain(first).collect()
+    }
+
+    /// A page. What [`CheckedQuery::prefetch`] names is announced by then.
     pub(super) fn page(&self, tx: &dyn Tx, scope: &str) -> Result<QueryPage> {
         let limit = self.query.limit.unwrap_or(DEFAULT_LIMIT);
+        let values = Values::Page { most: self.query.offset.saturating_add(limit) };
         let most_bytes = self.query.most_bytes.unwrap_or(usize::MAX);
         let (mut skipped, mut bytes, mut next) = (0, 0, None);
         let mut entries: Vec<Entry> = Vec::new();
-        self.each(tx, scope, |found| {
+        self.each(tx, scope, values, |found| {
             if skipped < self.query.offset {
                 skipped += 1;
                 return Ok(true);
@@ -211,13 +238,15 @@ impl CheckedQuery {
         if self.impossible {
             return Ok(heads);
         }
-        self.walk_heads(tx, scope, self.narrow(scope), |found| {
-            let head = &found.head;
+        let is_known = |head: &EntryHead| {
             let place = known.binary_search_by(|(key, _)| key.cmp(&head.key));
-            let is_known = place.is_ok_and(|place| known[place].1 == head.revision);
-            // What was expired then is not any more if the clock was set back.
-            let may_be_new = head.revision > at || head.expires_at.is_some();
-            if is_known || (may_be_new && self.fits_entry(found)?) {
+            place.is_ok_and(|place| known[place].1 == head.revision)
+        };
+        // What was expired then is not any more if the clock was set back.
+        let may_be_new =
+            |head: &EntryHead| !is_known(head) && (head.revision > at || head.expires_at.is_some());
+        self.walk_heads(tx, scope, self.narrow(scope), Values::ComparedOf(&may_be_new), |found| {
+            if is_known(&found.head) || (may_be_new(&found.head) && self.fits_entry(found)?) {
                 heads.push((found.head.key.clone(), found.head.revision));
             }
             Ok(true)
@@ -225,6 +254,7 @@ impl CheckedQuery {
         Ok(heads)
     }
 
+    /// Calls `f`, which reads every entry, for everything that fits, by key.
     pub(super) fn each_by_key<'a>(
         &self,
         tx: &'a dyn Tx,
@@ -234,27 +264,25 @@ impl CheckedQuery {
         if self.impossible {
             return Ok(());
         }
-        self.walk(tx, scope, self.narrow(scope), |found| f(found).map(|()| true))
+        let values = Values::Page { most: usize::MAX };
+        self.walk(tx, scope, self.narrow(scope), values, |found| f(found).map(|()| true))
     }
 
-    /// Calls `f` for everything that fits, in order, until it says that it has enough.
+    /// Calls `f` for everything that fits, in order, until it says that it has enough. `values` says which entries `f` reads.
     pub(super) fn each<'a>(
         &self,
         tx: &'a dyn Tx,
         scope: &'a str,
+        values: Values<'_>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
         if self.impossible {
             return Ok(());
         }
         if self.query.order == Order::Key {
-            let mut range = self.narrow(scope);
-            if let Some(PageToken::Key(key)) = &self.after {
-                range = range.after(key.as_str());
-            }
-            return self.walk(tx, scope, range, f);
+            return self.walk(tx, scope, self.rest(scope), values, f);
         }
-        if !self.prefix.is_empty() || !self.query.tags.is_empty() {
+        if self.is_narrow() {
             let range = self.narrow(scope);
             tx.prefetch(&[Prefetch::Heads(range.clone(), FEW + 1)])?;
             let mut heads = tx.heads(&range, FEW + 1)?;
@@ -264,14 +292,31 @@ impl CheckedQuery {
                     heads.retain(|head| head.revision < after);
                 }
                 let offer = |found: &mut Found<'a>| Ok(!self.fits_entry(found)? || f(found)?);
-                return self.offer(tx, scope, &range, heads, offer).map(drop);
+                return self.offer(tx, scope, &range, heads, values, offer).map(drop);
             }
         }
-        let after = match self.after {
+        self.walk(tx, scope, Range::newest_entries(scope, self.older_than()), values, f)
+    }
+
+    /// Whether a prefix or a tag leaves out a part of the scope.
+    fn is_narrow(&self) -> bool {
+        !self.prefix.is_empty() || !self.query.tags.is_empty()
+    }
+
+    /// By key, the smallest range that has everything after the page before.
+    fn rest(&self, scope: &str) -> Range {
+        match &self.after {
+            Some(PageToken::Key(key)) => self.narrow(scope).after(key.as_str()),
+            Some(PageToken::Revision(_)) | None => self.narrow(scope),
+        }
+    }
+
+    /// Newest first, the last revision of the page before.
+    fn older_than(&self) -> Option<Revision> {
+        match self.after {
             Some(PageToken::Revision(revision)) => Some(revision),
-            _ => None,
-        };
-        self.walk(tx, scope, Range::newest_entries(scope, after), f)
+            Some(PageToken::Key(_)) | None => None,
+        }
     }
 
     /// The smallest range by key that has everything.
@@ -287,9 +332,10 @@ impl CheckedQuery {
         tx: &'a dyn Tx,
         scope: &'a str,
         range: Range,
+        values: Values<'_>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
-        self.walk_heads(tx, scope, range, |found| Ok(!self.fits_entry(found)? || f(found)?))
+        self.walk_heads(tx, scope, range, values, |found| Ok(!self.fits_entry(found)? || f(found)?))
     }
 
     /// Calls `f` for everything in the range that anybody can see and whose key fits, until it says that it has enough.
@@ -298,6 +344,7 @@ impl CheckedQuery {
         tx: &'a dyn Tx,
         scope: &'a str,
         mut range: Range,
+        values: Values<'_>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<()> {
         // Below this nothing was written recently enough. Older than the log, nobody knows by the revision alone.
@@ -319,7 +366,7 @@ impl CheckedQuery {
             } else {
                 range.clone().after(last.key.as_str())
             };
-            if !self.offer(tx, scope, &range, heads, &mut f)? || is_end {
+            if !self.offer(tx, scope, &range, heads, values, &mut f)? || is_end {
                 return Ok(());
             }
             range = rest;
@@ -333,24 +380,52 @@ impl CheckedQuery {
         scope: &'a str,
         range: &Range,
         heads: Vec<EntryHead>,
+        values: Values<'_>,
         mut f: impl FnMut(&mut Found<'a>) -> Result<bool>,
     ) -> Result<bool> {
         let tagged = range.index == Entry::TAGGED;
-        for head in heads {
-            if head.is_expired(tx.now()) || !self.fits_key(&head.key) {
-                continue;
+        let compares = self.compares_entries(tagged);
+        let at_once = match (values, compares) {
+            (_, true) => CHUNK,
+            // The one after the last tells that there is more, and is not read.
+            (Values::Page { most }, false) => most.saturating_add(1),
+            (Values::Compared | Values::ComparedOf(_), false) => 1,
+        };
+        let is_read = |place: usize, head: &EntryHead| match values {
+            Values::Page { most } => compares || place < most,
+            Values::Compared => compares,
+            Values::ComparedOf(is_compared) => compares && is_compared(head),
+        };
+        let now = tx.now();
+        let mut fitting = heads.into_iter().filter(|head| !head.is_expired(now) && self.fits_key(&head.key));
+        let mut group = Vec::new();
+        loop {
+            group.extend(fitting.by_ref().take(at_once));
+            if group.is_empty() {
+                return Ok(true);
             }
-            let mut found = Found { tx, scope, head, tagged, read: None };
-            if !f(&mut found)? {
-                return Ok(false);
+            let read = group.iter().enumerate().filter(|(place, head)| is_read(*place, head));
+            let read: Vec<_> = read.map(|(_, head)| Prefetch::Entry(scope, &head.key)).collect();
+            if !read.is_empty() {
+                tx.prefetch(&read)?;
+            }
+            for head in group.drain(..) {
+                let mut found = Found { tx, scope, head, tagged, read: None };
+                if !f(&mut found)? {
+                    return Ok(false);
+                }
             }
         }
-        Ok(true)
+    }
+
+    /// Whether more than the key of an entry decides whether it fits.
+    fn compares_entries(&self, tagged: bool) -> bool {
+        let Query { tags, author, updated_since, .. } = &self.query;
+        tags.len() > usize::from(tagged) || author.is_some() || updated_since.is_some()
     }
 
     fn fits_entry(&self, found: &mut Found<'_>) -> Result<bool> {
-        let Query { tags, author, updated_since, .. } = &self.query;
-        if tags.len() <= usize::from(found.tagged) && author.is_none() && updated_since.is_none() {
+        if !self.compares_entries(found.tagged) {
             return Ok(true);
         }
         Ok(found.entry()?.is_some_and(|entry| self.fits_beyond_key(&entry)))

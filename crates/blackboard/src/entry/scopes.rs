@@ -6,7 +6,7 @@ use super::{Entry, FILES, LOCKS, Order, Query};
 use crate::board::Board;
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store::{Range, Tx};
+use crate::store::{Prefetch, Range, Tx};
 
 /// A scope that has entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,8 +52,11 @@ impl Board {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn scopes(&self) -> Result<Vec<ScopeSize>> {
-        self.read_list(&[], |tx| {
-            let sizes = scopes_from(tx, None)?.into_iter().map(|scope| {
+        self.read_list(&[Prefetch::Heads(first_scope_from(None), 1)], |tx| {
+            let scopes = scopes_from(tx, None)?;
+            let counts = scopes.iter().map(|scope| Prefetch::Count(Range::entries(scope, "")));
+            tx.prefetch(&counts.collect::<Vec<_>>())?;
+            let sizes = scopes.into_iter().map(|scope| {
                 let entries = tx.count(&Range::entries(&scope, ""))?;
                 Ok(ScopeSize { scope, entries })
             });
@@ -92,15 +95,18 @@ impl Board {
         let most_bytes = wanted.most_bytes.unwrap_or(usize::MAX);
         // Whatever is wrong with the prefix comes up here, also if there is no scope at all.
         query(super::DEFAULT_SCOPE, None, limit, most_bytes)?;
-        self.read_list(&[], |tx| {
+        let from = wanted.after.as_ref().map(|(scope, _)| scope.as_str());
+        let prefetch = [Prefetch::Revision, Prefetch::Heads(first_scope_from(from), 1)];
+        self.read_list(&prefetch, |tx| {
             let (mut entries, mut bytes, mut more) = (Vec::<Entry>::new(), 0_usize, false);
-            for scope in scopes_from(tx, wanted.after.as_ref().map(|(scope, _)| scope.as_str()))? {
+            for scope in scopes_from(tx, from)? {
                 let after = wanted.after.as_ref().filter(|(last, _)| *last == scope);
                 let (room, bytes_left) = (limit - entries.len(), most_bytes.saturating_sub(bytes));
                 let is_full = room == 0 || (bytes_left == 0 && !entries.is_empty());
                 // Where there is no room left, one entry says that there is more.
                 let room = if is_full { 1 } else { room };
                 let checked = query(&scope, after.map(|(_, key)| key.clone()), room, bytes_left)?;
+                tx.prefetch(&checked.prefetch(&scope))?;
                 let page = checked.page(tx, &scope)?;
                 if is_full {
                     more |= !page.entries.is_empty();
@@ -119,14 +125,21 @@ impl Board {
     }
 }
 
-/// The names of the scopes that have entries, from this one on.
+/// Where the search for scopes begins: after this one, which is known.
+fn first_scope_from(first: Option<&str>) -> Range {
+    first.map_or_else(Range::all_entries, Range::entries_of_scopes_after)
+}
+
+/// The names of the scopes that have entries, from this one on. Each is known by the one before, so each is a round trip of
+/// its own on an engine that is far away.
 fn scopes_from(tx: &dyn Tx, first: Option<&str>) -> Result<Vec<String>> {
     let mut scopes = Vec::new();
     if let Some(first) = first.filter(|first| !matches!(*first, LOCKS | FILES)) {
         scopes.push(first.to_owned());
     }
-    let mut range = first.map_or_else(Range::all_entries, Range::entries_of_scopes_after);
+    let mut range = first_scope_from(first);
     loop {
+        tx.prefetch(&[Prefetch::Heads(range.clone(), 1)])?;
         let Some(head) = tx.heads(&range, 1)?.into_iter().next() else { return Ok(scopes) };
         range = Range::entries_of_scopes_after(&head.scope);
         if !matches!(head.scope.as_str(), LOCKS | FILES) {

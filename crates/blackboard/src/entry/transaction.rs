@@ -134,7 +134,9 @@ impl Board {
         let committed = match &outcome {
             Ok(_) => transaction.commit(),
             // Whoever saw what was not there at one moment may have failed for that reason alone.
-            Err(_) => self.read(&[], |tx| transaction.what_changed(tx)),
+            Err(_) => transaction
+                .prefetch()
+                .and_then(|prefetch| self.read(&prefetch, |tx| transaction.what_changed(tx))),
         };
         match committed {
             Ok(Some(conflict)) => Ran::Lost(conflict),
@@ -175,13 +177,13 @@ impl<'a> Transaction<'a> {
     fn commit(&self) -> Result<Option<Error>> {
         let actor = self.board.checked_actor(&self.actor)?;
         if self.steps.is_empty() && actor.fences.is_empty() {
-            return self.board.read(&self.prefetch(), |tx| self.what_changed(tx));
+            return self.board.read(&self.prefetch()?, |tx| self.what_changed(tx));
         }
         let mut lost = None;
         let committed = self.board.commit_as(
             actor.session.as_deref().as_slice(),
             "transaction",
-            &self.prefetch(),
+            &self.prefetch()?,
             |tx| {
                 lost = self.what_changed(tx)?;
                 if lost.is_some() {
@@ -202,10 +204,15 @@ impl<'a> Transaction<'a> {
         committed.map(|()| lost)
     }
 
-    fn prefetch(&self) -> Vec<Prefetch<'_>> {
+    /// What the commit reads, except for what depends on what the queries find.
+    fn prefetch(&self) -> Result<Vec<Prefetch<'_>>> {
         let places = self.read.keys().chain(self.own.keys());
         let places = places.map(|(scope, key)| Prefetch::Entry(scope, key));
-        places.chain(self.actor.prefetch()).collect()
+        let mut prefetch: Vec<_> = places.chain(self.actor.prefetch()).collect();
+        for FoundBefore { scope, query, .. } in &self.found {
+            prefetch.extend(query.checked(scope)?.prefetch_by_key(scope));
+        }
+        Ok(prefetch)
     }
 
     /// The first thing that was read and is not so any more.
@@ -238,10 +245,9 @@ impl<'a> Transaction<'a> {
         if let Some(author) = &self.author {
             return Ok(author.clone());
         }
-        let actor = self.board.checked_actor(&self.actor)?;
-        let author = self.board.read(&[], |tx| {
-            Ok(EntryEditor::new(self.board, tx, &Actor { fences: Vec::new(), ..actor.clone() })?.author)
-        })?;
+        let actor = Actor { fences: Vec::new(), ..self.board.checked_actor(&self.actor)? };
+        let prefetch: Vec<_> = actor.prefetch().collect();
+        let author = self.board.read(&prefetch, |tx| Ok(EntryEditor::new(self.board, tx, &actor)?.author))?;
         Ok(self.author.insert(author).clone())
     }
 
@@ -275,7 +281,7 @@ impl TransactionScope<'_, '_> {
         }
         let board = self.transaction.board;
         let row = Key::Entry(place.0.clone(), place.1.clone());
-        let entry = board.read(&[], |tx| visible(tx, &row))?;
+        let entry = board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
         self.transaction.read.insert(place, entry.clone());
         Ok(entry)
     }
@@ -294,7 +300,7 @@ impl TransactionScope<'_, '_> {
         } else {
             // Nobody asked what is there: a write that does not depend on it can't conflict over it.
             let row = Key::Entry(place.0.clone(), place.1.clone());
-            let covered = board.read(&[], |tx| visible(tx, &row))?;
+            let covered = board.read(&[Prefetch::Row(row.clone())], |tx| visible(tx, &row))?;
             self.transaction.covered.insert(place.clone(), covered.clone());
             covered
         };
@@ -335,7 +341,7 @@ impl TransactionScope<'_, '_> {
         let checked = whole.checked(&self.name)?;
         let name = &self.name;
         let transaction = &mut *self.transaction;
-        let found = transaction.board.read(&[], |tx| checked.page(tx, name))?;
+        let found = transaction.board.read(&checked.prefetch(name), |tx| checked.page(tx, name))?;
         let (mut entries, at) = (found.entries, found.revision);
         transaction.found.push(FoundBefore {
             scope: name.clone(),

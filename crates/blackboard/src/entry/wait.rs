@@ -7,7 +7,7 @@ use super::{Entry, Scope, visible};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
 use crate::revision::Revision;
-use crate::store::Key;
+use crate::store::{Key, Prefetch};
 
 /// The longest time between two checks.
 const TICK: Duration = Duration::from_secs(1);
@@ -69,8 +69,8 @@ impl Scope<'_> {
     pub fn check_key(&self, key: &str, after: Option<Revision>) -> Result<Check<Entry>> {
         self.check_known(key)?;
         let row = Key::Entry(self.name.clone(), key.to_owned());
-        // The row is not announced: an engine that then reads it alone would start over for the revision.
-        let (entry, seen) = self.board.read(&[], |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
+        let prefetch = [Prefetch::Row(row.clone()), Prefetch::Revision];
+        let (entry, seen) = self.board.read(&prefetch, |tx| Ok((visible(tx, &row)?, tx.revision()?)))?;
         if entry.is_none() {
             // No write can have such a key.
             self.check_new(key)?;

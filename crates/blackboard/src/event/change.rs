@@ -3,6 +3,8 @@
 //! The log stores a value once, with its version. So an event gets what it carries when somebody reads it, and only if
 //! the reader wants this event at all.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{Event, TargetType};
@@ -47,24 +49,72 @@ pub struct EntryChange {
     pub fence: Option<Revision>,
 }
 
-impl EntryChange {
-    /// What an event tells about its entry; `None` if it tells of something else.
-    pub(crate) fn of(event: &Event, tx: &dyn Tx) -> Result<Option<EntryChange>> {
-        if event.target_type != Some(TargetType::Entry) {
-            return Ok(None);
+/// The versions that events brought, read together: an engine that is far away needs one round trip for them and one for
+/// the versions before them, however many events there are.
+#[derive(Default)]
+pub(crate) struct Versions {
+    read: HashMap<Revision, EntryVersion>,
+    /// The last event whose version was read, if there is one.
+    until: Option<Revision>,
+}
+
+impl Versions {
+    /// Reads the versions that these events brought, together with what `also` announces. It ends with the commit whose values
+    /// make it `enough_bytes`, so that a part of the event log with large values is not in memory at once.
+    pub(crate) fn of<'e>(
+        tx: &dyn Tx,
+        events: impl Iterator<Item = &'e Event> + Clone,
+        also: Vec<Prefetch<'_>>,
+        enough_bytes: usize,
+    ) -> Result<Versions> {
+        let mut announced = also;
+        announced.extend(
+            events.clone().filter(|event| is_of_entry(event)).map(|event| Prefetch::Version(event.id)),
+        );
+        if announced.is_empty() {
+            return Ok(Versions { until: events.last().map(|event| event.id), ..Versions::default() });
         }
-        let Some(version) = tx.version(event.id)? else { return Ok(None) };
-        let before = match version.previous {
-            // What was removed before, retention may have forgotten.
-            Some(previous) => {
-                tx.prefetch(&[Prefetch::Version(previous)])?;
-                tx.version(previous)?
+        tx.prefetch(&announced)?;
+        let mut versions = Versions::default();
+        let (mut previous, mut bytes, mut commit) = (Vec::new(), 0_usize, None);
+        for event in events {
+            if bytes >= enough_bytes && commit != Some(event.commit_id) {
+                break;
             }
-            None => None,
-        };
-        Ok(Some(EntryChange::between(before, version)))
+            (versions.until, commit) = (Some(event.id), Some(event.commit_id));
+            if is_of_entry(event)
+                && let Some(version) = tx.version(event.id)?
+            {
+                bytes = bytes.saturating_add(version.entry.value.as_str().len());
+                previous.extend(version.previous.map(Prefetch::Version));
+                versions.read.insert(event.id, version);
+            }
+        }
+        if !previous.is_empty() {
+            tx.prefetch(&previous)?;
+        }
+        Ok(versions)
     }
 
+    /// Whether the version of this event was read, if it brought one.
+    pub(crate) fn include(&self, event: &Event) -> bool {
+        self.until.is_some_and(|until| event.id <= until)
+    }
+
+    /// What an event tells about its entry; `None` if it tells of something else.
+    pub(crate) fn take(&mut self, event: &Event, tx: &dyn Tx) -> Result<Option<EntryChange>> {
+        let Some(version) = self.read.remove(&event.id) else { return Ok(None) };
+        // What was removed before, retention may have forgotten.
+        let before = version.previous.map(|previous| tx.version(previous)).transpose()?.flatten();
+        Ok(Some(EntryChange::between(before, version)))
+    }
+}
+
+fn is_of_entry(event: &Event) -> bool {
+    event.target_type == Some(TargetType::Entry)
+}
+
+impl EntryChange {
     fn between(before: Option<EntryVersion>, after: EntryVersion) -> EntryChange {
         let EntryVersion { entry, removed, .. } = after;
         EntryChange {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::change::EntryChange;
+use super::change::Versions;
 use super::{Event, EventType, TargetType};
 use crate::agent::Agent;
 use crate::entry::{Glob, check_known_scope, check_known_tag, check_pattern};
@@ -224,15 +224,41 @@ impl Filters {
         self.filters.iter().all(|prepared| prepared.filter.is_only_of_types())
     }
 
-    /// The event with what it carries, if nothing speaks against it but perhaps a condition of the caller's own.
-    pub(super) fn take(&self, mut event: Event, tx: &dyn Tx, names: &Names) -> Result<Option<Found>> {
+    /// A line of the log, with the filters that it does not speak against.
+    pub(super) fn look_at(&self, event: Event) -> Line<'_> {
         let facts = Facts::of(&event);
-        let possible: Vec<_> =
-            self.filters.iter().filter(|prepared| prepared.may_want(&event, &facts)).collect();
+        let possible = self.filters.iter().filter(|prepared| prepared.may_want(&event, &facts)).collect();
+        Line { event, possible }
+    }
+}
+
+/// A line of the log, and the filters that may want it.
+pub(super) struct Line<'a> {
+    pub(super) event: Event,
+    possible: Vec<&'a Prepared>,
+}
+
+impl Line<'_> {
+    /// Whether some filter may want it.
+    pub(super) fn is_possible(&self) -> bool {
+        !self.possible.is_empty()
+    }
+
+    /// The agents whose names decide whether a filter wants it.
+    pub(super) fn names(&self) -> impl Iterator<Item = Key> {
+        let by_agent = self.possible.iter().any(|prepared| !prepared.filter.agents.is_empty());
+        let sessions = [self.event.actor_id.as_ref(), agent_of(&self.event)].into_iter().flatten();
+        sessions.filter(move |_| by_agent).map(|session| Key::Agent(session.clone()))
+    }
+
+    /// The event with what it carries, if nothing speaks against it but perhaps a condition of the caller's own. The names of
+    /// agents are announced by then.
+    pub(super) fn take(self, tx: &dyn Tx, versions: &mut Versions, names: &Names) -> Result<Option<Found>> {
+        let Line { mut event, possible } = self;
         if possible.is_empty() {
             return Ok(None);
         }
-        event.entry = EntryChange::of(&event, tx)?.map(Box::new);
+        event.entry = versions.take(&event, tx)?.map(Box::new);
         let mut conditions = Vec::new();
         for prepared in possible {
             if prepared.wants(&event, tx, names)? {
@@ -301,8 +327,7 @@ fn is_by(agents: &[String], event: &Event, tx: &dyn Tx, names: &Names) -> Result
     if author.is_some_and(|author| agents.iter().any(|agent| agent == author)) {
         return Ok(true);
     }
-    let about = event.target_id.as_ref().filter(|_| event.target_type == Some(TargetType::Agent));
-    for session in [event.actor_id.as_ref(), about].into_iter().flatten() {
+    for session in [event.actor_id.as_ref(), agent_of(event)].into_iter().flatten() {
         if agents.contains(session) {
             return Ok(true);
         }
@@ -312,6 +337,11 @@ fn is_by(agents: &[String], event: &Event, tx: &dyn Tx, names: &Names) -> Result
         }
     }
     Ok(false)
+}
+
+/// The session that an event is about.
+fn agent_of(event: &Event) -> Option<&String> {
+    event.target_id.as_ref().filter(|_| event.target_type == Some(TargetType::Agent))
 }
 
 /// What the agent of a session calls itself, if it is still known.
@@ -336,7 +366,7 @@ impl Facts {
                 Facts { scope: text("scope"), op: text("op") }
             }
             Some(TargetType::Scope) => Facts { scope: event.target_id.clone(), op: None },
-            _ => Facts::default(),
+            Some(TargetType::Agent | TargetType::WorkItem | TargetType::Project) | None => Facts::default(),
         }
     }
 }

@@ -25,11 +25,12 @@ use std::fmt;
 use serde::Serialize;
 
 pub use self::change::EntryChange;
+pub(crate) use self::change::Versions;
 pub(crate) use self::filter::Filters;
 pub use self::filter::{Custom, EventKind, Filter};
 pub use self::observe::{Batch, Events, Observation, Since};
 pub use self::page::{Lines, LogPage, LogView};
-pub(crate) use self::scan::scan;
+pub(crate) use self::scan::Scan;
 pub use self::subscribe::Subscription;
 pub use self::subscriber::{Receiver, Subscriber};
 use crate::clock::Timestamp;
@@ -246,6 +247,16 @@ impl Event {
         session.as_str().map(str::to_owned)
     }
 
+    /// The work items that a session lost when it was marked stale; none if the event tells of something else.
+    pub(crate) fn released_items(&self) -> Vec<String> {
+        if self.event_type != EventType::StaleLocksReleased {
+            return Vec::new();
+        }
+        let items = self.metadata.as_ref().map(Metadata::to_map).and_then(|mut map| map.remove("items"));
+        let items = items.as_ref().and_then(serde_json::Value::as_array).into_iter().flatten();
+        items.filter_map(|item| Some(item.get("item_id")?.as_str()?.to_owned())).collect()
+    }
+
     /// The values of its columns.
     pub(crate) fn cells(&self) -> [Cell<'_>; 9] {
         [
@@ -389,6 +400,20 @@ impl NewEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_event_of_a_stale_session_names_items_that_it_lost() {
+        let items = serde_json::json!([{"item_id": "x", "fence": 1}, {"item_id": 7}, "y", {"item_id": "z"}]);
+        for event_type in EventType::ALL {
+            let told =
+                |event: NewEvent| event.at(Revision::ZERO, Revision::ZERO, Timestamp::EPOCH).released_items();
+            let event = || NewEvent::new(event_type.clone(), TargetType::Agent, "me", "");
+            let is_loss = *event_type == EventType::StaleLocksReleased;
+            let expected: &[&str] = if is_loss { &["x", "z"] } else { &[] };
+            assert_eq!(told(event().with("items", items.clone())), expected, "{event_type}");
+            assert!(told(event()).is_empty(), "{event_type}");
+        }
+    }
 
     #[test]
     fn every_kind_is_found_by_its_name() {

@@ -1,6 +1,6 @@
 //! `observe`: what happened since one last looked.
 
-use super::scan::scan;
+use super::scan::Scan;
 use super::{Event, EventType, Filter, Filters};
 use crate::board::Board;
 use crate::clock::Timestamp;
@@ -135,9 +135,9 @@ impl Events<'_> {
     /// in the batch. A batch may be empty where events were looked at and none was wanted.
     pub fn next(&self, observation: &Observation, after: Revision, limit: usize) -> Result<Option<Batch>> {
         let Observation { until, filters, .. } = observation;
-        let (scanned, floor) = self
-            .board
-            .read_list(&[], |tx| Ok((scan(tx, after, *until, filters, limit, true)?, tx.floor()?)))?;
+        let scan = Scan { after, until: *until, filters, limit, values: true };
+        let prefetch = [Prefetch::Events(scan.page()), Prefetch::Revision];
+        let (scanned, floor) = self.board.read_list(&prefetch, |tx| Ok((scan.read(tx)?, tx.floor()?)))?;
         // What was pruned after the end of the observation is none of its business.
         let floor = floor.min(*until);
         let compacted = after < floor;

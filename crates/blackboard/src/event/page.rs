@@ -122,8 +122,9 @@ impl Events<'_> {
     }
 
     fn view(self, wanted: &Lines, read: Read) -> Result<LogView> {
-        self.board.read(&[], |tx| {
+        self.board.read(&[Prefetch::Revision], |tx| {
             let (revision, floor) = (tx.revision()?, tx.floor()?);
+            tx.prefetch(&[Prefetch::CountEvents(floor, revision)])?;
             let kept = tx.count_events(floor, revision)?;
             let mut lowest = floor.max(wanted.after.unwrap_or(Revision::ZERO));
             if let Some(since) = wanted.since {
@@ -132,15 +133,19 @@ impl Events<'_> {
             }
             let mut end = wanted.before.map_or(revision, |before| before.previous().min(revision));
             if let Some(newer) = wanted.position.and_then(|position| kept.checked_sub(position)) {
+                tx.prefetch(&[Prefetch::RevisionBack(revision, newer)])?;
                 end = end.min(tx.revision_back(revision, newer)?);
             }
             let (events, next) = read(tx, wanted, lowest, end)?;
+            let ends = events.first().zip(events.last()).map(|(first, last)| [first.id, last.id]);
+            let counted = ends.iter().flatten().map(|id| Prefetch::CountEvents(floor, *id));
+            let back = kept.checked_sub(1).map(|newer| Prefetch::RevisionBack(revision, newer));
+            tx.prefetch(&counted.chain(back).collect::<Vec<_>>())?;
             // The revision before all kept events but the oldest is that of the oldest.
             let oldest = kept.checked_sub(1).map(|newer| tx.revision_back(revision, newer)).transpose()?;
-            let position = |event: &Event| tx.count_events(floor, event.id);
-            let positions = match (events.first(), events.last()) {
-                (Some(first), Some(last)) => Some((position(first)?, position(last)?)),
-                _ => None,
+            let positions = match ends {
+                Some([first, last]) => Some((tx.count_events(floor, first)?, tx.count_events(floor, last)?)),
+                None => None,
             };
             Ok(LogView { events, next, revision, kept, oldest, positions })
         })
@@ -158,7 +163,8 @@ impl Events<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn lines(&self, after: Revision, limit: usize) -> Result<LogPage> {
-        self.board.read(&[], |tx| {
+        let page = Page::after(after, limit);
+        self.board.read(&[Prefetch::Revision, Prefetch::Events(page)], |tx| {
             let (revision, floor) = (tx.revision()?, tx.floor()?);
             if after > revision {
                 return Err(is_ahead(after, revision));
@@ -166,7 +172,7 @@ impl Events<'_> {
             if after < floor {
                 return Err(compacted(after, floor));
             }
-            let events = tx.events(&Page::after(after, limit))?;
+            let events = tx.events(&page)?;
             let next = events.last().map(|last| last.id).filter(|last| *last < revision);
             Ok(LogPage { events, next, revision })
         })
@@ -189,6 +195,7 @@ fn backwards(
         tx.prefetch(&[Prefetch::RevisionBack(until, window)])?;
         let after = tx.revision_back(until, window)?.max(lowest);
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
+        tx.prefetch(&[Prefetch::Events(page)])?;
         if let Some(next) = found.add(tx.events(&page)?.into_iter().rev()) {
             return Ok((found.events, Some(next)));
         }
@@ -211,13 +218,17 @@ fn forwards(
     let window = wanted.window();
     let (mut found, mut after, mut looked_at) = (Found::new(wanted), lowest, 0);
     while after < end {
+        tx.prefetch(&[Prefetch::CountEvents(after, end)])?;
         let left = tx.count_events(after, end)?;
         if left == 0 {
             // The end is in a gap.
             break;
         }
-        let until = tx.revision_back(end, left.saturating_sub(window))?;
+        let newer = left.saturating_sub(window);
+        tx.prefetch(&[Prefetch::RevisionBack(end, newer)])?;
+        let until = tx.revision_back(end, newer)?;
         let page = Page { after, until, types: &wanted.types, limit: usize::MAX };
+        tx.prefetch(&[Prefetch::Events(page)])?;
         if let Some(next) = found.add(tx.events(&page)?.into_iter()) {
             return Ok((found.events, Some(next)));
         }
@@ -231,9 +242,9 @@ fn forwards(
 }
 
 impl Lines {
-    /// How many lines are read together.
+    /// How many lines are read together. One line more than is asked for tells whether there is a next page.
     fn window(&self) -> u64 {
-        if self.is_filtered() { WINDOW } else { WINDOW.min(self.limit.max(1) as u64) }
+        if self.is_filtered() { WINDOW } else { WINDOW.min(self.limit.max(1) as u64).saturating_add(1) }
     }
 
     /// Whether lines between two others may be left out.

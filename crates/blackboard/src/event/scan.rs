@@ -1,17 +1,20 @@
 //! Reading the log for somebody: whole commits, of them the events that are wanted, with what they carry.
 
 use super::Event;
-use super::change::EntryChange;
-use super::filter::{Custom, Filters, Found, Names};
+use super::change::Versions;
+use super::filter::{Custom, Filters, Found, Line, Names};
 use crate::error::Result;
 use crate::revision::Revision;
-use crate::store::{Page, Tx};
+use crate::store::{Page, Prefetch, Tx};
 
 /// How many bytes of values a batch has before it ends, with the commit that makes it so large.
 const ENOUGH_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many lines of the log are looked at for one batch where more than their type decides whether they are wanted.
 const LOOKED_AT: usize = 1000;
+
+/// How many events that may be wanted are read together at least, so that the rest of a commit costs no further read.
+const AT_LEAST: usize = 64;
 
 /// What was found.
 pub(crate) struct Scanned {
@@ -50,43 +53,58 @@ impl Scanned {
     }
 }
 
-/// Reads on after `after`, up to `until`: about `limit` wanted events, and as many commits as fit into memory. `values` says
-/// whether events of entries carry what happened to them.
-pub(crate) fn scan(
-    tx: &dyn Tx,
-    after: Revision,
-    until: Revision,
-    filters: &Filters,
-    limit: usize,
-    values: bool,
-) -> Result<Scanned> {
-    let by_type = filters.want_all_of_types();
-    let looked_at = if by_type { limit } else { limit.max(LOOKED_AT) };
-    let page = Page { after, until, types: filters.types(), limit: looked_at };
-    let lines = tx.events(&page)?;
-    let complete = lines.len() < looked_at;
-    match (by_type, values) {
-        (true, true) => with_entries(tx, lines, complete),
-        (true, false) => Ok(Scanned::of(lines, complete)),
-        (false, _) => {
-            let mut scanned = wanted(tx, lines, complete, filters, limit)?;
-            if !values {
-                scanned.events.iter_mut().for_each(|event| event.entry = None);
+/// A part of the event log that is to be read: about `limit` wanted events, and as many commits as fit into memory.
+pub(crate) struct Scan<'a> {
+    /// Events after this revision.
+    pub(crate) after: Revision,
+    /// Events up to and including this revision.
+    pub(crate) until: Revision,
+    /// Which events are wanted.
+    pub(crate) filters: &'a Filters,
+    /// How many.
+    pub(crate) limit: usize,
+    /// Whether events of entries carry what happened to them.
+    pub(crate) values: bool,
+}
+
+impl Scan<'_> {
+    /// What it reads first.
+    pub(crate) fn page(&self) -> Page<'_> {
+        let by_type = self.filters.want_all_of_types();
+        let limit = if by_type { self.limit } else { self.limit.max(LOOKED_AT) };
+        Page { after: self.after, until: self.until, types: self.filters.types(), limit }
+    }
+
+    /// Reads it. The caller has announced the page.
+    pub(crate) fn read(&self, tx: &dyn Tx) -> Result<Scanned> {
+        let page = self.page();
+        let lines = tx.events(&page)?;
+        let complete = lines.len() < page.limit;
+        match (self.filters.want_all_of_types(), self.values) {
+            (true, true) => with_entries(tx, lines, complete),
+            (true, false) => Ok(Scanned::of(lines, complete)),
+            (false, values) => {
+                let mut scanned = wanted(tx, lines, complete, self.filters, self.limit)?;
+                if !values {
+                    scanned.events.iter_mut().for_each(|event| event.entry = None);
+                }
+                Ok(scanned)
             }
-            Ok(scanned)
         }
     }
 }
 
 /// All of these lines, with what they carry. Most of a log has nothing to carry, and is not touched.
 fn with_entries(tx: &dyn Tx, mut events: Vec<Event>, complete: bool) -> Result<Scanned> {
+    let mut versions = Versions::of(tx, events.iter(), Vec::new(), ENOUGH_BYTES)?;
     let mut room = PageBudget::default();
     let mut fit = 0;
     for event in &mut events {
-        if !room.is_for(event, false) {
+        // Values that were read ahead are not more than those that make the batch large enough.
+        if !room.is_for(event, false) || !versions.include(event) {
             break;
         }
-        event.entry = EntryChange::of(event, tx)?.map(Box::new);
+        event.entry = versions.take(event, tx)?.map(Box::new);
         room.take(event);
         fit += 1;
     }
@@ -106,14 +124,23 @@ fn wanted(
     let names = Names::default();
     let mut room = PageBudget::default();
     let mut scanned = Scanned { events: Vec::new(), undecided: Vec::new(), last: None, complete };
-    for line in lines {
-        if !room.is_for(&line, scanned.events.len() >= limit) {
+    let mut versions = Versions::default();
+    let lines: Vec<Line<'_>> = lines.into_iter().map(|event| filters.look_at(event)).collect();
+    let mut lines = lines.into_iter();
+    while let Some(line) = lines.next() {
+        if !room.is_for(&line.event, scanned.events.len() >= limit) {
             scanned.complete = false;
             break;
         }
-        scanned.last = Some(line.id);
-        room.commit = Some(line.commit_id);
-        if let Some(Found { event, conditions }) = filters.take(line, tx, &names)? {
+        scanned.last = Some(line.event.id);
+        room.commit = Some(line.event.commit_id);
+        if line.is_possible() && !versions.include(&line.event) {
+            let rest = std::iter::once(&line).chain(lines.as_slice()).filter(|line| line.is_possible());
+            let next = rest.take(limit.saturating_sub(scanned.events.len()).max(AT_LEAST));
+            let names = next.clone().flat_map(Line::names).map(Prefetch::Row);
+            versions = Versions::of(tx, next.map(|line| &line.event), names.collect(), ENOUGH_BYTES)?;
+        }
+        if let Some(Found { event, conditions }) = line.take(tx, &mut versions, &names)? {
             room.take(&event);
             if !conditions.is_empty() {
                 scanned.undecided.push((scanned.events.len(), conditions));

@@ -49,6 +49,7 @@ mod rows;
 mod sidecars;
 pub mod sqlite;
 mod stored;
+mod view;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub use self::range::Range;
 pub use self::record::Index;
 pub use self::rows::{Key, Row, TABLES};
 pub use self::sidecars::{Sidecar, SidecarDirectory, Sidecars};
+pub(crate) use self::view::TxView;
 use crate::Result;
 use crate::clock::Timestamp;
 use crate::entry::{EntryHead, EntryVersion};

@@ -1,6 +1,6 @@
 //! Who worked on what, and when: what the log tells of the last hours.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,21 +10,55 @@ use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Event, EventType};
-use crate::metadata::Metadata;
 use crate::revision::Revision;
-use crate::store::{Key, Page, Range, Tx};
+use crate::store::{Key, Page, Prefetch, Range, Tx};
 
-/// The events that begin or end a span: [`ActivityBuilder::take`] has an arm for each.
-const TOLD_BY: &[EventType] = &[
-    EventType::WorkClaimed,
-    EventType::WorkReleased,
-    EventType::WorkCompleted,
-    EventType::WorkBlocked,
-    EventType::WorkUnblocked,
-    EventType::WorkReset,
-    EventType::WorkDeleted,
-    EventType::StaleLocksReleased,
-];
+/// What an event does to the span of an item.
+enum Effect {
+    /// Its actor begins one.
+    Begins,
+    /// Its actor ends it.
+    Completes,
+    /// The holder ends it, or another session that hands the item over.
+    Releases,
+    /// The item has no holder any more.
+    Frees,
+    /// The holder has to wait.
+    Blocks,
+    /// The holder continues.
+    Unblocks,
+    /// A session that was marked stale loses all of its items.
+    LosesAll,
+}
+
+/// What events of this type do to a span; `None` if they begin or end none.
+fn effect(event_type: &EventType) -> Option<Effect> {
+    match event_type {
+        EventType::WorkClaimed => Some(Effect::Begins),
+        EventType::WorkCompleted => Some(Effect::Completes),
+        EventType::WorkReleased => Some(Effect::Releases),
+        EventType::WorkReset | EventType::WorkDeleted => Some(Effect::Frees),
+        EventType::WorkBlocked => Some(Effect::Blocks),
+        EventType::WorkUnblocked => Some(Effect::Unblocks),
+        EventType::StaleLocksReleased => Some(Effect::LosesAll),
+        EventType::AgentRegistered
+        | EventType::AgentDeregistered
+        | EventType::AgentStale
+        | EventType::AgentRecovered
+        | EventType::AgentUpdated
+        | EventType::WorkCreated
+        | EventType::ProjectRegistered
+        | EventType::ProjectUpdated
+        | EventType::ProjectRemoved
+        | EventType::HeartbeatReceived
+        | EventType::EntryWritten
+        | EventType::EntryDeleted
+        | EventType::EntryExpired
+        | EventType::EntryPurged
+        | EventType::EntriesCleared
+        | EventType::Other(_) => None,
+    }
+}
 
 /// How many events are read together.
 const PAGE: usize = 1000;
@@ -100,24 +134,31 @@ impl Work<'_> {
     /// # Ok::<(), blackboard::Error>(())
     /// ```
     pub fn lanes(&self, time: Duration) -> Result<Activity> {
-        self.board.read_list(&[], |tx| {
+        let types: Vec<_> =
+            EventType::ALL.iter().filter(|event_type| effect(event_type).is_some()).cloned().collect();
+        let held = [Status::Claimed, Status::Blocked].map(Range::work_queue);
+        let prefetch =
+            [Prefetch::Revision, Prefetch::Range(held[0].clone()), Prefetch::Range(held[1].clone())];
+        self.board.read_list(&prefetch, |tx| {
             let since = tx.now().minus(time);
             let revision = tx.revision()?;
             let mut drawing = ActivityBuilder::new(since);
             let mut after = tx.revision_before(since)?;
             loop {
-                let page = Page { after, until: revision, types: TOLD_BY, limit: PAGE };
+                let page = Page { after, until: revision, types: &types, limit: PAGE };
+                tx.prefetch(&[Prefetch::Events(page)])?;
                 let events = tx.events(&page)?;
-                let Some(last) = events.last() else { break };
-                after = last.id;
                 for event in &events {
                     drawing.take(event);
                 }
+                match events.last() {
+                    Some(last) if events.len() >= PAGE => after = last.id,
+                    _ => break,
+                }
             }
-            for status in [Status::Claimed, Status::Blocked] {
-                let held = tx.rows::<WorkItem>(&Range::work_queue(status))?;
-                for item in &held {
-                    drawing.held_now(item);
+            for range in &held {
+                for item in tx.rows::<WorkItem>(range)? {
+                    drawing.held_now(&item);
                 }
             }
             Ok(Activity { lanes: named(tx, drawing.finish())?, since, revision })
@@ -143,53 +184,38 @@ impl ActivityBuilder {
     fn take(&mut self, event: &Event) {
         let (item, actor) = (event.target_id.as_deref().unwrap_or(""), event.actor_id.as_deref());
         let at = event.timestamp;
-        match event.event_type {
-            EventType::WorkClaimed => {
+        match effect(&event.event_type) {
+            Some(Effect::Begins) => {
                 self.waiting.remove(item);
                 if let Some(session) = actor {
                     self.open.insert(item.to_owned(), (session.to_owned(), at));
                 }
             }
-            EventType::WorkCompleted => self.end(item, actor, at, SpanEnd::Completed),
-            EventType::WorkReleased => {
+            Some(Effect::Completes) => self.end(item, actor, at, SpanEnd::Completed),
+            Some(Effect::Releases) => {
                 // Another session than the holder may have handed the item over.
                 let holder = event.named_session("held_by");
                 self.end(item, holder.as_deref().or(actor), at, SpanEnd::Released);
             }
-            EventType::WorkReset | EventType::WorkDeleted => self.end(item, None, at, SpanEnd::Released),
-            EventType::WorkBlocked => {
+            Some(Effect::Frees) => self.end(item, None, at, SpanEnd::Released),
+            Some(Effect::Blocks) => {
                 let holder = self.open.get(item).map(|(session, _)| session.clone());
                 self.end(item, None, at, SpanEnd::Blocked);
                 if let Some(session) = holder {
                     self.waiting.insert(item.to_owned(), session);
                 }
             }
-            EventType::WorkUnblocked => {
+            Some(Effect::Unblocks) => {
                 if let Some(session) = self.waiting.remove(item) {
                     self.open.insert(item.to_owned(), (session, at));
                 }
             }
-            EventType::StaleLocksReleased => {
-                for item in items_of(event) {
+            Some(Effect::LosesAll) => {
+                for item in event.released_items() {
                     self.end(&item, event.target_id.as_deref(), at, SpanEnd::Stale);
                 }
             }
-            EventType::AgentRegistered
-            | EventType::AgentDeregistered
-            | EventType::AgentStale
-            | EventType::AgentRecovered
-            | EventType::AgentUpdated
-            | EventType::WorkCreated
-            | EventType::ProjectRegistered
-            | EventType::ProjectUpdated
-            | EventType::ProjectRemoved
-            | EventType::HeartbeatReceived
-            | EventType::EntryWritten
-            | EventType::EntryDeleted
-            | EventType::EntryExpired
-            | EventType::EntryPurged
-            | EventType::EntriesCleared
-            | EventType::Other(_) => {}
+            None => {}
         }
     }
 
@@ -236,15 +262,12 @@ impl ActivityBuilder {
     }
 }
 
-/// The items that were taken from a dead agent.
-fn items_of(event: &Event) -> Vec<String> {
-    let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
-    let items = metadata.get("items").and_then(|items| items.as_array()).cloned().unwrap_or_default();
-    items.iter().filter_map(|item| Some(item.get("item_id")?.as_str()?.to_owned())).collect()
-}
-
 /// The lanes with the names of today.
 fn named(tx: &dyn Tx, lanes: Vec<(String, Vec<Span>)>) -> Result<Vec<AgentActivity>> {
+    let items = lanes.iter().flat_map(|(_, spans)| spans).map(|span| &span.item_id).collect::<BTreeSet<_>>();
+    let items = items.into_iter().map(|item| Key::WorkItem(item.clone()));
+    let agents = lanes.iter().map(|(session, _)| Key::Agent(session.clone()));
+    tx.prefetch(&items.chain(agents).map(Prefetch::Row).collect::<Vec<_>>())?;
     let mut titles: HashMap<String, Option<String>> = HashMap::new();
     let named = lanes.into_iter().map(|(session_id, mut spans)| {
         for span in &mut spans {

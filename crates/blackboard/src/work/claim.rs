@@ -192,7 +192,7 @@ impl Work<'_> {
     fn try_claim_next(self, next: &ClaimNext) -> Result<Claimed> {
         let mut prefetch = vec![
             Prefetch::Row(Key::Agent(next.session.clone())),
-            Prefetch::Candidates(Range::work_queue(Status::Available), next.looked_at()),
+            Prefetch::Candidates(next.queue(Status::Available), NEXT_BATCH),
         ];
         prefetch.extend(next.project.iter().map(|project| Prefetch::Row(Key::Project(project.clone()))));
         let mut contention = Contention::on(self.board.store());
@@ -215,7 +215,7 @@ impl Work<'_> {
     /// Sweeps sessions whose process is gone and that hold an item that fits. Returns whether one of them holds nothing any
     /// more. Whatever goes wrong is no reason for another answer than that nothing is available.
     fn free_claims_of_gone(self, next: &ClaimNext) -> bool {
-        let claimed = Range::work_queue(Status::Claimed);
+        let claimed = next.queue(Status::Claimed);
         let prefetch = [Prefetch::Candidates(claimed.clone(), MOST_CLAIMED)];
         let Ok(items) =
             self.board.read(&prefetch, |tx| tx.candidate_rows::<WorkItem>(&claimed, MOST_CLAIMED))
@@ -233,9 +233,15 @@ impl Work<'_> {
 }
 
 impl ClaimNext {
-    /// How many items of the queue are read as candidates.
-    fn looked_at(&self) -> usize {
-        if self.project.is_some() || self.priority.is_some() { usize::MAX } else { NEXT_BATCH }
+    /// The items of a status that fit, in the order of the queue. The index leaves out the others, so a call that finds nothing
+    /// depends on no item of another project or priority.
+    fn queue(&self, status: Status) -> Range {
+        match (&self.project, self.priority) {
+            (None, None) => Range::work_queue(status),
+            (None, Some(priority)) => Range::work_queue_of(status, priority),
+            (Some(project), None) => Range::project_queue(status, project),
+            (Some(project), Some(priority)) => Range::project_queue_of(status, project, priority),
+        }
     }
 
     fn fits(&self, item: &WorkItem) -> bool {
@@ -414,20 +420,16 @@ fn first_available(
     next: &ClaimNext,
     contention: &mut Contention,
 ) -> Result<Option<WorkItem>> {
-    let queue = Range::work_queue(Status::Available);
-    let mut candidates = match tx.candidate_rows::<WorkItem>(&queue, next.looked_at()) {
+    let queue = next.queue(Status::Available);
+    let mut candidates = match tx.candidate_rows::<WorkItem>(&queue, NEXT_BATCH) {
         Err(error) if error.is_unreadable_row() => return first_readable(board, tx, next, &queue),
         candidates => candidates?,
     };
     contention.note(&candidates);
     if contention.lost > 0 {
-        candidates.retain(|candidate| next.fits(candidate));
         spread(&mut candidates, &next.session, contention.lost);
     }
     for candidate in candidates {
-        if !next.fits(&candidate) {
-            continue;
-        }
         let item = tx.row::<WorkItem>(&Key::WorkItem(candidate.item_id))?;
         if let Some(item) = item.filter(|item| item.status == Status::Available && next.fits(item)) {
             contention.chosen = contention.is_possible.then(|| item.item_id.clone());
@@ -444,7 +446,10 @@ fn first_available(
 
 /// The same if an item of the queue cannot be read: the others are still there to be claimed.
 fn first_readable(board: &Board, tx: &dyn Tx, next: &ClaimNext, queue: &Range) -> Result<Option<WorkItem>> {
-    for key in tx.keys(queue, usize::MAX)? {
+    tx.prefetch(&[Prefetch::Keys(queue.clone(), usize::MAX)])?;
+    let keys = tx.keys(queue, usize::MAX)?;
+    tx.prefetch(&keys.iter().flatten().cloned().map(Prefetch::Row).collect::<Vec<_>>())?;
+    for key in keys {
         // A key that cannot be read cannot be claimed by its id either.
         let Ok(key) = key else { continue };
         match tx.row::<WorkItem>(&key) {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::{Work, WorkItem, WorkPage};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::store::{Range, Tx};
+use crate::store::{Prefetch, Range, Tx};
 
 /// How many items are read together where a project is asked for.
 const CHUNK: usize = 500;
@@ -61,7 +61,9 @@ impl Work<'_> {
     pub fn last_completed(&self, query: &LastCompleted) -> Result<WorkPage> {
         let after = query.after.as_deref().map(PageToken::parse).transpose()?;
         let limit = query.limit.unwrap_or(usize::MAX);
-        self.board.read_list(&[], |tx| {
+        let first =
+            Prefetch::Candidates(last_completed(after.as_ref()), query.at_once(limit.saturating_add(1)));
+        self.board.read_list(&[Prefetch::Revision, first], |tx| {
             let mut items = found(tx, query, after.clone(), limit.saturating_add(1))?;
             let more = items.len() > limit;
             items.truncate(limit);
@@ -77,6 +79,22 @@ impl Work<'_> {
     }
 }
 
+impl LastCompleted {
+    /// How many items are read together to find so many.
+    fn at_once(&self, limit: usize) -> usize {
+        if self.project.is_some() { CHUNK } else { limit }
+    }
+}
+
+/// What was completed before the end of a page.
+fn last_completed(mark: Option<&PageToken>) -> Range {
+    let mut range = Range::last_completed();
+    if let Some(PageToken { completed_at, item_id }) = mark {
+        range.until = Bound::Excluded(vec![(*completed_at).into(), item_id.as_str().into()]);
+    }
+    range
+}
+
 /// The first `limit` items after a place.
 fn found(
     tx: &dyn Tx,
@@ -84,13 +102,11 @@ fn found(
     mut mark: Option<PageToken>,
     limit: usize,
 ) -> Result<Vec<WorkItem>> {
-    let at_once = if query.project.is_some() { CHUNK } else { limit };
+    let at_once = query.at_once(limit);
     let mut found = Vec::new();
     loop {
-        let mut range = Range::last_completed();
-        if let Some(PageToken { completed_at, item_id }) = &mark {
-            range.until = Bound::Excluded(vec![(*completed_at).into(), item_id.as_str().into()]);
-        }
+        let range = last_completed(mark.as_ref());
+        tx.prefetch(&[Prefetch::Candidates(range.clone(), at_once)])?;
         let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
         mark = items.last().and_then(PageToken::of);

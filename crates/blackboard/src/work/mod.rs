@@ -276,6 +276,9 @@ record! {
         ALL: by (item_id);
         /// Work items of one status, P1 first, then oldest first.
         QUEUE: by (priority, created_at, item_id) of (status);
+        /// Work items of one status and project, P1 first, then oldest first. It has no index of its own in SQLite, where each
+        /// would cost every write of an item: that of the queue gives the order, and other projects are passed over.
+        PROJECT_QUEUE: by (priority, created_at, item_id) of (status, project_id);
         /// Work items of one status and priority, the newest first.
         NEWEST: backwards_by (created_at, item_id) of (status, priority);
         /// Work items of every status that a session claimed.
@@ -316,6 +319,21 @@ impl Range {
     /// Work items of one status, in the order in which they should be done.
     pub fn work_queue(status: Status) -> Range {
         Range::of(WorkItem::QUEUE, [status.as_str()])
+    }
+
+    /// The part of [`Range::work_queue`] with one priority.
+    pub fn work_queue_of(status: Status, priority: Priority) -> Range {
+        Range::work_queue(status).from(priority.as_str()).up_to(priority.as_str())
+    }
+
+    /// Work items of one status and project, in the order in which they should be done.
+    pub fn project_queue(status: Status, project: &str) -> Range {
+        Range::of(WorkItem::PROJECT_QUEUE, [status.as_str(), project])
+    }
+
+    /// The part of [`Range::project_queue`] with one priority.
+    pub fn project_queue_of(status: Status, project: &str, priority: Priority) -> Range {
+        Range::project_queue(status, project).from(priority.as_str()).up_to(priority.as_str())
     }
 
     /// Work items of one status and priority, the newest first.

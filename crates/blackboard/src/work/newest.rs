@@ -7,7 +7,7 @@ use super::{ListedItem, Priority, Status, Work, WorkItem, with_blockers};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::revision::Revision;
-use crate::store::{Range, Tx};
+use crate::store::{Prefetch, Range, Tx};
 
 /// How many items are read together where a project is asked for.
 const CHUNK: usize = 500;
@@ -93,13 +93,16 @@ impl Work<'_> {
     pub fn newest(&self, query: &NewestWork) -> Result<WorkPage> {
         let after = query.after.as_deref().map(PageToken::parse).transpose()?;
         let limit = query.limit.unwrap_or(usize::MAX);
-        self.board.read_list(&[], |tx| {
+        let priorities = Priority::ALL.iter().copied();
+        let priorities =
+            priorities.filter(|priority| after.as_ref().is_none_or(|after| *priority >= after.priority));
+        let first = priorities.clone().next();
+        let first = first.map(|first| prefetch(query, first, after.as_ref(), limit.saturating_add(1)));
+        let first: Vec<_> = first.into_iter().flatten().chain([Prefetch::Revision]).collect();
+        self.board.read_list(&first, |tx| {
             let mut items: Vec<WorkItem> = Vec::new();
             let mut more = false;
-            for &priority in Priority::ALL {
-                if after.as_ref().is_some_and(|after| priority < after.priority) {
-                    continue;
-                }
+            for priority in priorities.clone() {
                 let room = limit.saturating_sub(items.len());
                 if room == 0 && more {
                     break;
@@ -131,6 +134,33 @@ impl Work<'_> {
     }
 }
 
+/// What [`of_priority`] reads first.
+fn prefetch(
+    query: &NewestWork,
+    priority: Priority,
+    after: Option<&PageToken>,
+    limit: usize,
+) -> Vec<Prefetch<'static>> {
+    let after = after.filter(|after| after.priority == priority);
+    let at_once = at_once(query.project.is_some(), limit);
+    let ranges = query.statuses.iter().map(|&status| older_than(status, priority, after));
+    ranges.map(|range| Prefetch::Candidates(range, at_once)).collect()
+}
+
+/// How many items are read together to find so many.
+fn at_once(filtered: bool, limit: usize) -> usize {
+    if filtered { CHUNK } else { limit }
+}
+
+/// The items that come after the end of a page.
+fn older_than(status: Status, priority: Priority, mark: Option<&PageToken>) -> Range {
+    let mut range = Range::newest_work(status, priority);
+    if let Some(PageToken { created_at, item_id, .. }) = mark {
+        range.until = Bound::Excluded(vec![(*created_at).into(), item_id.as_str().into()]);
+    }
+    range
+}
+
 /// The first `limit` items of a priority: those of each status, put together.
 fn of_priority(
     tx: &dyn Tx,
@@ -139,6 +169,7 @@ fn of_priority(
     after: Option<&PageToken>,
     limit: usize,
 ) -> Result<Vec<WorkItem>> {
+    tx.prefetch(&prefetch(query, priority, after, limit))?;
     let after = after.filter(|after| after.priority == priority);
     let mut items = Vec::new();
     for &status in &query.statuses {
@@ -166,13 +197,11 @@ fn walk(
     limit: usize,
     mut take: impl FnMut(WorkItem) -> bool,
 ) -> Result<()> {
-    let at_once = if filtered { CHUNK } else { limit };
+    let at_once = at_once(filtered, limit);
     let mut mark = after.cloned();
     loop {
-        let mut range = Range::newest_work(status, priority);
-        if let Some(PageToken { created_at, item_id, .. }) = &mark {
-            range.until = Bound::Excluded(vec![(*created_at).into(), item_id.as_str().into()]);
-        }
+        let range = older_than(status, priority, mark.as_ref());
+        tx.prefetch(&[Prefetch::Candidates(range.clone(), at_once)])?;
         let items = tx.candidate_rows::<WorkItem>(&range, at_once)?;
         let is_end = items.len() < at_once;
         mark = items.last().map(|item| PageToken {

@@ -78,7 +78,7 @@ fn history(tx: &dyn Tx, item: &WorkItem) -> Result<Vec<Event>> {
     let until = match item.status {
         Status::Completed => item.revision,
         // Progress does not change the item, so it may be newer than the last change.
-        _ => tx.revision()?,
+        Status::Available | Status::Claimed | Status::Blocked => tx.revision()?,
     };
     loop {
         let page = Page { until, ..Page::after(after, PAGE) };
@@ -100,17 +100,33 @@ fn tells_of(event: &Event, item: &str) -> bool {
     if event.target_type == Some(TargetType::WorkItem) {
         return event.target_id.as_deref() == Some(item);
     }
-    let metadata = || event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
     match event.event_type {
         EventType::HeartbeatReceived => {
-            metadata().get("work_item_id").and_then(|id| id.as_str()) == Some(item)
+            let metadata = event.metadata.as_ref().map(Metadata::to_map).unwrap_or_default();
+            metadata.get("work_item_id").and_then(|id| id.as_str()) == Some(item)
         }
-        // Work that was taken from a dead agent is named in that event's metadata.
-        EventType::StaleLocksReleased => {
-            metadata().get("items").and_then(|items| items.as_array()).is_some_and(|items| {
-                items.iter().any(|released| released.get("item_id").and_then(|id| id.as_str()) == Some(item))
-            })
-        }
-        _ => false,
+        EventType::StaleLocksReleased => event.released_items().iter().any(|released| released == item),
+        EventType::AgentRegistered
+        | EventType::AgentDeregistered
+        | EventType::AgentStale
+        | EventType::AgentRecovered
+        | EventType::AgentUpdated
+        | EventType::WorkCreated
+        | EventType::WorkClaimed
+        | EventType::WorkReleased
+        | EventType::WorkCompleted
+        | EventType::WorkBlocked
+        | EventType::WorkUnblocked
+        | EventType::WorkReset
+        | EventType::WorkDeleted
+        | EventType::ProjectRegistered
+        | EventType::ProjectUpdated
+        | EventType::ProjectRemoved
+        | EventType::EntryWritten
+        | EventType::EntryDeleted
+        | EventType::EntryExpired
+        | EventType::EntryPurged
+        | EventType::EntriesCleared
+        | EventType::Other(_) => false,
     }
 }

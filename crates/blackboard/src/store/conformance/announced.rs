@@ -4,11 +4,9 @@
 //! One round trip is one for the reads that a call announces, one for each later [`Tx::prefetch`] that announces something
 //! new, and one for a commit that changes something.
 //!
-//! All calls that may read what they have not announced, at the price of a round trip for each such read:
-//!
-//! - A test that reads or commits without a verb (the commit is named [`TEST`]).
-//! - A read that announces nothing at all. It reads page by page, and each page depends on the one before: lists of entries, the
-//!   event log, what a sweep finds. `round_trips.snap` shows the price. A read that announces something announces everything.
+//! There are no exceptions. A verb that reads page by page announces each page when it knows where that begins, and
+//! `round_trips.snap` shows the price. What a test reads or commits without a verb does not come here:
+//! [`Fixture::read`](super::Fixture::read) and [`Fixture::commit`](super::Fixture::commit) go to the engine below.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -22,9 +20,6 @@ use crate::error::{Code, Fault, Result};
 use crate::event::{Event, EventType};
 use crate::revision::Revision;
 use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead};
-
-/// The name of a commit that a test makes without a verb.
-pub(super) const TEST: &str = "test";
 
 /// How many round trips calls took.
 #[derive(Debug, Default)]
@@ -58,21 +53,19 @@ impl Announced {
         Arc::clone(&self.round_trips)
     }
 
-    fn tx<'a>(&'a self, tx: &'a dyn Tx, prefetch: &[Prefetch<'_>], is_strict: bool) -> AnnouncedTx<'a> {
+    fn tx<'a>(&'a self, tx: &'a dyn Tx, prefetch: &[Prefetch<'_>]) -> AnnouncedTx<'a> {
         self.round_trips.add_read();
         let mut known = Known::default();
         for one in prefetch {
             known.add(one);
         }
-        AnnouncedTx { tx, known: RefCell::new(known), round_trips: &self.round_trips, is_strict }
+        AnnouncedTx { tx, known: RefCell::new(known), round_trips: &self.round_trips }
     }
 }
 
 impl Store for Announced {
     fn read(&self, prefetch: &[Prefetch<'_>], f: &mut dyn FnMut(&dyn Tx) -> Result<()>) -> Result<()> {
-        // The probes of a sweep are not the call's own.
-        let is_strict = prefetch.iter().any(|one| !matches!(one, Prefetch::AnyAged(..)));
-        self.store.read(prefetch, &mut |tx| f(&self.tx(tx, prefetch, is_strict)))
+        self.store.read(prefetch, &mut |tx| f(&self.tx(tx, prefetch)))
     }
 
     fn commit(
@@ -80,9 +73,8 @@ impl Store for Announced {
         commit: &Commit<'_>,
         f: &mut dyn FnMut(&dyn Tx) -> Result<Changes>,
     ) -> Result<Committed> {
-        let is_strict = commit.name != TEST;
         self.store.commit(commit, &mut |tx| {
-            let changes = f(&self.tx(tx, commit.prefetch, is_strict))?;
+            let changes = f(&self.tx(tx, commit.prefetch))?;
             if !changes.is_empty() {
                 self.round_trips.commits.fetch_add(1, Ordering::Relaxed);
             }
@@ -199,22 +191,15 @@ struct AnnouncedTx<'a> {
     tx: &'a dyn Tx,
     known: RefCell<Known>,
     round_trips: &'a RoundTrips,
-    is_strict: bool,
 }
 
 impl AnnouncedTx<'_> {
-    /// Refuses, or counts, a read that was not announced.
+    /// Refuses a read that was not announced.
     fn check(&self, is_known: impl FnOnce(&Known) -> bool, what: &dyn std::fmt::Debug) -> Result<()> {
         if is_known(&self.known.borrow()) {
             return Ok(());
         }
-        if self.is_strict {
-            return Err(
-                Fault::new(Code::Internal, format!("{what:?} was read without being announced")).into()
-            );
-        }
-        self.round_trips.add_read();
-        Ok(())
+        Err(Fault::new(Code::Internal, format!("{what:?} was read without being announced")).into())
     }
 
     /// Rows that came with a range need no announcement of their own.
@@ -321,4 +306,24 @@ impl Tx for AnnouncedTx<'_> {
         self.check(|known| known.revision, &"the floor")?;
         self.tx.floor()
     }
+}
+
+#[test]
+fn a_call_that_reads_what_it_has_not_announced_is_refused() {
+    let (fixture, round_trips) = super::Fixture::announced();
+    let key = Key::WorkItem("a".to_owned());
+    let refused = |answer: Result<()>| {
+        let message = answer.unwrap_err().to_string();
+        assert!(message.contains("without being announced"), "{message}");
+    };
+    refused(fixture.board.read(&[], |tx| tx.get(&key).map(drop)));
+    refused(fixture.board.read(&[Prefetch::Revision], |tx| tx.get(&key).map(drop)));
+    refused(fixture.board.commit("test", &[], |tx| tx.get(&key).map(|_| (Changes::new(), ()))));
+    // The probes of a sweep are no excuse for the call.
+    fixture.board.sweep_with_next_call(None);
+    refused(fixture.board.read(&[], |tx| tx.revision().map(drop)));
+    round_trips.take();
+    fixture.board.read(&[Prefetch::Row(key.clone())], |tx| tx.get(&key)).unwrap();
+    fixture.read(|tx| tx.get(&key)).unwrap();
+    assert_eq!(round_trips.take(), (1, 0), "what a test reads without a verb is not counted");
 }

@@ -39,7 +39,7 @@ fn told(fixture: &Fixture, session: &str) -> Vec<EventType> {
 
 fn cursor(fixture: &Fixture, session: &str) -> Option<i64> {
     let key = Key::Cursor(session.to_owned(), READER.to_owned());
-    let cursor = fixture.board.read(&[], |tx| tx.row::<Cursor>(&key)).unwrap();
+    let cursor = fixture.read(|tx| tx.row::<Cursor>(&key)).unwrap();
     cursor.map(|cursor| cursor.revision.get())
 }
 

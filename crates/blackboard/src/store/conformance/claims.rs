@@ -1,5 +1,6 @@
 //! Claiming, giving back, completing: one session has it, and a fence says since when.
 
+use super::watched::{Look, watched};
 use super::*;
 use crate::agent::CheckIn;
 use crate::project::RegisterProject;
@@ -17,6 +18,7 @@ on_every_engine![
     only_a_live_session_claims,
     the_next_item_is_the_oldest_of_the_most_urgent,
     the_next_item_may_be_of_one_project_or_priority,
+    the_next_item_of_one_project_or_priority_is_found_without_the_others,
     an_item_is_given_back_once,
     an_item_is_completed_once,
     a_fence_of_another_claim_is_refused,
@@ -256,6 +258,36 @@ fn the_next_item_may_be_of_one_project_or_priority(fixture: &Fixture) {
     assert_eq!(next(Some("p"), Some(Priority::P3)).unwrap(), "3");
     assert_eq!(next(Some("p"), None).unwrap(), "2");
     assert_eq!(next(None, Some(Priority::P1)).unwrap(), "1");
+}
+
+fn the_next_item_of_one_project_or_priority_is_found_without_the_others(fixture: &Fixture) {
+    let session = fixture.session("Ivy");
+    fixture.board.projects().register(&RegisterProject::new("p", "P")).unwrap();
+    for number in 0..3 {
+        create(fixture, &format!("other {number}"), Priority::P1, None);
+    }
+    create(fixture, "of p", Priority::P2, Some("p"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let board = watched(fixture.board.clone(), fixture.clock.clone(), move |look| {
+        if let Look::Candidates(rows) | Look::Rows(rows) = look {
+            noted.lock().unwrap().extend(rows.iter().filter_map(|row| match row {
+                Row::WorkItem(item) => Some(item.item_id.clone()),
+                _ => None,
+            }));
+        }
+    });
+    let next = ClaimNext { session: session.clone(), ..ClaimNext::default() };
+    let of_project = ClaimNext { project: Some("p".to_owned()), ..next.clone() };
+    for next in [of_project.clone(), ClaimNext { priority: Some(Priority::P2), ..next }] {
+        assert_eq!(board.work().claim_next(&next).unwrap().item.item_id, "of p", "{next:?}");
+        assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), ["of p"], "{next:?}");
+        fixture.release("of p", &session);
+    }
+    // A refusal depends on nothing else either.
+    let nothing = ClaimNext { priority: Some(Priority::P1), ..of_project };
+    assert_eq!(code(board.work().claim_next(&nothing)), Code::NothingAvailable);
+    assert_eq!(*seen.lock().unwrap(), Vec::<String>::new());
 }
 
 fn an_item_is_given_back_once(fixture: &Fixture) {

@@ -31,8 +31,7 @@ fn rows_and_events_of_a_commit_appear_together(fixture: &Fixture) {
     let committed = fixture.put(&[an_agent("a").into(), an_item("x").into()]);
     assert_eq!(committed.first, fixture.id(1));
     let (revision, agent, item, events) = fixture
-        .board
-        .read(&[], |tx| {
+        .read(|tx| {
             let agent = tx.get(&Key::Agent("a".to_owned()))?;
             let item = tx.get(&Key::WorkItem("x".to_owned()))?;
             Ok((tx.revision()?, agent, item, tx.events(&Page::after(Revision::ZERO, 10))?))
@@ -281,7 +280,7 @@ fn every_kind_of_row_comes_back_as_it_was_put(fixture: &Fixture) {
     assert_eq!(tables.len(), TABLES.len(), "every kind of row is here");
     fixture.put(&rows);
     for row in &rows {
-        let found = fixture.board.read(&[], |tx| tx.get(&row.key())).unwrap();
+        let found = fixture.read(|tx| tx.get(&row.key())).unwrap();
         assert_eq!(found.as_ref(), Some(row));
     }
     // Everything that can be taken back is taken back.
@@ -325,8 +324,7 @@ fn event_times_do_not_follow_the_clock_back_unless_it_was_a_day_ahead(fixture: &
 fn a_read_sees_one_time(fixture: &Fixture) {
     let before = fixture.now();
     let (first, second) = fixture
-        .board
-        .read(&[], |tx| {
+        .read(|tx| {
             let first = tx.now();
             fixture.pass(10);
             Ok((first, tx.now()))
@@ -346,7 +344,7 @@ fn a_row_that_is_appended_is_put_and_removed_without_being_read(fixture: &Fixtur
     for progress in [Some("Half done"), None] {
         let put = || Ok(Changes { put: vec![heartbeat(progress).into()], ..Changes::new() });
         fixture.commit(|_| put()).unwrap();
-        let rows = fixture.board.read(&[], |tx| tx.range(&Range::heartbeats_of("a"))).unwrap();
+        let rows = fixture.read(|tx| tx.range(&Range::heartbeats_of("a"))).unwrap();
         assert_eq!(rows, [heartbeat(progress).into()]);
     }
     let key = Row::from(heartbeat(None)).key();

@@ -139,7 +139,7 @@ fn a_file_may_be_called_like_a_pattern(fixture: &Fixture) {
 
 fn all_edits(fixture: &Fixture) -> usize {
     let end = fixture.now().plus(std::time::Duration::from_hours(1));
-    fixture.board.read(&[], |tx| tx.count(&Range::edits_before(end))).unwrap().try_into().unwrap()
+    fixture.read(|tx| tx.count(&Range::edits_before(end))).unwrap().try_into().unwrap()
 }
 
 fn edits_go_after_a_day_and_with_their_session(fixture: &Fixture) {
@@ -156,7 +156,7 @@ fn edits_go_after_a_day_and_with_their_session(fixture: &Fixture) {
     fixture.pass(2 * 3600);
     soon.prune().unwrap();
     assert_eq!(all_edits(fixture), 1, "the second one went with its session");
-    let rows = fixture.board.read(&[], |tx| tx.rows::<Edit>(&Range::edits_of_session(&ivy))).unwrap();
+    let rows = fixture.read(|tx| tx.rows::<Edit>(&Range::edits_of_session(&ivy))).unwrap();
     assert_eq!(rows[0].path, "c");
 }
 
@@ -168,7 +168,7 @@ fn edits_are_found_by_file_session_and_age(fixture: &Fixture) {
         edit(fixture, session, path, false);
     }
     let found = |range: Range| -> Vec<(String, String)> {
-        let rows = fixture.board.read(&[], |tx| tx.rows::<Edit>(&range)).unwrap();
+        let rows = fixture.read(|tx| tx.rows::<Edit>(&range)).unwrap();
         rows.into_iter().map(|edit| (edit.path, edit.session_id)).collect()
     };
     let expected = |edits: &[(&str, &String)]| -> Vec<(String, String)> {
@@ -179,7 +179,7 @@ fn edits_are_found_by_file_session_and_age(fixture: &Fixture) {
     let first_two = Range::edits_before(start.plus(std::time::Duration::from_mins(1)));
     assert_eq!(found(first_two), expected(&[("b", &ivy), ("b", &oak)]));
     let key = Key::Edit(TREE.to_owned(), "c".to_owned(), oak.clone());
-    let row = fixture.board.read(&[], |tx| tx.row::<Edit>(&key)).unwrap().unwrap();
+    let row = fixture.read(|tx| tx.row::<Edit>(&key)).unwrap().unwrap();
     assert_eq!(
         (row.tool.as_deref(), row.edited_at, row.denied_at),
         (Some("Edit"), Some(fixture.now()), None)

@@ -90,7 +90,7 @@ fn every_version_has_its_event_and_the_one_before(fixture: &Fixture) {
     fixture.scope().clear("b").unwrap();
     fixture.board.agents().deregister(&session).unwrap();
     for event in fixture.events() {
-        let version = fixture.board.read(&[], |tx| tx.version(event.id)).unwrap();
+        let version = fixture.read(|tx| tx.version(event.id)).unwrap();
         let of_entry = event.target_type == Some(TargetType::Entry);
         assert_eq!(version.is_some(), of_entry, "{event:?}");
         let Some(version) = version else { continue };
@@ -99,7 +99,7 @@ fn every_version_has_its_event_and_the_one_before(fixture: &Fixture) {
         assert_eq!(version.removed, event.event_type != EventType::EntryWritten);
         let Some(previous) = version.previous else { continue };
         assert!(previous < event.id);
-        let previous = fixture.board.read(&[], |tx| tx.version(previous)).unwrap().unwrap();
+        let previous = fixture.read(|tx| tx.version(previous)).unwrap().unwrap();
         assert_eq!(previous.entry.key, version.entry.key);
     }
 }
@@ -185,7 +185,7 @@ fn compaction_keeps_the_past_right_from_the_floor_on(fixture: &Fixture) {
 fn compaction_removes_what_nobody_can_ask_for(fixture: &Fixture) {
     lively_past(fixture);
     let newest = fixture.number(fixture.revision());
-    let read = |revision| fixture.board.read(&[], |tx| tx.version(revision)).unwrap();
+    let read = |revision| fixture.read(|tx| tx.version(revision)).unwrap();
     let all: Vec<_> = (1..=newest).filter_map(|number| read(fixture.id(number))).collect();
     for floor in [7, 20, 40, newest - 1] {
         let floor = fixture.id(floor);
@@ -201,7 +201,7 @@ fn compaction_removes_what_nobody_can_ask_for(fixture: &Fixture) {
         }
         for key in ["k0", "k1", "k2", "k3", "k4"] {
             let grave = Key::Tombstone("team".to_owned(), key.to_owned());
-            let grave = fixture.board.read(&[], |tx| tx.row::<crate::entry::Tombstone>(&grave)).unwrap();
+            let grave = fixture.read(|tx| tx.row::<crate::entry::Tombstone>(&grave)).unwrap();
             assert!(grave.is_none_or(|grave| grave.revision > floor), "{key}, floor {floor}");
         }
     }
@@ -248,7 +248,7 @@ fn cutting_the_same_part_of_the_log_twice_changes_nothing(fixture: &Fixture) {
     for until in [2, 2, 1, 0, 3, 2] {
         trim(fixture, fixture.id(until));
     }
-    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), fixture.id(3));
+    assert_eq!(fixture.read(|tx| tx.floor()).unwrap(), fixture.id(3));
     assert_eq!(fixture.value("a").as_deref(), Some("3"));
     assert_eq!(fixture.scope().history("a", 9).unwrap().versions.len(), 1);
 }
@@ -263,7 +263,7 @@ fn pruning_removes_old_versions_and_no_current_value(fixture: &Fixture) {
     fixture.pass_days(31);
     let last = fixture.write("busy", "20");
     while fixture.board.prune().unwrap().more {}
-    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), removal.revision);
+    assert_eq!(fixture.read(|tx| tx.floor()).unwrap(), removal.revision);
     assert_eq!(fixture.value("kept").as_deref(), Some("\"old\""));
     assert_eq!(fixture.value("busy").as_deref(), Some("20"));
     assert_eq!(as_of(fixture, "busy", last.revision.previous()).as_deref(), Some("19"));

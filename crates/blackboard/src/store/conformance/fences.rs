@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::entry::{EntryEditor, EventWording, FenceToken, LOCKS, Operation, Txn};
+use crate::store::{Key, Prefetch};
 
 on_every_engine![
     a_fence_that_holds_lets_every_path_through,
@@ -15,7 +16,8 @@ on_every_engine![
 /// Takes a lock as the verb of locks does: an entry with a lease in their scope.
 fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
     let write = Write { lease: true, ttl, ..a_write(name, "null") };
-    let written = fixture.board.commit("test", &[], |tx| {
+    let prefetch = [Prefetch::Row(Key::Agent(session.to_owned())), Prefetch::Entry(LOCKS, name)];
+    let written = fixture.board.commit("test", &prefetch, |tx| {
         let mut editor = EntryEditor::new(&fixture.board, tx, &Actor::session(session))?;
         let written = editor.write(LOCKS, &write, EventWording::AsEntry)?;
         Ok((editor.finish()?, written))
@@ -24,7 +26,8 @@ fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> 
 }
 
 fn unlock(fixture: &Fixture, name: &str, session: &str) {
-    let unlocked = fixture.board.commit("test", &[], |tx| {
+    let prefetch = [Prefetch::Row(Key::Agent(session.to_owned())), Prefetch::Entry(LOCKS, name)];
+    let unlocked = fixture.board.commit("test", &prefetch, |tx| {
         let mut editor = EntryEditor::new(&fixture.board, tx, &Actor::session(session))?;
         let deleted = editor.delete(LOCKS, name, EventWording::AsEntry)?;
         Ok((editor.finish()?, deleted))

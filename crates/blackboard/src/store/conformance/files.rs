@@ -7,6 +7,7 @@ use crate::entry::{Actor, EntryEditor, EventWording, FILES, Write};
 use crate::file::{
     Check, CheckedPath, FileFilter, Mode, Release as ReleaseFiles, Reservation, Reserve, Reserved,
 };
+use crate::store::{Key, Prefetch};
 
 on_every_engine![
     files_are_reserved_with_everything_that_others_need_to_know,
@@ -411,9 +412,10 @@ fn odd_reservations_are_refused(fixture: &Fixture) {
 fn nothing_is_free_while_a_reservation_cannot_be_read(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let odd = Write { lease: true, ..a_write("odd", "1") };
+    let prefetch = [Prefetch::Row(Key::Agent(ivy.clone())), Prefetch::Entry(FILES, "odd")];
     fixture
         .board
-        .commit("test", &[], |tx| {
+        .commit("test", &prefetch, |tx| {
             let mut editor = EntryEditor::new(&fixture.board, tx, &Actor::session(&ivy))?;
             editor.write(FILES, &odd, EventWording::AsEntry)?;
             Ok((editor.finish()?, ()))

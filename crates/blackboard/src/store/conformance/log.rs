@@ -48,7 +48,7 @@ fn a_page_never_splits_a_commit(fixture: &Fixture) {
         (7, 100, &[]),
     ] {
         let page = Page::after(fixture.id(after), limit);
-        let events = fixture.board.read(&[], |tx| tx.events(&page)).unwrap();
+        let events = fixture.read(|tx| tx.events(&page)).unwrap();
         assert_eq!(ids(fixture, &events), expected, "after {after}, limit {limit}");
     }
 }
@@ -71,7 +71,7 @@ fn a_page_may_be_of_some_types_and_end_early(fixture: &Fixture) {
         (&[], 2, 100, &[1, 2]),
     ] {
         let page = Page { after: Revision::ZERO, until: fixture.id(until), types, limit };
-        let events = fixture.board.read(&[], |tx| tx.events(&page)).unwrap();
+        let events = fixture.read(|tx| tx.events(&page)).unwrap();
         assert_eq!(ids(fixture, &events), expected, "{types:?} until {until}, limit {limit}");
     }
 }
@@ -81,7 +81,7 @@ fn trim(fixture: &Fixture, until: i64) {
 }
 
 fn the_floor_rises_with_what_is_trimmed_and_ids_go_on(fixture: &Fixture) {
-    let floor = || fixture.board.read(&[], |tx| tx.floor()).unwrap();
+    let floor = || fixture.read(|tx| tx.floor()).unwrap();
     assert_eq!(floor(), Revision::ZERO);
     four_commits(fixture);
     assert_eq!(floor(), Revision::ZERO);
@@ -99,7 +99,7 @@ fn the_revision_before_a_moment_is_found(fixture: &Fixture) {
     let start = fixture.now();
     let before = |seconds| {
         let moment = start.plus(Duration::from_secs(seconds));
-        fixture.number(fixture.board.read(&[], |tx| tx.revision_before(moment)).unwrap())
+        fixture.number(fixture.read(|tx| tx.revision_before(moment)).unwrap())
     };
     assert_eq!(before(100), 0);
     four_commits(fixture);
@@ -132,9 +132,7 @@ fn the_engine_counts_events_and_finds_the_last_ones(fixture: &Fixture) {
     four_commits(fixture);
     let read = |after, until, back| {
         let (after, until) = (fixture.id(after), fixture.id(until));
-        let read = fixture
-            .board
-            .read(&[], |tx| Ok((tx.count_events(after, until)?, tx.revision_back(until, back)?)));
+        let read = fixture.read(|tx| Ok((tx.count_events(after, until)?, tx.revision_back(until, back)?)));
         let (count, start) = read.unwrap();
         (count, fixture.number(start))
     };

@@ -66,7 +66,7 @@ use std::time::Duration;
 use testkit::{patience, wait_until};
 
 #[cfg(test)]
-use self::announced::Announced;
+use self::announced::{Announced, RoundTrips};
 #[cfg(test)]
 use super::Memory;
 #[cfg(test)]
@@ -175,6 +175,8 @@ pub fn tests() -> impl Iterator<Item = &'static Test> {
 /// An empty board on one engine, whose time, processes and ids the test decides.
 pub(crate) struct Fixture {
     pub(crate) board: Board,
+    /// The same engine, without a layer that checks what verbs read: for what a test does without a verb.
+    engine: Arc<dyn Store>,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) processes: Arc<FakeProcesses>,
     revisions: Mutex<Revisions>,
@@ -188,6 +190,12 @@ struct Revisions {
     known: Vec<Revision>,
     /// Whether events were pruned before the fixture noted their ids, so that numbers mean nothing any more.
     incomplete: bool,
+}
+
+fn board_on(store: Arc<dyn Store>, clock: &Arc<FixedClock>, processes: &Arc<FakeProcesses>) -> Board {
+    Board::on(store, clock.clone())
+        .with_processes(processes.clone())
+        .with_ids(Arc::new(CountingIds::default()))
 }
 
 impl Fixture {
@@ -206,10 +214,20 @@ impl Fixture {
         Fixture::on(|clock| (Arc::new(Memory::new(clock).skipping_revisions()), None))
     }
 
-    /// Memory that refuses a commit that reads what it has not announced.
+    /// Memory that refuses a call that reads what it has not announced.
     #[cfg(test)]
     pub(crate) fn announced_memory() -> Fixture {
-        Fixture::on(|clock| (Arc::new(Announced::new(Arc::new(Memory::new(clock)))), None))
+        Fixture::announced().0
+    }
+
+    /// The same, with the count of its round trips.
+    #[cfg(test)]
+    fn announced() -> (Fixture, Arc<RoundTrips>) {
+        let fixture = Fixture::memory();
+        let announced = Announced::new(fixture.engine.clone());
+        let round_trips = announced.round_trips();
+        let board = board_on(Arc::new(announced), &fixture.clock, &fixture.processes);
+        (Fixture { board, ..fixture }, round_trips)
     }
 
     #[cfg(test)]
@@ -240,10 +258,8 @@ impl Fixture {
         let clock = Arc::new(FixedClock::at("2026-02-03T15:30:00Z").unwrap());
         let processes = Arc::new(FakeProcesses::default());
         let (store, directory) = engine(clock.clone());
-        let board = Board::on(store, clock.clone())
-            .with_processes(processes.clone())
-            .with_ids(Arc::new(CountingIds::default()));
-        Fixture { board, clock, processes, revisions: Mutex::default(), _directory: directory }
+        let board = board_on(store.clone(), &clock, &processes);
+        Fixture { board, engine: store, clock, processes, revisions: Mutex::default(), _directory: directory }
     }
 
     fn with_settings(&self, change: impl FnOnce(&mut Settings)) -> Board {
@@ -284,7 +300,7 @@ impl Fixture {
 
     /// How many heartbeats of a session are kept.
     fn heartbeats(&self, session: &str) -> u64 {
-        self.board.read(&[], |tx| tx.count(&Range::heartbeats_of(session))).unwrap()
+        self.read(|tx| tx.count(&Range::heartbeats_of(session))).unwrap()
     }
 
     fn agent(&self, session: &str) -> Agent {
@@ -393,7 +409,7 @@ impl Fixture {
         let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
         let last = revisions.known.last().copied().unwrap_or_default();
         let page = Page::after(last, usize::MAX);
-        let (floor, new) = self.board.read(&[], |tx| Ok((tx.floor()?, tx.events(&page)?))).unwrap();
+        let (floor, new) = self.read(|tx| Ok((tx.floor()?, tx.events(&page)?))).unwrap();
         revisions.incomplete |= floor > last;
         revisions.known.extend(new.iter().map(|event| event.id));
         revisions
@@ -405,7 +421,7 @@ impl Fixture {
     }
 
     fn events_after(&self, revision: Revision) -> Vec<Event> {
-        self.board.read(&[], |tx| tx.events(&Page::after(revision, usize::MAX))).unwrap()
+        self.read(|tx| tx.events(&Page::after(revision, usize::MAX))).unwrap()
     }
 
     /// The types of the events that `f` brings about.
@@ -415,12 +431,21 @@ impl Fixture {
         (answer, self.events_after(before).into_iter().map(|event| event.event_type).collect())
     }
 
+    /// Reads one state of the board, without the verbs.
+    fn read<T>(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        self.engine.read(&[], &mut |tx| {
+            answer = Some(f(tx)?);
+            Ok(())
+        })?;
+        Ok(answer.unwrap())
+    }
+
     /// Commits what `f` returns, without the verbs.
     fn commit(&self, mut f: impl FnMut(&dyn super::Tx) -> Result<Changes>) -> Result<Committed> {
         drop(self.note_revisions());
-        // `announced.rs` lets a commit of this name read as it likes.
         let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Wait, callers: &[] };
-        self.board.store().commit(&commit, &mut f)
+        self.engine.commit(&commit, &mut f)
     }
 
     /// Removes the event log up to and including this revision, as retention does.

@@ -182,7 +182,7 @@ fn a_session_keeps_its_newest_thousand_heartbeats(fixture: &Fixture) {
     fixture.put(&rows);
     let batches: Vec<_> = (0..2).map(|_| (prune(fixture).more, fixture.heartbeats(&busy))).collect();
     assert_eq!(batches, [(true, 1050), (false, 1000)]);
-    let oldest = fixture.board.read(&[], |tx| tx.keys(&Range::heartbeats_of(&busy), 1)).unwrap().remove(0);
+    let oldest = fixture.read(|tx| tx.keys(&Range::heartbeats_of(&busy), 1)).unwrap().remove(0);
     assert_eq!(oldest.unwrap(), Row::from(heartbeat(&busy, 1000)).key());
     assert_eq!(fixture.heartbeats(&other), 1);
 }
@@ -243,7 +243,7 @@ fn a_named_cursor_that_nobody_moves_goes_once_it_has_missed_something(fixture: &
     };
     let names = || {
         let range = Range::cursors_of(Cursor::OWNERLESS);
-        let cursors = fixture.board.read(&[], |tx| tx.rows::<Cursor>(&range)).unwrap();
+        let cursors = fixture.read(|tx| tx.rows::<Cursor>(&range)).unwrap();
         cursors.into_iter().map(|cursor| cursor.reader).collect::<Vec<_>>()
     };
     fixture.item("x");

@@ -32,7 +32,7 @@ fn is_readable(fixture: &Fixture) -> bool {
     let board = &fixture.board;
     let observation = board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();
     let events = board.events().next(&observation, Revision::ZERO, usize::MAX).unwrap();
-    let calls = board.read(&[], |tx| tx.range(&super::super::Range::operations())).unwrap();
+    let calls = fixture.read(|tx| tx.range(&super::super::Range::operations())).unwrap();
     let everything = format!("{:?} {events:?} {calls:?}", board.export().unwrap());
     everything.contains("s3cret")
 }
@@ -194,7 +194,7 @@ fn an_erasure_of_a_pruned_event_removes_its_version(fixture: &Fixture) {
     let purged = fixture.scope().purge("token").unwrap();
     assert_eq!(purged.versions, 1);
     fixture.commit(|_| Ok(Changes { erase: vec![erasure.clone()], ..Changes::new() })).unwrap();
-    let version = fixture.board.read(&[], |tx| tx.version(leaked.revision)).unwrap();
+    let version = fixture.read(|tx| tx.version(leaked.revision)).unwrap();
     assert_eq!(version, None);
     assert!(!is_readable(fixture));
     assert!(fixture.events().iter().all(|event| event.summary != "erased"));

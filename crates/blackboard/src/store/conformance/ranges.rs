@@ -17,8 +17,8 @@ on_every_engine![
 ];
 
 fn keys(fixture: &Fixture, range: &Range) -> Vec<Key> {
-    let rows = fixture.board.read(&[], |tx| tx.range(range)).unwrap();
-    let count = fixture.board.read(&[], |tx| tx.count(range)).unwrap();
+    let rows = fixture.read(|tx| tx.range(range)).unwrap();
+    let count = fixture.read(|tx| tx.count(range)).unwrap();
     assert_eq!(count, rows.len() as u64, "{range:?}");
     rows.iter().map(Row::key).collect()
 }
@@ -131,6 +131,15 @@ fn every_index_gives_its_rows_in_its_order(fixture: &Fixture) {
         (Range::work_queue(Status::Claimed), &["w6"]),
         (Range::work_queue(Status::Blocked), &[]),
         (Range::work_queue(Status::Completed), &["w5", "w7"]),
+        (Range::work_queue_of(Status::Available, Priority::P1), &["w4"]),
+        (Range::work_queue_of(Status::Available, Priority::P2), &["w2", "w3"]),
+        (Range::work_queue_of(Status::Available, Priority::P3), &["w1"]),
+        (Range::work_queue_of(Status::Claimed, Priority::P3), &[]),
+        (Range::project_queue(Status::Completed, "p"), &["w5", "w7"]),
+        (Range::project_queue(Status::Claimed, "p"), &["w6"]),
+        (Range::project_queue(Status::Available, "p"), &[]),
+        (Range::project_queue_of(Status::Completed, "p", Priority::P2), &["w5", "w7"]),
+        (Range::project_queue_of(Status::Completed, "p", Priority::P1), &[]),
         (Range::claimed_by("a1"), &["w5", "w6"]),
         (Range::work_of_project("p"), &["w5", "w6", "w7"]),
         (Range::completed_since(at(0)), &["w7", "w5"]),
@@ -175,8 +184,8 @@ fn a_hint_is_the_beginning_of_a_range(fixture: &Fixture) {
     fill(fixture);
     for limit in [0, 1, 2, 100, usize::MAX] {
         let range = Range::work_queue(Status::Available);
-        let hinted = fixture.board.read(&[], |tx| tx.candidates(&range, limit)).unwrap();
-        let mut whole = fixture.board.read(&[], |tx| tx.range(&range)).unwrap();
+        let hinted = fixture.read(|tx| tx.candidates(&range, limit)).unwrap();
+        let mut whole = fixture.read(|tx| tx.range(&range)).unwrap();
         whole.truncate(limit);
         assert_eq!(hinted, whole, "limit {limit}");
     }
@@ -266,7 +275,7 @@ fn entries_stand_in_every_index_that_concerns_them(fixture: &Fixture) {
         (Range::leased_by("nobody"), &[]),
     ] {
         assert_eq!(names(fixture, &range), expected, "{range:?}");
-        let any = fixture.board.read(&[], |tx| tx.any(&range)).unwrap();
+        let any = fixture.read(|tx| tx.any(&range)).unwrap();
         assert_eq!(any, !expected.is_empty(), "{range:?}");
     }
 }
@@ -284,10 +293,10 @@ fn heads_say_what_entries_say(fixture: &Fixture) {
         Range::entries_expired_at(fixture.now().plus(Duration::from_secs(15))),
         Range::leased_by(&agents[0].session_id),
     ] {
-        let rows = fixture.board.read(&[], |tx| tx.rows::<Entry>(&range)).unwrap();
+        let rows = fixture.read(|tx| tx.rows::<Entry>(&range)).unwrap();
         assert!(!rows.is_empty(), "{range:?}");
         for limit in [0, 1, 2, usize::MAX] {
-            let heads = fixture.board.read(&[], |tx| tx.heads(&range, limit)).unwrap();
+            let heads = fixture.read(|tx| tx.heads(&range, limit)).unwrap();
             let heads: Vec<_> =
                 heads.into_iter().map(|head| (head.key, head.revision, head.expires_at)).collect();
             let expected = rows.iter().take(limit);

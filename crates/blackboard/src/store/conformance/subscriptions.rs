@@ -417,7 +417,7 @@ fn a_cursor_behind_a_channel_moves_with_its_receiver(fixture: &Fixture) {
     assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(2));
     let cursor = || {
         let key = crate::store::Key::Cursor(String::new(), "mirror".to_owned());
-        fixture.board.read(&[], |tx| tx.row::<crate::store::Cursor>(&key)).unwrap().unwrap().revision
+        fixture.read(|tx| tx.row::<crate::store::Cursor>(&key)).unwrap().unwrap().revision
     };
     wait_until("the cursor moves", || (cursor() >= fixture.id(1)).then_some(()));
     stop.stop();

@@ -66,7 +66,7 @@ fn a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep(fixtur
     // Any call on the board would begin with the sweep, so the store is asked.
     let status = || {
         let (mut status, key) = (None, crate::store::Key::Agent(ivy.clone()));
-        let read = fixture.board.store().read(&[], &mut |tx| {
+        let read = fixture.engine.read(&[], &mut |tx| {
             status = tx.row::<Agent>(&key)?.map(|agent| agent.status);
             Ok(())
         });

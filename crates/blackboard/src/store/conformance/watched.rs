@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::Board;
-use crate::clock::{Clock, Timestamp};
-use crate::entry::{EntryHead, EntryVersion};
+use crate::clock::Clock;
 use crate::error::Result;
-use crate::event::Event;
 use crate::revision::Revision;
-use crate::store::{Changes, Commit, Committed, Key, Page, Prefetch, Range, Row, Store, Tx, VersionHead};
+use crate::store::{Changes, Commit, Committed, Key, Prefetch, Range, Row, Store, Tx, TxView};
 
 /// One look at a store.
 pub(super) enum Look<'a> {
@@ -71,17 +69,9 @@ struct WatchedTx<'a> {
     watch: &'a Watch,
 }
 
-impl Tx for WatchedTx<'_> {
-    fn prefetch(&self, next: &[Prefetch<'_>]) -> Result<()> {
-        self.tx.prefetch(next)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.tx.now()
-    }
-
-    fn revision(&self) -> Result<Revision> {
-        self.tx.revision()
+impl TxView for WatchedTx<'_> {
+    fn inner(&self) -> &dyn Tx {
+        self.tx
     }
 
     fn get(&self, key: &Key) -> Result<Option<Row>> {
@@ -106,50 +96,6 @@ impl Tx for WatchedTx<'_> {
         let rows = self.tx.candidates(range, limit)?;
         (self.watch)(Look::Candidates(&rows));
         Ok(rows)
-    }
-
-    fn heads(&self, range: &Range, limit: usize) -> Result<Vec<EntryHead>> {
-        self.tx.heads(range, limit)
-    }
-
-    fn any(&self, range: &Range) -> Result<bool> {
-        self.tx.any(range)
-    }
-
-    fn keys(&self, range: &Range, limit: usize) -> Result<Vec<Result<Key>>> {
-        self.tx.keys(range, limit)
-    }
-
-    fn count(&self, range: &Range) -> Result<u64> {
-        self.tx.count(range)
-    }
-
-    fn events(&self, page: &Page<'_>) -> Result<Vec<Event>> {
-        self.tx.events(page)
-    }
-
-    fn version(&self, revision: Revision) -> Result<Option<EntryVersion>> {
-        self.tx.version(revision)
-    }
-
-    fn version_heads(&self, after: Revision, until: Revision) -> Result<Vec<VersionHead>> {
-        self.tx.version_heads(after, until)
-    }
-
-    fn count_events(&self, after: Revision, until: Revision) -> Result<u64> {
-        self.tx.count_events(after, until)
-    }
-
-    fn revision_back(&self, until: Revision, count: u64) -> Result<Revision> {
-        self.tx.revision_back(until, count)
-    }
-
-    fn revision_before(&self, moment: Timestamp) -> Result<Revision> {
-        self.tx.revision_before(moment)
-    }
-
-    fn floor(&self) -> Result<Revision> {
-        self.tx.floor()
     }
 }
 

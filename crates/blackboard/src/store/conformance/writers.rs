@@ -11,7 +11,7 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
     let start = std::sync::Barrier::new(8);
     std::thread::scope(|scope| {
         for thread in 0..8 {
-            let (start, board) = (&start, fixture.board.clone());
+            let (start, engine) = (&start, fixture.engine.clone());
             scope.spawn(move || {
                 start.wait();
                 for round in 0..5 {
@@ -26,7 +26,7 @@ fn no_engine_lets_two_writers_pass_each_other(fixture: &Fixture) {
                         }
                         Ok(changes)
                     };
-                    board.store().commit(&commit, add).unwrap();
+                    engine.commit(&commit, add).unwrap();
                 }
             });
         }

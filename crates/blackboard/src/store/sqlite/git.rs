@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::open::{self, io_fault};
-use super::sidecars::{endings, path_of as path_of_sidecar};
+use super::sidecars::{SqliteSidecars, endings};
 use super::trust::{not_ours, shell_word};
 use crate::entry::Glob;
 use crate::error::{Error, Result};
-use crate::store::Sidecar;
+use crate::store::{Sidecar, Sidecars};
 
 const IGNORE_FILE: &str = ".gitignore";
 
@@ -102,7 +102,7 @@ fn leave_stamp(path: &Path, changed: SystemTime) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
     open::private(&mut options);
-    let queue = options.open(path_of_sidecar(path, Sidecar::WriterQueue))?;
+    let queue = options.open(SqliteSidecars::new(path).path(Sidecar::WriterQueue))?;
     queue.set_times(FileTimes::new().set_accessed(changed))
 }
 
