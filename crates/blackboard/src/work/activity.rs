@@ -137,8 +137,12 @@ impl Work<'_> {
         let types: Vec<_> =
             EventType::ALL.iter().filter(|event_type| effect(event_type).is_some()).cloned().collect();
         let held = [Status::Claimed, Status::Blocked].map(Range::work_queue);
-        let prefetch =
-            [Prefetch::Revision, Prefetch::Range(held[0].clone()), Prefetch::Range(held[1].clone())];
+        let prefetch = [
+            Prefetch::Revision,
+            Prefetch::RevisionAged(time),
+            Prefetch::Range(held[0].clone()),
+            Prefetch::Range(held[1].clone()),
+        ];
         self.board.read_list(&prefetch, |tx| {
             let since = tx.now().minus(time);
             let revision = tx.revision()?;

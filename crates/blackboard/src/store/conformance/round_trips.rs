@@ -11,7 +11,7 @@ use crate::agent::{AgentFilter, CheckIn};
 use crate::entry::{
     Comparison, EveryScope, Expected, FenceToken, Operation, Query, TransactionScope, Txn, WaitFor,
 };
-use crate::event::{Lines, Since};
+use crate::event::{Filter, Lines, Since};
 use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
@@ -35,6 +35,7 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("Locks::acquire_waiting", "calls `Locks::acquire` until it succeeds"),
     ("Locks::acquire_waiting_while", "calls `Locks::acquire` until it succeeds"),
     ("Scope::acting_as", "reads nothing"),
+    ("Scope::check_key", "one check of `Scope::wait`"),
     ("Scope::name", "reads nothing"),
     ("Subscription::channel", "calls `Follower::next_batch`"),
     ("Subscription::next_within", "calls `Follower::next_batch`"),
@@ -138,7 +139,7 @@ fn count_sessions_and_work(counted: &mut Counted) {
         fixture.board.agents().heartbeat(&Heartbeat::of(&ivy)).unwrap()
     });
     counted.count("Work::complete", "work complete, of an item that blocks another", |fixture| {
-        fixture.complete("a", &ivy)
+        fixture.complete("a", &ivy);
     });
     counted.fixture.claim("b", &ivy);
     counted.count("Work::complete", "work complete", |fixture| fixture.complete("b", &ivy));
@@ -478,6 +479,24 @@ fn count_log(counted: &mut Counted, session: &str) {
     counted.count("Follower::next_batch", "observe --follow, a batch", |_| {
         follower.next_batch(100, Duration::ZERO).unwrap().unwrap()
     });
+    // The values before are of versions that the batch itself does not bring.
+    let start = Start::Revision(counted.fixture.revision());
+    for _ in 0..3 {
+        counted.fixture.write("d", "4");
+        counted.fixture.write("number", "4");
+    }
+    let by_agent = Filter { agents: vec!["Ivy".to_owned(), "nobody".to_owned()], ..Filter::default() };
+    for (call, filters) in [
+        ("observe --follow, a batch with values before", vec![]),
+        ("observe --follow, a batch by the names of agents", vec![by_agent]),
+    ] {
+        let start = if filters.is_empty() { start.clone() } else { Start::Revision(Revision::ZERO) };
+        let follow = Follow { start, filters, without_sweep: true, ..Follow::default() };
+        let mut follower = counted.fixture.board.follow(&follow).unwrap();
+        counted.count("Follower::next_batch", call, |_| {
+            follower.next_batch(100, Duration::ZERO).unwrap().unwrap()
+        });
+    }
     let mut follower =
         counted.count("Board::follow", "observe --follow, begins with a new named cursor", |fixture| {
             let start = Start::Cursor { name: "mirror".to_owned(), new_after: Some(Revision::ZERO) };
