@@ -15,6 +15,7 @@ use crate::args::Globals;
 use crate::commands::arguments::ScopeOption;
 use crate::envelope::{BoardState, Circumstances};
 use crate::environment::Environment;
+use crate::hints;
 use crate::identity;
 use crate::location;
 use crate::open::ResolvedBoard;
@@ -157,7 +158,7 @@ impl Context {
         let mut circumstances = self.circumstances.borrow_mut();
         // A board that does not exist has no sessions, and is reported by itself.
         if circumstances.board != Some(BoardState::Missing) {
-            let hint = reason.hint().unwrap_or_default();
+            let hint = reason.hint().map(hints::as_command).unwrap_or_default();
             warn(&format!("{reason}; continuing without a session ({hint})"));
             circumstances.ignored_session = self.environment.named_session();
         }

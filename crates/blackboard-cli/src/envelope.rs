@@ -8,6 +8,7 @@
 //! Text of the board is hostile, and an answer may be read on a terminal. [`JsonWriter`] escapes the characters that move a
 //! cursor, change the direction or hide; the JSON means the same.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::io::{self, Write};
 
@@ -16,7 +17,7 @@ use blackboard::{Code, Error, UnreadableRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::output;
+use crate::{hints, output};
 
 /// The JSON answer to one call, while it is written.
 pub struct Answer<'a> {
@@ -71,7 +72,7 @@ pub struct Failure<'a> {
     causes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     /// What to do about it.
-    pub hint: Option<&'a str>,
+    pub hint: Option<Cow<'a, str>>,
     #[serde(flatten)]
     details: Option<&'a Map<String, Value>>,
     #[serde(flatten)]
@@ -241,7 +242,8 @@ impl<'a> Failure<'a> {
     pub fn new(error: &'a Error, timestamp: Timestamp) -> Failure<'a> {
         let (message, code) = (error.to_string(), error.code().as_str());
         let causes = causes(error);
-        let (hint, details, circumstances) = (error.hint(), error.details(), Circumstances::default());
+        let hint = error.hint().map(hints::as_command);
+        let (details, circumstances) = (error.details(), Circumstances::default());
         Failure { ok: false, error: message, code, causes, hint, details, circumstances, timestamp }
     }
 
@@ -259,7 +261,7 @@ impl<'a> Failure<'a> {
             error,
             code,
             causes: Vec::new(),
-            hint: Some(hint),
+            hint: Some(hint.into()),
             details: None,
             circumstances: Circumstances::default(),
             timestamp,

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use blackboard::agent::label;
 use blackboard::clock::{Clock, SystemClock, Timestamp};
 use blackboard::{Code, Error, Fault, Result, UnreadableRow};
 use clap::error::ErrorKind;
@@ -15,9 +16,10 @@ use clap::error::ErrorKind;
 use crate::args;
 use crate::context::{Context, note};
 use crate::envelope::{self, Answer};
+use crate::hints;
 use crate::outcome::Outcome;
 use crate::output::agent::FAILS_IN_A_SHELL;
-use crate::output::{self, Screen, Tone, escape};
+use crate::output::{self, Screen, Tone, escape, time};
 use crate::unreadable::sentences;
 
 /// Shows what a command returned.
@@ -157,16 +159,43 @@ pub fn complain(error: &Error) {
 /// What happened, why, what to do.
 fn explain(error: &Error, screen: &mut Screen<'_>) -> output::Result {
     let styles = screen.styles();
-    let message = error.to_string();
+    let message = with_age(error, SystemClock.now());
     screen.line(format_args!("{} {}", styles.paint(Tone::Alarm, "error:"), escape(&message)))?;
     for cause in envelope::causes(error) {
         let text = format!("cause: {cause}");
         screen.line(format_args!("{}", styles.paint(Tone::Faint, &escape(&text))))?;
     }
     if let Some(hint) = error.hint() {
-        screen.line(format_args!("{} {}", styles.paint(Tone::Good, "hint:"), escape(hint)))?;
+        screen.line(format_args!(
+            "{} {}",
+            styles.paint(Tone::Good, "hint:"),
+            escape(&hints::as_command(hint))
+        ))?;
     }
     Ok(())
+}
+
+/// The message with the age of what it is about, which is in the details: since when a session holds something, or when a
+/// key was written.
+fn with_age(error: &Error, now: Timestamp) -> String {
+    let message = error.to_string();
+    let detail = |name: &str| error.details()?.get(name)?.as_str();
+    let moment = |name: &str| detail(name)?.parse::<Timestamp>().ok();
+    let ago = |moment: Timestamp| format!("{} ago", time::age(now.since(moment)));
+    if let Some(completed) = moment("completed_at") {
+        return format!("{message} ({})", ago(completed));
+    }
+    let Some(since) = moment("since").or_else(|| moment("updated_at")) else { return message };
+    let held = format!(" since {} ({})", &time::of_day(since)[..5], ago(since));
+    let (name, session) = (detail("held_by_name"), detail("held_by"));
+    let holder = name.zip(session).map(|(name, session)| label(name, session));
+    if let Some(holder) = holder.filter(|holder| message.contains(holder.as_str())) {
+        return message.replacen(&holder, &format!("{holder}{held}"), 1);
+    }
+    match message.strip_suffix(')') {
+        Some(written) => format!("{written}, {})", ago(since)),
+        None => message + &held,
+    }
 }
 
 /// Takes clap's text apart into what is wrong and what to do about it.

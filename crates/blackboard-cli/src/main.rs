@@ -27,6 +27,7 @@ mod envelope;
 mod environment;
 mod exit;
 mod git;
+mod hints;
 mod hooks;
 mod identity;
 mod location;

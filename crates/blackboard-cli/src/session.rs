@@ -13,7 +13,7 @@ use blackboard::process::{
     Found, Liveness, ProcessIdentity, ProcessInfo, Processes, SystemProcesses, find_agent, find_client,
     find_terminal_shell,
 };
-use blackboard::{Board, Code, Error, Refusal, Result};
+use blackboard::{Board, Code, Error, Hint, Refusal, Result};
 
 use crate::context::{Context, warn};
 use crate::environment::Environment;
@@ -255,11 +255,8 @@ pub fn usable(board: &Board, session: &str) -> Result<Option<Agent>> {
 
 /// The refusal of a command that needs a session.
 pub fn no_session() -> Error {
-    Refusal::new(Code::NoSession, "no session was named, and none could be found")
-        .hint(
-            "name one with --session ID, or start with: \
-             eval \"$(blackboard agent register --name NAME --shell)\"",
-        )
+    Refusal::new(Code::NoSession, "no session given, and none found for this process")
+        .hint(Hint::PassSession)
         .into()
 }
 
@@ -308,15 +305,11 @@ fn of_sandbox(board: &Board, environment: &Environment) -> Result<Option<String>
 fn several_sessions(sessions: &[&Agent]) -> Error {
     /// How many sessions the message names. The details have all of them.
     const NAMED: usize = 3;
-    let mut named: Vec<_> = sessions
-        .iter()
-        .take(NAMED)
-        .map(|agent| format!("{} ({})", agent.session_id, agent.agent_name))
-        .collect();
+    let mut named: Vec<_> = sessions.iter().take(NAMED).map(|agent| agent.label()).collect();
     if sessions.len() > NAMED {
         named.push(format!("and {} more", sessions.len() - NAMED));
     }
-    let message = format!("this process has {} live sessions: {}", sessions.len(), named.join(", "));
+    let message = format!("this process has {} active sessions: {}", sessions.len(), named.join(", "));
     let ids: Vec<_> = sessions.iter().map(|agent| agent.session_id.clone()).collect();
-    Refusal::new(Code::NoSession, message).hint("name one with --session ID").detail("sessions", ids).into()
+    Refusal::new(Code::NoSession, message).hint("pass one with --session ID").detail("sessions", ids).into()
 }

@@ -16,6 +16,7 @@ use crate::event::Events;
 use crate::file::Files;
 use crate::fingerprint::Fingerprint;
 use crate::follow::SweepSchedule;
+use crate::hint::Hint;
 use crate::id::{Ids, RandomIds};
 use crate::lock::Locks;
 use crate::process::{Processes, SystemProcesses};
@@ -426,10 +427,8 @@ impl Operation {
             _ => "",
         };
         if !other.is_empty() {
-            let message = format!("operation id {} was used for {other} before", self.operation_id);
-            return Err(Refusal::new(Code::InvalidValue, message)
-                .hint("every call needs an operation id of its own, which only its repetitions share")
-                .into());
+            let message = format!("idempotency key {} was already used for {other}", self.operation_id);
+            return Err(Refusal::new(Code::InvalidValue, message).hint(Hint::NewIdempotencyKey).into());
         }
         let mut answer: T = serde_json::from_str(&self.answer)
             .map_err(|error| Fault::new(Code::Corrupt, "a remembered answer can't be read").because(error))?;

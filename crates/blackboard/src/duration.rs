@@ -172,7 +172,7 @@ fn split_at_end_of(text: &str, belongs: fn(char) -> bool) -> (&str, &str) {
 fn refuse(text: &str, problem: &str, hint: &str) -> Error {
     let shown: String = text.chars().take(60).collect();
     Refusal::new(Code::InvalidValue, format!("\"{}\" {problem}", escape_for_terminal(&shown)))
-        .hint(hint)
+        .hint(hint.to_owned())
         .into()
 }
 
@@ -251,7 +251,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.code(), Code::InvalidValue, "{text}");
-            assert!(error.hint().unwrap().contains("1h30m"));
+            assert!(error.hint().unwrap().advice().unwrap().contains("1h30m"));
             assert!(!error.to_string().contains('\u{1b}'));
         }
         assert!(parse("11000w").unwrap_err().to_string().contains("longer than ten years"));

@@ -1,12 +1,13 @@
 //! The one error type: a [`Refusal`] is an answer that was to be expected, a [`Fault`] is something broken.
 //!
-//! Every code that a caller can meet stands in [`Code`], once, with its exit code.
+//! [`Code`] lists every code once, with its exit code.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
+use crate::hint::Hint;
 use crate::store::record::DamagedValue;
 
 /// The result of everything that can fail here.
@@ -32,7 +33,7 @@ pub struct Refusal {
     /// What happened and why, as a sentence for people.
     pub message: String,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
     /// What the code carries for programs: `held_by`, `since`, `fence` and so on.
     pub details: Map<String, Value>,
 }
@@ -46,7 +47,7 @@ pub struct Fault {
     /// What happened, without the words of a lower layer that mean nothing to the reader.
     pub message: String,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
     /// What the lower layer said.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -86,7 +87,7 @@ macro_rules! codes {
 codes! {
     /// The operating system refused to read or write a file.
     Io, "io", 1;
-    /// The file system has no room; nothing was written.
+    /// The file system is full; nothing was written.
     DiskFull, "disk_full", 1;
     /// The database file is damaged.
     Corrupt, "corrupt", 1;
@@ -94,23 +95,23 @@ codes! {
     ForeignDatabase, "foreign_database", 1;
     /// The board was written by a newer version of this program.
     NewerSchema, "newer_schema", 1;
-    /// A fault of this program.
+    /// A bug of this program.
     Internal, "internal", 1;
-    /// The words of the call are wrong.
+    /// Usage error.
     Usage, "usage", 2;
     /// A value is outside what is allowed.
     InvalidValue, "invalid_value", 2;
     /// No session was named, and none or more than one could be found.
     NoSession, "no_session", 2;
-    /// A prefix of a session id fits more than one session.
+    /// More than one session matches the name or prefix.
     AmbiguousSession, "ambiguous_session", 2;
-    /// There is no such agent.
+    /// Agent not found.
     AgentNotFound, "agent_not_found", 3;
-    /// There is no such project.
+    /// Project not found.
     ProjectNotFound, "project_not_found", 3;
-    /// There is no such work item.
+    /// Work item not found.
     WorkNotFound, "work_not_found", 3;
-    /// There is no such entry.
+    /// Entry not found.
     EntryNotFound, "entry_not_found", 3;
     /// No dashboard of this board is running.
     NotRunning, "not_running", 3;
@@ -120,31 +121,31 @@ codes! {
     AlreadyClaimed, "already_claimed", 4;
     /// The work item is completed.
     AlreadyCompleted, "already_completed", 4;
-    /// Something else exists under this id.
+    /// The id exists with different fields.
     AlreadyExists, "already_exists", 4;
-    /// The work item waits for others.
+    /// The work item is blocked by others.
     WorkBlocked, "work_blocked", 4;
     /// The session does not hold the work item or lock.
     NotHolder, "not_holder", 4;
     /// Another session holds it, and it alone may change it.
     Held, "held", 4;
-    /// The fence is not the one under which the work item or lock is held now.
+    /// The fence token is not the current one of the work item or lock.
     StaleFence, "stale_fence", 4;
-    /// The dependency would close a circle.
+    /// Dependency cycle.
     DependencyCycle, "dependency_cycle", 4;
     /// The session was marked stale and has to send a heartbeat first.
     SessionStale, "session_stale", 4;
     /// The session has ended.
     SessionEnded, "session_ended", 4;
-    /// Something still refers to it.
+    /// Still in use.
     InUse, "in_use", 4;
-    /// A dashboard of this board is running already.
+    /// This board already has a dashboard.
     AlreadyRunning, "already_running", 4;
-    /// Another program listens on the port.
+    /// The port is in use.
     PortTaken, "port_taken", 4;
-    /// Someone changed what was read, again and again.
+    /// The data kept changing while it was read.
     Conflict, "conflict", 4;
-    /// The cursor or revision lies ahead of the board.
+    /// The cursor or revision is ahead of the board.
     CursorAhead, "cursor_ahead", 4;
     /// Retention or a purge has removed what was asked for.
     Compacted, "compacted", 4;
@@ -155,11 +156,11 @@ codes! {
     NetworkFilesystem, "network_filesystem", 5;
     /// The file system does not let this user write here.
     ReadOnly, "read_only", 5;
-    /// The text carries what looks like a credential.
+    /// The text seems to contain a credential.
     SecretLooking, "secret_looking", 5;
-    /// Somebody held the write lock for longer than the time limit.
+    /// Another process held the write lock for longer than the time limit.
     Busy, "busy", 6;
-    /// What was waited for did not come in time.
+    /// The time limit of a wait expired.
     TimedOut, "timed_out", 6;
 }
 
@@ -177,7 +178,7 @@ impl Refusal {
 
     /// Says what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Refusal {
         self.hint = Some(hint.into());
         self
     }
@@ -213,7 +214,7 @@ impl Fault {
 
     /// Says what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Fault {
         self.hint = Some(hint.into());
         self
     }
@@ -250,10 +251,10 @@ impl Error {
     }
 
     /// What to do about it.
-    pub fn hint(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<&Hint> {
         match self {
-            Error::Refusal(refusal) => refusal.hint.as_deref(),
-            Error::Fault(fault) => fault.hint.as_deref(),
+            Error::Refusal(refusal) => refusal.hint.as_ref(),
+            Error::Fault(fault) => fault.hint.as_ref(),
         }
     }
 

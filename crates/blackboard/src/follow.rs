@@ -30,6 +30,7 @@ use crate::clock::Timestamp;
 use crate::entry::compacted;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{Batch, Filter, Filters, Scan};
+use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Changes, Cursor, Key, OnBusy, Prefetch, Tx};
 use crate::text::{check_id, check_known_id};
@@ -618,9 +619,9 @@ fn check_not_ahead(cursor: Revision, board: Revision) -> Result<Revision> {
 pub(crate) fn is_ahead(cursor: Revision, board: Revision) -> crate::Error {
     Refusal::new(
         Code::CursorAhead,
-        format!("the cursor is at revision {cursor}, but the board is only at {board}"),
+        format!("cursor is at revision {cursor}, but the board is at {board}: the board was replaced"),
     )
-    .hint("this is another board than the one it was read from; start again with --since")
+    .hint(Hint::StartOver)
     .detail("revision", board.get())
     .into()
 }

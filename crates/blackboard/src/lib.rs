@@ -57,6 +57,7 @@ pub mod export;
 pub mod file;
 mod fingerprint;
 pub mod follow;
+mod hint;
 pub mod id;
 mod json;
 pub mod lock;
@@ -78,6 +79,7 @@ pub mod work;
 
 pub use board::Board;
 pub use error::{Code, Error, Fault, Refusal, Result};
+pub use hint::Hint;
 pub use metadata::Metadata;
 pub use revision::Revision;
 pub use settings::Settings;

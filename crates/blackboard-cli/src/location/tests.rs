@@ -200,7 +200,7 @@ fn without_a_home_directory_a_board_has_to_be_named() {
     let mut request = Request { current_dir: work.clone(), ..Request::default() };
     let error = find(&request).unwrap_err();
     assert_eq!(error.code(), Code::Usage);
-    assert!(error.hint().unwrap().contains("--db"));
+    assert!(error.hint().unwrap().advice().unwrap().contains("--db"));
 
     request.db = Some("board.db".into());
     let location = find(&request).unwrap();

@@ -14,6 +14,7 @@ mod agent;
 mod entry;
 mod event;
 mod handshake;
+mod hints;
 mod hold;
 mod input;
 mod keep_alive;

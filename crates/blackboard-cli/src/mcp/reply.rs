@@ -12,7 +12,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::tools;
+use super::hints;
 use crate::envelope::{Answer, Failure};
 use crate::output;
 
@@ -74,8 +74,7 @@ impl Reply {
 /// A refusal or a fault, as the result of a tool.
 pub fn failed(error: &Error) -> CallToolResult {
     let mut failure = Failure::new(error, SystemClock.now());
-    let hint = failure.hint.map(in_words_of_tools);
-    failure.hint = hint.as_deref();
+    failure.hint = error.hint().map(hints::as_tool);
     told(&failure)
 }
 
@@ -91,24 +90,6 @@ fn told(failure: &Failure<'_>) -> CallToolResult {
     result.structured_content = serde_json::from_str(&text).ok();
     result.content = vec![ContentBlock::text(text)];
     result
-}
-
-/// A hint that names options of commands names the arguments of tools instead that mean the same: `--blocked-by` is
-/// `blocked_by`. A whole command stays one: agents have shells.
-fn in_words_of_tools(hint: &str) -> String {
-    if hint.contains("blackboard ") {
-        return hint.to_owned();
-    }
-    let translated = |word: &str| {
-        let start = word.find("--")?;
-        let is_of_a_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
-        let option = &word[start..];
-        let end = option.find(|letter| !is_of_a_name(letter)).unwrap_or(option.len());
-        let argument = option[..end].trim_start_matches('-').replace('-', "_");
-        tools::is_argument(&argument).then(|| format!("{}{argument}{}", &word[..start], &option[end..]))
-    };
-    let words = hint.split(' ').map(|word| translated(word).unwrap_or_else(|| word.to_owned()));
-    words.collect::<Vec<_>>().join(" ")
 }
 
 fn written(write: impl FnOnce(&mut Answer<'_>) -> output::Result) -> Result<String> {
@@ -247,19 +228,6 @@ mod tests {
         ] {
             let listed = Listed::of(items.iter().map(|size| "x".repeat(*size)), limit).unwrap();
             assert_eq!((listed.count, listed.more), (count, more), "{items:?}");
-        }
-    }
-
-    #[test]
-    fn hints_name_arguments_and_not_options() {
-        for (hint, expected) in [
-            ("say what it waits for: --blocked-by ID", "say what it waits for: blocked_by ID"),
-            ("use (--if-absent), or --fence", "use (if_absent), or fence"),
-            ("repeat it with --allow-secret-looking", "repeat it with --allow-secret-looking"),
-            ("see who is here: blackboard agent list --all", "see who is here: blackboard agent list --all"),
-            ("a-b - c", "a-b - c"),
-        ] {
-            assert_eq!(in_words_of_tools(hint), expected);
         }
     }
 

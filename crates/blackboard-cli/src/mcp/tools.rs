@@ -178,11 +178,6 @@ fn result(outcome: Result<Reply>) -> CallToolResult {
     outcome.map_or_else(|error| failed(&error), Reply::result)
 }
 
-/// Whether some tool has an argument of this name.
-pub fn is_argument(name: &str) -> bool {
-    TOOLS.iter().any(|row| (row.schema)().0["properties"].get(name).is_some())
-}
-
 /// Nobody wants the answer any more.
 pub fn given_up() -> Error {
     Refusal::new(Code::TimedOut, "given up: the client cancelled the call or left").into()
@@ -216,7 +211,7 @@ pub fn check_arguments<A: PartialEq>(action: &A, arguments: &[ActionArgument<'_,
 
 /// Wrong arguments that only the tool itself can tell from right ones.
 pub fn wrong(message: &str, hint: &str) -> Error {
-    Refusal::new(Code::Usage, message).hint(hint).into()
+    Refusal::new(Code::Usage, message).hint(hint.to_owned()).into()
 }
 
 #[cfg(test)]

@@ -335,7 +335,7 @@ fn as_it_said(line: &str) -> Error {
         return Fault::new(Code::Internal, "the server in the background ended without a word").into();
     };
     let mut refusal = Refusal::new(code, message);
-    refusal.hint = text("hint").map(str::to_owned);
+    refusal.hint = text("hint").map(|hint| hint.to_owned().into());
     for name in ["url", "pid", "port"] {
         if let Some(value) = said.get(name) {
             refusal.details.insert(name.to_owned(), value.clone());

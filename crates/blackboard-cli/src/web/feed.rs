@@ -21,6 +21,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::event_view::{EventView, Names};
+use crate::hints;
 use crate::open::{Mode, Opening, ResolvedBoard};
 
 /// How long one wait for the board lasts: after this time a feed that is to end notices it.
@@ -401,7 +402,7 @@ impl Problem {
         Problem {
             code: error.code(),
             message: error.to_string(),
-            hint: error.hint().map(str::to_owned),
+            hint: error.hint().map(|hint| hints::as_command(hint).into_owned()),
             refused: matches!(error, Error::Refusal(_)),
         }
     }
@@ -410,10 +411,10 @@ impl Problem {
         let Problem { code, message, hint, refused } = self;
         if *refused {
             let refusal = Refusal::new(*code, message);
-            return hint.iter().fold(refusal, Refusal::hint).into();
+            return hint.iter().cloned().fold(refusal, Refusal::hint).into();
         }
         let fault = Fault::new(*code, message);
-        hint.iter().fold(fault, Fault::hint).into()
+        hint.iter().cloned().fold(fault, Fault::hint).into()
     }
 }
 

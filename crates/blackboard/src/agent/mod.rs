@@ -29,6 +29,7 @@ pub use self::show::{ResolvedBy, ShownAgent};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::process::{Liveness, ProcessIdentity};
 use crate::revision::Revision;
@@ -140,6 +141,16 @@ pub struct HeartbeatRow {
 }
 
 impl Agent {
+    /// The agent as messages name it: `Ivy (84a674b5)`.
+    pub fn label(&self) -> String {
+        label(&self.agent_name, &self.session_id)
+    }
+
+    /// The agent as messages name it to itself.
+    pub(crate) fn as_you(&self) -> String {
+        format!("you ({}, {})", self.agent_name, short_id(&self.session_id))
+    }
+
     /// Whether this session has a process for itself that the other one shares with more. It acts for all that run there: for
     /// the delegates of an agent, or as the server that the sessions of one host have in common.
     fn shares_process_with(&self, other: &Agent) -> bool {
@@ -152,14 +163,13 @@ impl Agent {
 
     /// Refuses if the session may not take work.
     pub(crate) fn must_be_live(&self) -> Result<()> {
-        let name = &self.agent_name;
         match self.status {
             AgentStatus::Active | AgentStatus::Idle => Ok(()),
             AgentStatus::Stale => Err(Refusal::new(
                 Code::SessionStale,
-                format!("session {} ({name}) was marked stale and lost what it held", self.session_id),
+                format!("session {} is stale; what it held was released", self.label()),
             )
-            .hint("send a heartbeat to come back: blackboard agent heartbeat")
+            .hint(Hint::Reactivate)
             .into()),
             AgentStatus::Completed => Err(self.has_ended()),
         }
@@ -212,12 +222,9 @@ impl Agent {
     }
 
     pub(crate) fn has_ended(&self) -> Error {
-        Refusal::new(
-            Code::SessionEnded,
-            format!("session {} ({}) has ended", self.session_id, self.agent_name),
-        )
-        .hint("register again: blackboard agent register --name NAME")
-        .into()
+        Refusal::new(Code::SessionEnded, format!("session {} has ended", self.label()))
+            .hint(Hint::RegisterAgain)
+            .into()
     }
 }
 
@@ -303,6 +310,27 @@ impl Range {
     }
 }
 
+/// How many characters of a session id people read and type.
+const SHORT_ID: usize = 8;
+
+/// The part of a session id that people read and type. Commands accept it wherever they accept an id.
+///
+/// ```
+/// assert_eq!(blackboard::agent::short_id("84a674b5-9206-49e4-9c01-f0c80facf64f"), "84a674b5");
+/// ```
+pub fn short_id(session: &str) -> &str {
+    session.char_indices().nth(SHORT_ID).map_or(session, |(end, _)| &session[..end])
+}
+
+/// An agent as messages name it.
+///
+/// ```
+/// assert_eq!(blackboard::agent::label("Ivy", "84a674b5-9206-49e4-9c01-f0c80facf64f"), "Ivy (84a674b5)");
+/// ```
+pub fn label(name: &str, session: &str) -> String {
+    format!("{name} ({})", short_id(session))
+}
+
 /// Announces the row of a session, if the verb has one that it notes the activity of.
 pub(crate) fn prefetch_agent(session: Option<&str>) -> Option<Prefetch<'static>> {
     session.map(|session| Prefetch::Row(Key::Agent(session.to_owned())))
@@ -314,8 +342,8 @@ pub(crate) fn existing(tx: &dyn Tx, session: &str) -> Result<Agent> {
 }
 
 pub(crate) fn not_found(session: &str) -> Error {
-    Refusal::new(Code::AgentNotFound, format!("there is no session {session}"))
-        .hint("see who is here: blackboard agent list --all")
+    Refusal::new(Code::AgentNotFound, format!("no session matches \"{session}\""))
+        .hint(Hint::NameSession)
         .into()
 }
 

@@ -13,6 +13,9 @@ use crate::work::{ListedItem, WorkItem, with_blockers};
 /// The shortest prefix of a session id that may stand for it.
 const MIN_PREFIX: usize = 6;
 
+/// How many sessions a refusal lists that more than one session matches.
+const MAX_SHOWN: usize = 5;
+
 /// How a session was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolvedBy {
@@ -20,8 +23,10 @@ pub enum ResolvedBy {
     Id,
     /// By the beginning of its id.
     Prefix,
-    /// By the hint that it registered with.
+    /// By the session hint that it registered with.
     Hint,
+    /// By the name of its agent.
+    Name,
 }
 
 /// Everything about one agent.
@@ -102,8 +107,8 @@ impl Agents<'_> {
         self.board.read(&[Prefetch::Row(key.clone())], |tx| tx.row::<Agent>(&key))
     }
 
-    /// The id of the session that `text` names: its id, a prefix of at least six characters that fits one session
-    /// only, or the hint that it registered with.
+    /// The id of the session that `text` names: its id, the name of its agent if no other active or idle agent has it, a
+    /// prefix of the id with at least six characters that only this session has, or its session hint.
     pub fn resolve(&self, text: &str) -> Result<(String, ResolvedBy)> {
         self.find(text).map(|(agent, by)| (agent.session_id, by))
     }
@@ -139,25 +144,28 @@ impl Agents<'_> {
             if let Some(agent) = tx.row::<Agent>(&Key::Agent(hinted.clone()))? {
                 return Ok((agent, ResolvedBy::Hint));
             }
-            if text.chars().count() < MIN_PREFIX {
-                crate::text::check_id("session", text)?;
-                return Err(too_short(text));
+            let (named, prefixed) = (Range::live_agents(), Range::agents_with_prefix(text));
+            let is_prefix = text.chars().count() >= MIN_PREFIX;
+            let candidates = is_prefix.then(|| Prefetch::Candidates(prefixed.clone(), MAX_SHOWN + 1));
+            let wanted: Vec<_> = [Prefetch::Range(named.clone())].into_iter().chain(candidates).collect();
+            tx.prefetch(&wanted)?;
+            let mut found = tx.rows::<Agent>(&named)?;
+            found.retain(|agent| agent.agent_name == text);
+            let by = if found.is_empty() { ResolvedBy::Prefix } else { ResolvedBy::Name };
+            if is_prefix {
+                let prefixed = tx.candidate_rows::<Agent>(&prefixed, MAX_SHOWN + 1)?;
+                let is_new = |agent: &Agent| found.iter().all(|known| known.session_id != agent.session_id);
+                let prefixed: Vec<_> = prefixed.into_iter().filter(is_new).collect();
+                found.extend(prefixed);
             }
-            let range = Range::agents_with_prefix(text);
-            tx.prefetch(&[Prefetch::Candidates(range.clone(), 2)])?;
-            let fitting = tx.candidate_rows::<Agent>(&range, 2)?;
-            match &fitting[..] {
+            match &found[..] {
                 [] => {
                     crate::text::check_id("session", text)?;
                     Err(not_found(text))
                 }
-                [agent] => Ok((agent.clone(), ResolvedBy::Prefix)),
-                _ => Err(Refusal::new(
-                    Code::AmbiguousSession,
-                    format!("more than one session id starts with {text}"),
-                )
-                .hint("give more of the id: blackboard agent list --all")
-                .into()),
+                [agent] => Ok((agent.clone(), by)),
+                several if by == ResolvedBy::Name => Err(ambiguous(text, several, "use a session id")),
+                several => Err(ambiguous(text, several, "use more characters")),
             }
         })
     }
@@ -178,9 +186,11 @@ impl Agents<'_> {
     }
 }
 
-/// It may well be the beginning of an id, but not enough of it to go by.
-fn too_short(text: &str) -> Error {
-    Refusal::new(Code::AgentNotFound, format!("there is no session {text}"))
-        .hint(format!("give at least {MIN_PREFIX} characters of the id: blackboard agent list --all"))
-        .into()
+/// The refusal of a text that more than one session matches.
+fn ambiguous(text: &str, candidates: &[Agent], advice: &'static str) -> Error {
+    let shown: Vec<_> = candidates.iter().take(MAX_SHOWN).map(Agent::label).collect();
+    let more = if candidates.len() > MAX_SHOWN { ", …" } else { "" };
+    let message = format!("\"{text}\" matches {} sessions: {}{more}", candidates.len(), shown.join(", "));
+    let ids: Vec<_> = candidates.iter().map(|agent| agent.session_id.clone()).collect();
+    Refusal::new(Code::AmbiguousSession, message).hint(advice).detail("sessions", ids).into()
 }

@@ -6,6 +6,7 @@ use super::rules::check_not_reserved;
 use super::wording::conflict;
 use super::{EventWording, Scope};
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::Prefetch;
 
@@ -84,9 +85,9 @@ impl Scope<'_> {
     }
 }
 
-/// Nobody can see such a key.
+/// The refusal of a key that does not exist.
 pub(super) fn not_found(scope: &str, key: &str) -> Error {
-    Refusal::new(Code::EntryNotFound, format!("there is no entry {key} in scope {scope}"))
-        .hint("see what there is: blackboard list")
+    Refusal::new(Code::EntryNotFound, format!("key {key} not found in scope {scope}"))
+        .hint(Hint::ListKeys(scope.to_owned()))
         .into()
 }

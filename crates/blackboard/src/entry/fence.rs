@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::LOCKS;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch};
 
@@ -73,8 +74,8 @@ impl FromStr for FenceToken {
         };
         read().ok_or_else(|| {
             let shown = crate::text::shown(text);
-            Refusal::new(Code::InvalidValue, format!("{shown} is not a fence"))
-                .hint("write lock:NAME=N or work:ID=N, with the fence that taking it gave")
+            Refusal::new(Code::InvalidValue, format!("\"{shown}\" is not a fence token"))
+                .hint(Hint::FenceTokenForm)
                 .into()
         })
     }

@@ -147,9 +147,9 @@ fn purged(key: &str, revision: Revision) -> Error {
 pub(crate) fn compacted(revision: Revision, floor: Revision) -> Error {
     Refusal::new(
         Code::Compacted,
-        format!("revision {revision} is older than what is kept, which starts at {floor}"),
+        format!("revision {revision} has been pruned; the oldest kept revision is {floor}"),
     )
-    .hint("retention decides how long the log is kept; see docs/configuration.md")
+    .hint("see sweep.pruneEventsAfterDays in docs/configuration.md")
     .detail("floor", floor.get())
     .into()
 }

@@ -29,7 +29,7 @@ const WILDCARDS: [char; 4] = ['*', '?', '[', ']'];
 ///
 /// assert!(check_key("team-1", "task:write the docs").is_ok());
 /// let error = check_key("team-1", "team-1:task").unwrap_err();
-/// assert_eq!(error.hint(), Some("write \"task\"; the scope is named apart from the key"));
+/// assert_eq!(error.hint().and_then(|hint| hint.advice()), Some("write \"task\"; the scope is named apart from the key"));
 /// ```
 pub fn check_key(scope: &str, key: &str) -> Result<()> {
     check_known_key(scope, key)?;
@@ -195,12 +195,13 @@ fn check_characters(what: &str, text: &str, forges: fn(char) -> bool) -> Result<
 }
 
 fn refuse<T>(message: &str, hint: &str) -> Result<T> {
-    Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
+    Err(Refusal::new(Code::InvalidValue, message).hint(hint.to_owned()).into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hint::Hint;
 
     #[track_caller]
     fn refused<T>(result: Result<T>, part: &str) {
@@ -208,7 +209,13 @@ mod tests {
         assert_eq!(error.code(), Code::InvalidValue);
         assert!(error.to_string().contains(part), "{error}\nexpected: {part}");
         assert!(error.to_string().len() < 1000 && !error.to_string().contains(forges), "{error}");
-        assert!(error.hint().is_some_and(|hint| !hint.is_empty() && !hint.contains(forges)), "{error}");
+        assert!(
+            error
+                .hint()
+                .and_then(Hint::advice)
+                .is_some_and(|hint| !hint.is_empty() && !hint.contains(forges)),
+            "{error}"
+        );
     }
 
     #[test]
@@ -282,7 +289,7 @@ mod tests {
             refused(check_pattern("team-1", pattern), part);
         }
         assert_eq!(
-            check_pattern("team-1", "team-1:").unwrap_err().hint(),
+            check_pattern("team-1", "team-1:").unwrap_err().hint().and_then(Hint::advice),
             Some("write \"*\"; the scope is named apart from the pattern")
         );
     }

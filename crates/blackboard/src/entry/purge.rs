@@ -13,6 +13,7 @@ use super::wording::{about, named};
 use super::{Entry, EntryEditor, EntryVersion, Scope, Value, check_key};
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::event::{Event, EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Erasure, Key, Operation, Page, Prefetch, Range};
@@ -379,8 +380,8 @@ impl Erased {
 }
 
 fn unknown(scope: &str, key: &str) -> Error {
-    let message = format!("entry {key} in scope {scope} has neither a value nor a history");
-    Refusal::new(Code::EntryNotFound, message).hint("see what there is: blackboard list").into()
+    let message = format!("key {key} has neither a value nor a history in scope {scope}");
+    Refusal::new(Code::EntryNotFound, message).hint(Hint::ListKeys(scope.to_owned())).into()
 }
 
 /// The key is purged, and the files of the board could not be scrubbed.

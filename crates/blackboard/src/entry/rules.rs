@@ -22,6 +22,7 @@ use super::{Actor, Entry, FILES, FenceToken, LOCKS, Write, check_key, check_scop
 use crate::agent::Agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Range, Tx};
@@ -155,16 +156,15 @@ pub(super) fn check_fence(tx: &dyn Tx, fence: &FenceToken) -> Result<()> {
 
 /// Refuses to end a holding with another fence token than it has: it was lost and acquired again in between.
 pub(crate) fn check_own_fence(
-    kind: &str,
-    name: &str,
+    what: &str,
     current: Option<Revision>,
     given: Option<Revision>,
-    hint: &str,
+    hint: Hint,
 ) -> Result<()> {
     let Some((current, given)) = current.zip(given).filter(|(current, given)| current != given) else {
         return Ok(());
     };
-    let message = format!("{kind} {name} is held at fence {current}; fence {given} is not valid any more");
+    let message = format!("fence token {given} is stale: {what} again with token {current}");
     Err(Refusal::new(Code::StaleFence, message).hint(hint).detail("fence", current.get()).into())
 }
 

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Prefetch, Tx};
 
@@ -387,7 +388,7 @@ fn changed_query(
         heads.iter().find(|(known, _)| known == key).map_or(0, |(_, revision)| revision.get())
     };
     Refusal::new(Code::Conflict, format!("{key} was added, changed or removed among what a query had found"))
-        .hint("read it again, then retry")
+        .hint(Hint::ReadAndRetry { scope: scope.to_owned(), key: key.to_owned() })
         .detail("scope", scope)
         .detail("key", key)
         .detail("expected", revision(before))

@@ -11,6 +11,7 @@ use super::{
 use crate::board::Board;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::fingerprint::Fingerprint;
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Operation as RememberedCall, Prefetch};
 
@@ -247,15 +248,15 @@ impl Comparison {
     fn fails(&self, found: Option<&Entry>) -> Error {
         let what = match (&self.expected, found) {
             (Expected::Exists(false), Some(_)) => "exists".to_owned(),
-            (_, None) => "is not there".to_owned(),
-            (Expected::Value(_), Some(_)) => "has another value".to_owned(),
+            (_, None) => "does not exist".to_owned(),
+            (Expected::Value(_), Some(_)) => "has a different value".to_owned(),
             (Expected::Version(expected), Some(found)) => {
                 format!("is at version {}, not {expected}", found.version)
             }
             (_, Some(found)) => format!("is at revision {}", found.revision),
         };
-        Refusal::new(Code::Conflict, format!("a comparison failed: {} {what}; nothing was changed", self.key))
-            .hint("read it again, then retry; \"else\" says what to do instead")
+        Refusal::new(Code::Conflict, format!("comparison failed: {} {what}; nothing was changed", self.key))
+            .hint(Hint::ReadAndRetryOrElse { scope: self.scope.clone(), key: self.key.clone() })
             .detail("scope", self.scope.clone())
             .detail("key", self.key.clone())
             .detail("revision", found.map_or(0, |found| found.revision.get()))

@@ -6,6 +6,7 @@ use super::history::in_the_future;
 use super::{Entry, Scope, visible};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait};
+use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch};
 
@@ -87,11 +88,11 @@ impl Scope<'_> {
 fn timed_out(key: &str, wait: &WaitFor) -> Error {
     let waited = match wait.timeout.unwrap_or_default() {
         short if short.as_secs() == 0 => format!("{} ms", short.as_millis()),
-        long => crate::duration::human(long),
+        long => crate::duration::short(long),
     };
     let message = match wait.after {
-        Some(after) => format!("nobody wrote {key} after revision {after} within {waited}"),
-        None => format!("nobody wrote {key} within {waited}"),
+        Some(after) => format!("timed out after {waited}: key {key} was not written after revision {after}"),
+        None => format!("timed out after {waited}: key {key} was not written"),
     };
-    Refusal::new(Code::TimedOut, message).hint("wait longer, or ask who is at work: blackboard status").into()
+    Refusal::new(Code::TimedOut, message).hint(Hint::WaitLongerForKey).into()
 }

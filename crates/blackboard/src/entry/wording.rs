@@ -3,13 +3,13 @@
 use serde_json::{Map, json};
 
 use super::{DEFAULT_SCOPE, Entry, FILES, FenceToken, LOCKS, pattern_of};
-use crate::agent::Agent;
+use crate::agent::{Agent, label};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::EventType;
+use crate::hint::Hint;
 use crate::revision::Revision;
 use crate::store::{Key, Prefetch, Tx};
-use crate::text::shell_word;
 
 /// The summary of a change: that of an entry, or the words of what the entry stands for.
 pub(crate) enum EventWording {
@@ -115,16 +115,14 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
     let name = holder.map_or_else(|| entry.created_by.clone(), |agent| agent.agent_name);
     let since = held_since(tx, entry)?;
     let (what, hint) = match entry.scope.as_str() {
-        LOCKS => (
-            format!("lock {}", entry.key),
-            "wait for it, as with --wait 1m, or see who holds what: blackboard lock list",
+        LOCKS => (format!("lock {}", entry.key), Hint::WaitForLock),
+        FILES => (format!("the reservation of {}", reserved(entry)), Hint::WorkOnOtherFiles),
+        _ => (
+            named(&entry.scope, &entry.key),
+            Hint::from("it is released when its session ends or deletes it"),
         ),
-        FILES => {
-            (format!("the reservation of {}", reserved(entry)), "see who holds what: blackboard file list")
-        }
-        _ => (named(&entry.scope, &entry.key), "it is free again when its session ends or deletes it"),
     };
-    let mut refusal = Refusal::new(Code::Held, format!("{what} is held by {name} since {since}"))
+    let mut refusal = Refusal::new(Code::Held, format!("{what} is held by {}", label(&name, &session)))
         .hint(hint)
         .held_by(session, name, Some(since))
         .detail("revision", entry.revision.get());
@@ -137,40 +135,37 @@ pub(crate) fn held(tx: &dyn Tx, entry: &Entry) -> Result<Error> {
 /// The refusal of a fence token that is not the current one.
 pub(super) fn stale_fence(fence: &FenceToken, current: Option<Revision>) -> Error {
     let now = match current {
-        Some(current) => format!("it is held at {current} now"),
-        None => "no session holds it now".to_owned(),
+        Some(current) => format!("the current token is {current}"),
+        None => match fence {
+            FenceToken::Lock { .. } => "the lock is not held".to_owned(),
+            FenceToken::Work { .. } => "the work item is not claimed".to_owned(),
+        },
     };
-    Refusal::new(Code::StaleFence, format!("the fence {fence} is stale: {now}; nothing was changed"))
-        .hint("another session may have continued it: check before you acquire it again")
+    Refusal::new(Code::StaleFence, format!("fence token {fence} is stale: {now}; nothing was changed"))
+        .hint("another session may have held it since; check before you acquire it again")
         .detail("fence", current.map(Revision::get))
         .into()
 }
 
 pub(super) fn no_session_for_lease() -> Error {
-    Refusal::new(Code::NoSession, "an entry with a lease needs a session to hang on")
-        .hint("name one with --session ID, or start with: blackboard agent register")
-        .into()
+    Refusal::new(Code::NoSession, "a leased entry requires a session").hint(Hint::PassSession).into()
 }
 
 /// The refusal of an ordinary change in the scope of locks or file reservations.
 pub(super) fn reserved_scope(scope: &str) -> Error {
-    let (what, command) = match scope {
-        LOCKS => ("locks", "blackboard lock"),
-        _ => ("file reservations", "blackboard file"),
+    let (what, hint) = match scope {
+        LOCKS => ("locks", Hint::UseLocks),
+        _ => ("file reservations", Hint::UseFiles),
     };
-    Refusal::new(Code::InvalidValue, format!("the scope \"{scope}\" is kept for {what}"))
-        .hint(format!("use `{command}`, or another scope"))
-        .into()
+    Refusal::new(Code::InvalidValue, format!("scope \"{scope}\" is reserved for {what}")).hint(hint).into()
 }
 
 /// The refusal to create an entry that exists.
 pub(super) fn exists(scope: &str, entry: &Entry) -> Error {
-    let in_scope =
-        if scope == DEFAULT_SCOPE { String::new() } else { format!(" --scope {}", shell_word(scope)) };
     let since = entry.created_at;
-    let message = format!("{} exists: {} wrote it at {since}", entry.key, entry.created_by);
+    let message = format!("key {} already exists (written by {})", entry.key, entry.created_by);
     Refusal::new(Code::AlreadyExists, message)
-        .hint(format!("read it first: blackboard read {}{in_scope}", shell_word(&entry.key)))
+        .hint(Hint::ReadKey { scope: scope.to_owned(), key: entry.key.clone() })
         .held_by(entry.session_id.clone(), entry.created_by.clone(), Some(since))
         .detail("revision", entry.revision.get())
         .detail("version", entry.version)
@@ -183,17 +178,19 @@ pub(super) fn conflict(scope: &str, key: &str, expected: Revision, found: Option
         Some(found) => Refusal::new(
             Code::Conflict,
             format!(
-                "{key} is at revision {}, not {expected}: {} wrote it at {}",
-                found.revision, found.updated_by, found.updated_at
+                "key {key} has changed: expected revision {expected}, found {} (written by {})",
+                found.revision, found.updated_by
             ),
         )
         .detail("version", found.version)
         .detail("updated_by", found.updated_by.clone())
         .detail("updated_at", found.updated_at.to_string()),
-        None => Refusal::new(Code::Conflict, format!("there is no {key}; revision {expected} was expected")),
+        None => {
+            Refusal::new(Code::Conflict, format!("key {key} does not exist; expected revision {expected}"))
+        }
     };
     refusal
-        .hint("read it again, then retry")
+        .hint(Hint::ReadAndRetry { scope: scope.to_owned(), key: key.to_owned() })
         .detail("scope", scope)
         .detail("key", key)
         .detail("expected", expected.get())

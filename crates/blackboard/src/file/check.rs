@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{ActiveReservation, Files, PathPattern, Reservation, check_place, every_reservation};
-use crate::agent::Agent;
+use super::{ActiveReservation, Files, PathPattern, Reservation, as_pattern, check_place, every_reservation};
+use crate::agent::{Agent, label};
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::store::{Key, Prefetch, Tx};
 
 /// How many paths one call may ask about.
@@ -138,7 +139,8 @@ impl Checked {
         let taken = self.paths.iter().find_map(|path| Some((path, path.reserved_by.first()?)));
         let Some((path, ReservationHolder { reservation, current_work })) = taken else { return Ok(self) };
         let Reservation { agent_name: name, since, .. } = reservation;
-        let note = reservation.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+        let pattern = as_pattern(&path.path, &reservation.pattern);
+        let note = reservation.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
         let more = match self.paths.iter().filter(|path| !path.free).count() {
             1 => String::new(),
             2 => ", and so is 1 more of these paths".to_owned(),
@@ -146,9 +148,13 @@ impl Checked {
         };
         let mut refusal = Refusal::new(
             Code::Held,
-            format!("{} is reserved by {name} since {since}{note}{more}", path.path),
+            format!(
+                "{} is reserved by {}{pattern}{note}{more}",
+                path.path,
+                label(name, &reservation.session_id)
+            ),
         )
-        .hint("work on something else meanwhile, or see who holds what: blackboard file list")
+        .hint(Hint::WorkOnOtherFiles)
         .held_by(reservation.session_id.clone(), name.clone(), Some(*since))
         .detail("path", path.path.clone())
         .detail("pattern", reservation.pattern.clone())

@@ -149,9 +149,14 @@ impl ActiveReservation {
     }
 }
 
+/// The pattern of a reservation, where it is another text than the path that it matches.
+fn as_pattern(path: &str, pattern: &str) -> String {
+    if path == pattern { String::new() } else { format!(" as {pattern}") }
+}
+
 fn unreadable(entry: &Entry, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Fault::new(Code::Corrupt, format!("the file reservation {} can't be read", entry.key))
-        .hint("it goes with its session, or when that gives back all of its files: blackboard file release --all")
+    Fault::new(Code::Corrupt, format!("file reservation {} cannot be read", entry.key))
+        .hint("it is released when its session ends or releases all of its files")
         .because(source)
         .into()
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use crate::error::{Code, Refusal, Result};
+use crate::hint::Hint;
 use crate::text::{hides, shown};
 use crate::wildcard;
 
@@ -363,7 +364,7 @@ fn check_segment(name: &str, text: &str) -> Result<()> {
     }
 }
 
-fn refuse<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T> {
+fn refuse<T>(message: impl Into<String>, hint: impl Into<Hint>) -> Result<T> {
     Err(Refusal::new(Code::InvalidValue, message).hint(hint).into())
 }
 

@@ -6,11 +6,13 @@ use serde::Serialize;
 
 use super::pattern::Steps;
 use super::{
-    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, check_place, every_reservation, key_of,
+    ActiveReservation, Files, Mode, PathPattern, Reservation, Stored, as_pattern, check_place,
+    every_reservation, key_of,
 };
-use crate::agent::Agent;
+use crate::agent::{Agent, label};
 use crate::entry::{Actor, EntryEditor, EventWording, FILES, Value, Write, check_ttl};
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
 use crate::text::{Cleaner, Kind, TextChanges};
@@ -326,19 +328,16 @@ fn told(agent: &Agent, renewed: bool, stored: &Stored) -> String {
     format!("Agent \"{}\" {did} files \"{}\"{shared}{note}", agent.agent_name, stored.pattern)
 }
 
-/// The refusal of whoever wants what another one has reserved.
+/// The refusal of a pattern that overlaps the reservation of another session.
 fn conflict_error(pattern: &PathPattern, other: &Reservation) -> Error {
     let Reservation { agent_name: name, since, .. } = other;
-    let note = other.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    let what = if pattern.as_str() == other.pattern {
-        format!("{pattern} is")
-    } else {
-        format!("{pattern} overlaps {}, which is", other.pattern)
-    };
-    let message = format!("{what} reserved by {name} since {since}{note}");
+    let note = other.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+    let holder = label(name, &other.session_id);
+    let message =
+        format!("{pattern} is reserved by {holder}{}{note}", as_pattern(pattern.as_str(), &other.pattern));
     let hint = match other.mode {
-        Mode::Exclusive => "work on something else meanwhile, or see who holds what: blackboard file list",
-        Mode::Shared => "it is shared: reserve it with --shared, or see who holds what: blackboard file list",
+        Mode::Exclusive => Hint::WorkOnOtherFiles,
+        Mode::Shared => Hint::ShareFiles,
     };
     let mut refusal = Refusal::new(Code::Held, message)
         .hint(hint)

@@ -7,15 +7,16 @@ use serde::Serialize;
 use super::{Lock, Locks, Stored};
 use crate::agent::{Agent, Register, existing as existing_agent};
 use crate::board::Board;
-use crate::duration::human;
+use crate::duration::short;
 use crate::entry::{
     Actor, Entry, EntryEditor, EventWording, LOCKS, Value, Write, check_known_key, check_ttl, held, visible,
 };
 use crate::error::{Code, Error, Fault, Refusal, Result};
 use crate::follow::{Check, Sweeping, Wait, Wake};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch};
-use crate::text::{Cleaner, Kind, TextChanges, shell_word};
+use crate::text::{Cleaner, Kind, TextChanges};
 
 /// Which lock to take, and for whom.
 #[derive(Clone, Debug, Default)]
@@ -368,12 +369,9 @@ fn decide(agent: &Agent, current: Option<Entry>, anew: bool) -> Result<Verdict> 
 
 fn already_held_error(agent: &Agent, lock: &Lock) -> Error {
     let Lock { name, fence, since, .. } = lock;
-    let message = format!("lock {name} is held by this session already, since {since}");
+    let message = format!("this session already holds lock {name}");
     Refusal::new(Code::Held, message)
-        .hint(format!(
-            "if nobody in this session uses it any more: blackboard lock release {}",
-            shell_word(name)
-        ))
+        .hint(Hint::ReleaseLock(name.clone()))
         .held_by(agent.session_id.clone(), agent.agent_name.clone(), Some(*since))
         .detail("fence", fence.get())
         .into()
@@ -384,15 +382,14 @@ fn already_held_error(agent: &Agent, lock: &Lock) -> Error {
 fn into_timeout(error: Error, timeout: Duration) -> Error {
     match error {
         Error::Refusal(held) if held.code == Code::Held => {
-            let message = format!("waited {}: {}", human(timeout), held.message);
-            let hint = if held.holder_is_gone() { held.hint } else { Some(HINT.to_owned()) };
+            let still = held.message.replacen(" is held by ", " is still held by ", 1);
+            let message = format!("timed out after {}: {still}", short(timeout));
+            let hint = if held.holder_is_gone() { held.hint } else { Some(Hint::WaitLongerForLock) };
             Refusal { code: Code::TimedOut, message, hint, details: held.details }.into()
         }
         other => other,
     }
 }
-
-const HINT: &str = "wait longer with --wait, or ask its holder; it is free when that session ends";
 
 #[cfg(test)]
 mod tests {
@@ -432,11 +429,11 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_in_vain_hears_who_has_it() {
+    fn lock_timeout_names_the_holder() {
         let held = Refusal::new(Code::Held, "lock deploy is held by Ivy").detail("held_by_name", "Ivy");
         let told = into_timeout(held.into(), Duration::from_secs(30));
         assert_eq!(told.code(), Code::TimedOut);
-        assert_eq!(told.to_string(), "waited 30 seconds: lock deploy is held by Ivy");
+        assert_eq!(told.to_string(), "timed out after 30s: lock deploy is still held by Ivy");
         assert_eq!(told.details().unwrap()["held_by_name"], "Ivy");
         let other = Refusal::new(Code::SessionStale, "gone");
         assert_eq!(into_timeout(other.into(), Duration::ZERO).code(), Code::SessionStale);

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::{Lock, Locks};
-use crate::agent::Agent;
+use crate::agent::{Agent, label};
 use crate::entry::{Actor, EntryEditor, EventWording, LOCKS, check_key, check_known_key, check_own_fence};
 use crate::error::{Code, Refusal, Result};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Key, Prefetch};
 
@@ -94,18 +95,18 @@ fn decide(agent: &Agent, name: &str, lock: Option<&Lock>, fence: Option<Revision
     agent.must_not_be_stale()?;
     let Some(lock) = lock else { return check_key(LOCKS, name).map(|()| false) };
     if lock.session_id != *session {
-        let holder = format!("{} ({})", lock.agent_name, lock.session_id);
+        let holder = label(&lock.agent_name, &lock.session_id);
         return Err(Refusal::new(
             Code::NotHolder,
-            format!("lock {name} is held by {holder}, not by session {session}"),
+            format!("lock {name} is held by {holder}, not by {}", agent.as_you()),
         )
-        .hint("see who holds what: blackboard lock list")
+        .hint(Hint::ListLocks)
         .held_by(lock.session_id.clone(), lock.agent_name.clone(), Some(lock.since))
         .detail("fence", lock.fence.get())
         .into());
     }
-    let hint = "the lock was lost and acquired again meanwhile: check before you continue";
-    check_own_fence("lock", name, Some(lock.fence), fence, hint)?;
+    let acquired = format!("lock {name} was acquired");
+    check_own_fence(&acquired, Some(lock.fence), fence, Hint::CheckLostLock)?;
     Ok(true)
 }
 

@@ -14,6 +14,7 @@ pub use self::status::ProjectStatus;
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::record::record;
@@ -67,7 +68,7 @@ impl Range {
 pub(crate) fn known(tx: &dyn Tx, project: &str) -> Result<Project> {
     tx.row::<Project>(&Key::Project(project.to_owned()))?.ok_or_else(|| {
         Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
-            .hint("see which ones are: blackboard project list")
+            .hint(Hint::ListProjects)
             .into()
     })
 }
@@ -79,6 +80,6 @@ pub(crate) fn existing(tx: &dyn Tx, project: &str) -> Result<Project> {
 
 pub(crate) fn not_found(project: &str) -> Error {
     Refusal::new(Code::ProjectNotFound, format!("project {project} is not registered"))
-        .hint(format!("register it: blackboard project register --id {project} --name NAME"))
+        .hint(Hint::RegisterProject(project.to_owned()))
         .into()
 }

@@ -6,6 +6,7 @@ use super::{Project, Projects, known};
 use crate::agent::prefetch_agent;
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::work::{Status, WorkItem};
@@ -57,10 +58,16 @@ fn decide(
     let id = &project.project_id;
     let open = items.iter().filter(|item| item.status != Status::Completed).count();
     if open > 0 && !force {
-        return Err(Refusal::new(Code::InUse, format!("project {id} has {open} open work item(s)"))
-            .hint(format!("to remove it all the same: blackboard project remove {id} --force"))
-            .detail("open_items", open)
-            .into());
+        return Err(Refusal::new(
+            Code::InUse,
+            format!(
+                "cannot remove project {id}: it has {open} open work item{}",
+                if open == 1 { "" } else { "s" }
+            ),
+        )
+        .hint(Hint::RemoveProjectAnyway(id.clone()))
+        .detail("open_items", open)
+        .into());
     }
     let mut changes = Changes::new();
     let summary = format!("Project \"{}\" removed", project.display_name);

@@ -8,6 +8,7 @@ use crate::agent::Agent;
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use crate::process::Liveness;
 use crate::store::{Commit, Key, OnBusy, Prefetch};
 
@@ -101,12 +102,9 @@ impl Board {
             Some((agent, pid))
                 if self.processes().liveness(pid, agent.process.as_ref()) == Liveness::Dead =>
             {
-                let hint = format!(
-                    "the process of {} (PID {pid}) is gone; to free what it holds at once: \
-                     blackboard agent deregister --session {}",
-                    agent.agent_name, agent.session_id
-                );
-                refusal.hint(hint).detail(HOLDER_PROCESS, "gone")
+                refusal
+                    .hint(Hint::EndGoneHolder { session: agent.session_id, pid })
+                    .detail(HOLDER_PROCESS, "gone")
             }
             _ => refusal,
         }

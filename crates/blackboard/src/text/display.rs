@@ -31,7 +31,11 @@ pub fn escape_for_terminal(text: &str) -> Cow<'_, str> {
 }
 
 /// The text as one word of a command line, for hints that people copy.
-pub(crate) fn shell_word(text: &str) -> Cow<'_, str> {
+///
+/// ```
+/// assert_eq!(blackboard::text::shell_word("write the docs"), "'write the docs'");
+/// ```
+pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.:/@%+,".contains(character);
     if !text.is_empty() && text.chars().all(is_plain) {
         return Cow::Borrowed(text);

@@ -20,9 +20,10 @@ pub(crate) use changes::{Cleaner, Kind};
 pub use control::characters;
 pub(crate) use control::{forges, forges_in_every_version, hides};
 pub use display::escape_for_terminal;
-pub(crate) use display::shell_word;
+pub use display::shell_word;
 
 use crate::error::{Code, Error, Refusal, Result};
+use crate::hint::Hint;
 use control::Lines;
 use filter::Cleaned;
 
@@ -169,11 +170,8 @@ impl TextRules {
             return Ok(());
         }
         let Some(kind) = secret::find(text) else { return Ok(()) };
-        let message = format!("the text contains what looks like {kind}, and every agent reads the board");
-        Err(Refusal::new(Code::SecretLooking, message)
-            .hint("take it out, or repeat the command with --allow-secret-looking if it is no secret")
-            .detail("kind", kind)
-            .into())
+        let message = format!("the text seems to contain {kind}, and every agent can read the board");
+        Err(Refusal::new(Code::SecretLooking, message).hint(Hint::AllowSecret).detail("kind", kind).into())
     }
 }
 

@@ -110,9 +110,9 @@ fn decide(
     let mut added = Vec::new();
     for blocker in named {
         if blocker.status == Some(Status::Completed) {
-            return Err(nothing_to_wait_for(&blocker.id));
+            return Err(blocker_is_completed(&blocker.id));
         }
-        blocker.must_not_close_a_circle(&item.item_id)?;
+        blocker.must_not_close_a_cycle(&item.item_id)?;
         if !blocker.is_known {
             let dependency =
                 Dependency { item_id: item.item_id.clone(), blocked_by: blocker.id.clone(), created_at: now };
@@ -145,12 +145,8 @@ fn decide(
     Ok((changes, Blocked { item, open_blockers: open, missing_blockers, ignored, text }))
 }
 
-fn nothing_to_wait_for(blocker: &str) -> Error {
-    Refusal::new(
-        Code::AlreadyCompleted,
-        format!("work item {blocker} is completed: there is nothing to wait for"),
-    )
-    .into()
+fn blocker_is_completed(blocker: &str) -> Error {
+    Refusal::new(Code::AlreadyCompleted, format!("cannot block on {blocker}: it is already completed")).into()
 }
 
 #[cfg(test)]

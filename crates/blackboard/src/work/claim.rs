@@ -13,6 +13,7 @@ use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Store, Tx};
 use crate::text::TextChanges;
@@ -314,7 +315,7 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
         Status::Blocked if created => return Err(would_wait(&item, &open_blockers)),
         Status::Blocked => return Err(is_blocked(&item, &open_blockers)),
         Status::Claimed => {
-            return Err(is_claimed(&item).hint("take another one: blackboard work claim --next").into());
+            return Err(is_claimed(&item).hint(Hint::ClaimNext).into());
         }
     }
     let summary = format!("Agent \"{}\" claimed \"{}\"", agent.agent_name, item.title);
@@ -335,10 +336,9 @@ fn decide(agent: &Agent, candidate: Candidate, now: Timestamp) -> Result<(Change
 }
 
 pub(super) fn is_claimed(item: &WorkItem) -> Refusal {
-    let since = item.claimed_at.map(|since| format!(" since {since}")).unwrap_or_default();
     let mut refusal = Refusal::new(
         Code::AlreadyClaimed,
-        format!("work item {} is claimed by {}{since}", item.item_id, item.holder()),
+        format!("work item {} is already claimed by {}", item.item_id, item.holder()),
     )
     .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at);
     if let Some(fence) = item.fence {
@@ -350,17 +350,18 @@ pub(super) fn is_claimed(item: &WorkItem) -> Refusal {
 pub(super) fn is_blocked(item: &WorkItem, open_blockers: &[String]) -> Error {
     Refusal::new(
         Code::WorkBlocked,
-        format!("work item {} waits for {}", item.item_id, open_blockers.join(", ")),
+        format!("work item {} is blocked by {}", item.item_id, open_blockers.join(", ")),
     )
-    .hint("take another one: blackboard work claim --next")
+    .hint(Hint::ClaimNext)
     .detail("blocked_by", open_blockers.to_vec())
     .into()
 }
 
 fn would_wait(item: &WorkItem, open_blockers: &[String]) -> Error {
     let (id, blockers) = (&item.item_id, open_blockers.join(", "));
-    Refusal::new(Code::WorkBlocked, format!("work item {id} would wait for {blockers} and was not created"))
-        .hint("create it without claiming it: blackboard work create")
+    let message = format!("cannot claim {id}: it would be blocked by {blockers}; nothing was created");
+    Refusal::new(Code::WorkBlocked, message)
+        .hint(Hint::CreateBlocked { item: id.clone(), blocked_by: open_blockers.to_vec() })
         .detail("blocked_by", open_blockers.to_vec())
         .into()
 }
@@ -369,8 +370,8 @@ fn nothing_available(next: &ClaimNext) -> Error {
     let where_from =
         next.project.as_ref().map(|project| format!(" in project {project}")).unwrap_or_default();
     let how_soon = next.priority.map(|priority| format!(" with priority {priority}")).unwrap_or_default();
-    Refusal::new(Code::NothingAvailable, format!("no work item is available{where_from}{how_soon}"))
-        .hint("see what others do: blackboard work list")
+    Refusal::new(Code::NothingAvailable, format!("no available work item{where_from}{how_soon}"))
+        .hint(Hint::ListOpenItems)
         .into()
 }
 

@@ -10,6 +10,7 @@ use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
@@ -149,8 +150,8 @@ fn completion(item: &WorkItem, agent: &Agent, outcome: Option<&str>) -> NewEvent
 fn is_blocked(item: &WorkItem) -> Error {
     let id = &item.item_id;
     let blocker = item.blocked_by.as_deref().unwrap_or("others");
-    Refusal::new(Code::WorkBlocked, format!("work item {id} waits for {blocker}"))
-        .hint(format!("complete that first, or: blackboard work unblock {id}"))
+    Refusal::new(Code::WorkBlocked, format!("cannot complete {id}: it is blocked by {blocker}"))
+        .hint(Hint::CompleteOrUnblock { item: id.clone(), blocker: blocker.to_owned() })
         .into()
 }
 

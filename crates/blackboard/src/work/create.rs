@@ -11,6 +11,7 @@ use crate::agent::prefetch_agent;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Tx};
@@ -233,7 +234,7 @@ pub(super) fn new_item(
     let mut missing_blockers = Vec::new();
     let mut open = Vec::new();
     for blocker in named {
-        blocker.must_not_close_a_circle(&item.item_id)?;
+        blocker.must_not_close_a_cycle(&item.item_id)?;
         match blocker.status {
             Some(Status::Completed) => continue,
             Some(_) => {}
@@ -309,9 +310,9 @@ fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Resul
     }
     Err(Refusal::new(
         Code::AlreadyExists,
-        format!("work item {} exists already, with another {}", item.item_id, differing.join(", ")),
+        format!("work item {} already exists with a different {}", item.item_id, differing.join(", ")),
     )
-    .hint(format!("look at it: blackboard work status {}", item.item_id))
+    .hint(Hint::ShowItem(item.item_id.clone()))
     .detail("differs", differing)
     .into())
 }

@@ -7,6 +7,7 @@ use super::{Dependency, Holder, Status, Work, WorkItem, existing};
 use crate::agent::{HeartbeatRow, prefetch_agent};
 use crate::error::{Code, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 
@@ -86,7 +87,7 @@ fn decide(
     for dependency in blockers.into_iter().chain(waiting) {
         changes.remove(Key::Dependency(dependency.item_id, dependency.blocked_by));
     }
-    let summary = format!("\"{}\" was deleted (was {})", item.title, item.status);
+    let summary = format!("Work item \"{}\" deleted (was {})", item.title, item.status);
     let deleted = NewEvent::new(EventType::WorkDeleted, TargetType::WorkItem, &item.item_id, summary);
     let item = WorkItem { revision: changes.event(deleted.by(session)), ..item };
     if let Some(agent) = holder.and_then(|holder| holder.without(&item)) {
@@ -103,18 +104,21 @@ fn decide(
 fn refuse_if_needed(item: &WorkItem, dependents: &[Dependency]) -> Result<()> {
     let id = &item.item_id;
     if item.status != Status::Completed && item.claimed_by.is_some() {
-        return Err(Refusal::new(Code::InUse, format!("work item {id} is held by {}", item.holder()))
-            .hint(format!("to delete it all the same: blackboard work delete {id} --force"))
-            .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at)
-            .into());
+        return Err(Refusal::new(
+            Code::InUse,
+            format!("cannot delete work item {id}: it is claimed by {}", item.holder()),
+        )
+        .hint(Hint::DeleteItemAnyway(id.clone()))
+        .held_by(item.claimed_by.clone(), item.claimed_by_name.clone(), item.claimed_at)
+        .into());
     }
     if item.status != Status::Completed && !dependents.is_empty() {
         let waiting: Vec<_> = dependents.iter().map(|dependency| dependency.item_id.clone()).collect();
         return Err(Refusal::new(
             Code::InUse,
-            format!("work item {id} is what {} waits for", waiting.join(", ")),
+            format!("cannot delete work item {id}: it blocks {}", waiting.join(", ")),
         )
-        .hint(format!("to delete it all the same: blackboard work delete {id} --force"))
+        .hint(Hint::DeleteItemAnyway(id.clone()))
         .detail("dependents", waiting)
         .into());
     }

@@ -9,6 +9,7 @@ use std::ops::Bound;
 use super::{Dependency, ListedItem, Status, WorkItem};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::store::{Changes, Key, Prefetch, Range, Tx};
 
 /// How many items a chain of dependencies may have.
@@ -253,8 +254,8 @@ pub(super) struct NamedBlocker {
 }
 
 impl NamedBlocker {
-    pub(super) fn must_not_close_a_circle(&self, item: &str) -> Result<()> {
-        if self.waits_for_item { Err(circle(item, &self.id)) } else { Ok(()) }
+    pub(super) fn must_not_close_a_cycle(&self, item: &str) -> Result<()> {
+        if self.waits_for_item { Err(cycle(item, &self.id)) } else { Ok(()) }
     }
 }
 
@@ -379,7 +380,7 @@ pub(super) fn follow_and_tell(
         let summary = format!("\"{}\" is no longer blocked", item.title);
         NewEvent::new(EventType::WorkUnblocked, TargetType::WorkItem, &item.item_id, summary).by(session)
     } else if before == Status::Blocked {
-        let summary = format!("\"{}\" still waits for {}", item.title, open.join(", "));
+        let summary = format!("\"{}\" is still blocked by {}", item.title, open.join(", "));
         blocked_event(item, open, summary, session)
     } else {
         let summary = format!("\"{}\" is blocked by {}", item.title, open.join(", "));
@@ -433,7 +434,7 @@ fn waits_for(tx: &dyn Tx, blocker: &str, item: &str) -> Result<bool> {
         }
         if seen.len() > MAX_CHAIN {
             return Err(Error::invalid(format!(
-                "work item {blocker} waits for more than {MAX_CHAIN} others"
+                "work item {blocker} is blocked by more than {MAX_CHAIN} others"
             )));
         }
         if seen.insert(next.clone()) {
@@ -446,14 +447,14 @@ fn waits_for(tx: &dyn Tx, blocker: &str, item: &str) -> Result<bool> {
     Ok(false)
 }
 
-fn circle(item: &str, blocker: &str) -> Error {
+fn cycle(item: &str, blocker: &str) -> Error {
     if item == blocker {
-        return Refusal::new(Code::DependencyCycle, format!("work item {item} can't wait for itself"))
-            .hint("name another one with --blocked-by")
+        return Refusal::new(Code::DependencyCycle, format!("work item {item} cannot block itself"))
+            .hint("name another item")
             .into();
     }
-    Refusal::new(Code::DependencyCycle, format!("work item {blocker} waits for {item} already"))
-        .hint("neither could ever be done: remove the other dependency first with work unblock")
+    Refusal::new(Code::DependencyCycle, format!("dependency cycle: {blocker} is already blocked by {item}"))
+        .hint(Hint::RemoveBlocker { item: blocker.to_owned(), blocker: item.to_owned() })
         .into()
 }
 
@@ -470,7 +471,7 @@ mod tests {
             (Available, None, None, &["a", "b"], Blocked, Some("is blocked by a, b")),
             (Claimed, None, Some("me"), &["a"], Blocked, Some("is blocked by a")),
             (Blocked, Some("a"), None, &["a", "b"], Blocked, None),
-            (Blocked, Some("a"), None, &["b"], Blocked, Some("still waits for b")),
+            (Blocked, Some("a"), None, &["b"], Blocked, Some("is still blocked by b")),
             (Blocked, Some("a"), None, &[], Available, Some("is no longer blocked")),
             (Blocked, Some("a"), Some("me"), &[], Claimed, Some("is no longer blocked")),
             (Completed, None, Some("me"), &[], Completed, None),

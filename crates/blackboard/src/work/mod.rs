@@ -39,12 +39,13 @@ pub use self::release::{Release, Released};
 pub use self::reset::Reset;
 pub use self::status::WorkHistory;
 pub use self::unblock::Unblocked;
-use crate::agent::{Agent, AgentStatus};
+use crate::agent::{Agent, AgentStatus, label};
 use crate::board::Board;
 use crate::clock::Timestamp;
 use crate::entry::check_own_fence;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::NewEvent;
+use crate::hint::Hint;
 use crate::metadata::Metadata;
 use crate::revision::Revision;
 use crate::store::record::record;
@@ -203,12 +204,12 @@ impl WorkItem {
         changes.put(self.clone());
     }
 
-    /// Who has it, in words.
+    /// The session that holds it, as messages name it.
     pub(crate) fn holder(&self) -> String {
         match (&self.claimed_by_name, &self.claimed_by) {
-            (Some(name), Some(session)) => format!("{name} ({session})"),
+            (Some(name), Some(session)) => label(name, session),
             (Some(name), None) => name.clone(),
-            _ => "nobody".to_owned(),
+            _ => "no session".to_owned(),
         }
     }
 
@@ -225,17 +226,15 @@ impl WorkItem {
             let refusal = match self.claimed_by {
                 Some(_) => Refusal::new(
                     Code::NotHolder,
-                    format!("work item {id} is held by {}, not by session {session}", self.holder()),
+                    format!("work item {id} is claimed by {}, not by {}", self.holder(), agent.as_you()),
                 )
                 .held_by(
                     self.claimed_by.clone(),
                     self.claimed_by_name.clone(),
                     self.claimed_at,
                 ),
-                None => {
-                    Refusal::new(Code::NotHolder, format!("session {session} does not hold work item {id}"))
-                        .hint(format!("claim it first: blackboard work claim {id}"))
-                }
+                None => Refusal::new(Code::NotHolder, format!("work item {id} is not claimed"))
+                    .hint(Hint::ClaimItem(id.clone())),
             };
             return Err(refusal.into());
         }
@@ -244,15 +243,15 @@ impl WorkItem {
 
     /// Refuses if the item is held at another fence than this one.
     pub(crate) fn must_be_held_at(&self, fence: Option<Revision>) -> Result<()> {
-        let hint =
-            "the claim was lost and the item claimed again meanwhile: check the item before you continue";
-        check_own_fence("work item", &self.item_id, self.fence, fence, hint)
+        let claimed = format!("work item {} was claimed", self.item_id);
+        check_own_fence(&claimed, self.fence, fence, Hint::CheckLostItem(self.item_id.clone()))
     }
 
     pub(crate) fn is_completed(&self) -> Error {
+        let by = self.claimed_by_name.as_ref().map(|name| format!(" by {name}")).unwrap_or_default();
+        let message = format!("work item {} is already completed{by}", self.item_id);
         let mut refusal =
-            Refusal::new(Code::AlreadyCompleted, format!("work item {} is completed", self.item_id))
-                .hint(format!("to do it again: blackboard work reset {}", self.item_id));
+            Refusal::new(Code::AlreadyCompleted, message).hint(Hint::ResetItem(self.item_id.clone()));
         if self.claimed_by_name.is_some() {
             refusal = refusal.held_by(self.claimed_by.clone(), self.claimed_by_name.clone(), self.claimed_at);
         }
@@ -422,9 +421,7 @@ pub(crate) fn existing(tx: &dyn Tx, item: &str) -> Result<WorkItem> {
 }
 
 pub(crate) fn not_found(item: &str) -> Error {
-    Refusal::new(Code::WorkNotFound, format!("there is no work item {item}"))
-        .hint("see what there is: blackboard work list --all")
-        .into()
+    Refusal::new(Code::WorkNotFound, format!("work item {item} not found")).hint(Hint::ListAllItems).into()
 }
 
 #[cfg(test)]

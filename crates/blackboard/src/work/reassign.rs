@@ -9,6 +9,7 @@ use crate::agent::{Agent, existing as existing_agent};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{EventType, NewEvent, TargetType};
+use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range};
 use crate::text::{Cleaner, IN_A_SENTENCE, Kind, TextChanges, excerpt};
@@ -144,11 +145,7 @@ fn decide(
             changes.event(loss(reassign, agent, target, &item));
         }
         Status::Claimed => {
-            let id = &item.item_id;
-            let hint = format!(
-                "ask its holder, or take it from that session: blackboard work reassign {id} --to SESSION --force"
-            );
-            return Err(is_claimed(&item).hint(hint).into());
+            return Err(is_claimed(&item).hint(Hint::ReassignAnyway(item.item_id.clone())).into());
         }
     }
     let event = gain(reassign, agent, target, &item);
@@ -162,7 +159,7 @@ fn decide(
 
 fn must_be_able_to_take_work(target: &Agent) -> Result<()> {
     target.must_be_live().map_err(|error| match error {
-        Error::Refusal(refusal) => refusal.hint("name an active session: blackboard agent list").into(),
+        Error::Refusal(refusal) => refusal.hint(Hint::ListActiveAgents).into(),
         fault @ Error::Fault(_) => fault,
     })
 }

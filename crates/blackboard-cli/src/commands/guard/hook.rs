@@ -221,7 +221,7 @@ impl HookPaths {
     fn refusal(&self, reason: &str, hint: &str) -> Error {
         let hook = self.hook.display();
         Refusal::new(Code::AlreadyExists, format!("{hook} is left alone: {reason}"))
-            .hint(hint)
+            .hint(hint.to_owned())
             .detail("hook", hook.to_string())
             .into()
     }

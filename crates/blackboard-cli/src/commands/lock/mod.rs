@@ -33,7 +33,7 @@ pub struct LockOptions {
 /// Parses a length of time.
 pub fn length(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|error| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
+        Some(hint) => format!("{error}; {}", crate::hints::as_command(hint)),
         None => error.to_string(),
     })
 }

@@ -74,7 +74,7 @@ fn what_could_be_misread_or_takes_long_is_refused_with_what_to_write() {
         assert!(error.hint().is_some(), "{error}");
     }
     let error = PathPattern::parse("app/[id]/{a}.tsx").unwrap_err();
-    assert!(error.hint().unwrap().ends_with("write \"app/?id?/?a?.tsx\""), "{error:?}");
+    assert!(error.hint().unwrap().advice().unwrap().ends_with("write \"app/?id?/?a?.tsx\""), "{error:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sessions: registering, ending, being found.
 
 use super::*;
-use crate::agent::{AgentFilter, ResolvedBy};
+use crate::agent::{AgentFilter, ResolvedBy, label};
 use crate::id::session_of_hint;
 use crate::work::Block;
 
@@ -20,7 +20,7 @@ on_every_engine![
     a_list_judges_no_process_of_a_session_that_has_ended,
     a_process_that_does_not_run_is_refused,
     a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act,
-    a_session_is_found_by_id_prefix_or_hint,
+    a_session_is_found_by_id_prefix_name_or_hint,
     the_sessions_of_a_process_are_found,
     a_verb_that_names_a_session_is_proof_of_its_life,
 ];
@@ -305,7 +305,7 @@ fn a_session_that_has_ended_is_refused_to_a_caller_that_wants_to_act(fixture: &F
     assert_eq!(code(resolve("nobody")), Code::AgentNotFound);
 }
 
-fn a_session_is_found_by_id_prefix_or_hint(fixture: &Fixture) {
+fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {
     let resolve = |text: &str| fixture.board.agents().resolve(text);
     let hinted = fixture.register(&hinted("terminal-1")).session_id;
     let counted = fixture.session("Ivy");
@@ -314,8 +314,17 @@ fn a_session_is_found_by_id_prefix_or_hint(fixture: &Fixture) {
     assert_eq!(resolve(&hinted[..6]).unwrap(), (hinted.clone(), ResolvedBy::Prefix));
     assert_eq!(code(resolve(&hinted[..5])), Code::AgentNotFound);
     assert_eq!(resolve(&counted[..8]).unwrap(), (counted.clone(), ResolvedBy::Prefix));
-    fixture.session("Oak");
+    assert_eq!(resolve("Ivy").unwrap(), (counted.clone(), ResolvedBy::Name));
+    let oak = fixture.session("Oak");
     assert_eq!(code(resolve(&counted[..8])), Code::AmbiguousSession);
+    let other = fixture.session("Ivy");
+    let refused = resolve("Ivy").unwrap_err();
+    let message = format!("\"Ivy\" matches 2 sessions: {}, {}", label("Ivy", &counted), label("Ivy", &other));
+    assert_eq!((refused.code(), refused.to_string()), (Code::AmbiguousSession, message));
+    fixture.board.agents().deregister(&other).unwrap();
+    assert_eq!(resolve("Ivy").unwrap().0, counted, "an ended agent does not share its name");
+    fixture.board.agents().deregister(&oak).unwrap();
+    assert_eq!(code(resolve("Oak")), Code::AgentNotFound, "only active and idle agents are found by name");
     assert_eq!(code(resolve("")), Code::InvalidValue);
 }
 

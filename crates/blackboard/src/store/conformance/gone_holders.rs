@@ -6,6 +6,7 @@ use crate::agent::CheckIn;
 use crate::entry::{Operation, Txn};
 use crate::error::Refusal;
 use crate::file::{Check, Reserve};
+use crate::hint::Hint;
 use crate::lock::Acquire;
 use crate::store::{Key, Prefetch};
 use crate::work::{ClaimNext, Reassign};
@@ -95,11 +96,8 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
         assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "{name}");
         // No single session is the reason why nothing is available.
         if refused.code() != Code::NothingAvailable {
-            let hint = refused.hint().unwrap();
-            assert!(
-                hint.contains("the process of Ivy (PID 10) is gone") && hint.contains(&ivy),
-                "{name}: {hint}"
-            );
+            let expected = Hint::EndGoneHolder { session: ivy.clone(), pid: 10 };
+            assert_eq!(refused.hint(), Some(&expected), "{name}");
             let details = refused.details().unwrap();
             let found = (&details["held_by"], &details["holder_process"]);
             assert_eq!(found, (&ivy.as_str().into(), &"gone".into()), "{name}");
@@ -371,8 +369,7 @@ fn a_wait_that_times_out_names_the_gone_process(fixture: &Fixture) {
     for timeout in [Duration::ZERO, Duration::from_millis(20)] {
         let refused = locks.acquire_waiting(&Acquire::of("deploy", &oak), timeout).unwrap_err();
         assert_eq!(refused.code(), Code::TimedOut);
-        let hint = refused.hint().unwrap();
-        assert!(hint.starts_with("the process of Ivy (PID 10) is gone"), "{hint}");
+        assert!(matches!(refused.hint(), Some(Hint::EndGoneHolder { pid: 10, .. })), "{refused:?}");
     }
 }
 

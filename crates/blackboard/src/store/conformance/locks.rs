@@ -3,13 +3,14 @@
 use super::*;
 use crate::agent::{AgentFilter, AgentStatus};
 use crate::entry::{Actor, Comparison, Expected, FenceToken, LOCKS, Operation, Txn, Write};
+use crate::hint::Hint;
 use crate::lock::{Acquire, Acquired, Lock, Release};
 
 on_every_engine![
     a_lock_goes_to_one_session_with_its_fence,
     a_lock_taken_again_says_since_when,
     a_time_to_live_that_is_named_again_begins_anew,
-    whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on,
+    a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings,
     those_who_share_a_session_can_keep_each_other_out,
     losers_are_told_who_has_it,
     a_refused_lock_leaves_no_new_session,
@@ -112,7 +113,7 @@ fn a_time_to_live_that_is_named_again_begins_anew(fixture: &Fixture) {
     assert!(acquire(10, &oak).unwrap().acquired);
 }
 
-fn whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on(fixture: &Fixture) {
+fn a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings(fixture: &Fixture) {
     let (dead, oak) = (fixture.session_of_process("Ivy", 7), fixture.session("Oak"));
     acquire(fixture, "deploy", &dead);
     fixture.item("item");
@@ -120,7 +121,9 @@ fn whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on(fixture: &F
     let hints = || {
         let lock = fixture.board.locks().acquire(&Acquire::of("deploy", &oak)).unwrap_err();
         let item = fixture.board.work().claim(&Claim::of("item", &oak)).unwrap_err();
-        [lock, item].map(|refused| refused.hint().unwrap().contains(&format!("deregister --session {dead}")))
+        [lock, item].map(
+            |refused| matches!(refused.hint(), Some(Hint::EndGoneHolder { session, .. }) if *session == dead),
+        )
     };
     assert_eq!(hints(), [false, false]);
     fixture.item("done");
@@ -130,7 +133,7 @@ fn whoever_is_refused_because_of_a_dead_process_is_told_how_to_go_on(fixture: &F
     assert_eq!(hints(), [true, true]);
     // What is done is not held any more.
     let done = fixture.board.work().claim(&Claim::of("done", &oak)).unwrap_err();
-    assert!(!done.hint().unwrap().contains("deregister"), "{done:?}");
+    assert_eq!(done.hint(), Some(&Hint::ResetItem("done".to_owned())));
 }
 
 fn those_who_share_a_session_can_keep_each_other_out(fixture: &Fixture) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{ErrorCode, ffi};
 
 use crate::error::{Code, Error, Fault, Refusal};
+use crate::hint::Hint;
 
 /// Translates an error that came up while working on the database at `path`.
 pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
@@ -32,7 +33,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::CannotOpen) if is_link(&error) => {
             Refusal::new(Code::UnsafePermissions, format!("{shown} is or became a symbolic link"))
-                .hint("name the real file with --db")
+                .hint(Hint::UseAnotherBoard)
                 .into()
         }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
@@ -50,9 +51,7 @@ pub(super) fn translate(path: &Path, error: rusqlite::Error) -> Error {
             Code::ReadOnly,
             format!("{shown} can't be written: the file, its directory or the file system is read-only"),
         )
-        .hint(
-            "a board needs a directory that this user may write to; --db or BLACKBOARD_DB names another one",
-        )
+        .hint(Hint::UseAnotherBoard)
         .into(),
         // Locks that fail for good, not because somebody holds them, are a matter of the file system as well.
         Some(ErrorCode::SystemIoFailure) => {
@@ -119,7 +118,7 @@ pub(super) fn foreign(path: &Path, why: &str) -> Error {
         Code::ForeignDatabase,
         format!("{} is not a board of this program: {why}; it was left untouched", path.display()),
     )
-    .hint("set BLACKBOARD_HOME to another directory, or name another file with --db")
+    .hint(Hint::UseAnotherBoard)
     .into()
 }
 
@@ -127,7 +126,7 @@ pub(super) fn foreign(path: &Path, why: &str) -> Error {
 pub(super) fn busy(path: &Path, holder: Option<String>) -> Error {
     let who = holder.unwrap_or_else(|| "another process".to_owned());
     Refusal::new(Code::Busy, format!("{who} holds the write lock of {}; gave up waiting", path.display()))
-        .hint("nothing was changed; run the command again, or look at what that process is doing")
+        .hint("retry, or check what that process is doing")
         .detail("lock_holder", who)
         .into()
 }

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::error::{Code, Error, Refusal};
+use crate::hint::Hint;
 
 /// What is known about a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +72,7 @@ pub(super) fn refusal(path: &Path, name: &str) -> Error {
         "{} is on a network file system ({name}), where processes can't share the memory that a board needs",
         path.display()
     );
-    Refusal::new(Code::NetworkFilesystem, message)
-        .hint(
-            "name a file on a local disk with --db or BLACKBOARD_DB; if one machine alone uses the board, set \
-             database.allowNetworkFilesystem in the home configuration",
-        )
-        .detail("filesystem", name)
-        .into()
+    Refusal::new(Code::NetworkFilesystem, message).hint(Hint::UseLocalDisk).detail("filesystem", name).into()
 }
 
 #[cfg(target_os = "linux")]

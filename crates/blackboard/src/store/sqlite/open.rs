@@ -16,6 +16,7 @@ use super::sidecars::beside;
 use super::{Durability, SqliteOptions, faults, filesystem, git, schema, trust};
 use crate::clock::Timestamp;
 use crate::error::{Code, Error, Fault, Refusal, Result};
+use crate::hint::Hint;
 use crate::store::create_private_directory;
 use crate::text::shell_word;
 
@@ -112,9 +113,7 @@ fn refuse_older(connection: &Connection, path: &Path) -> Result<()> {
         schema::SchemaState::Current => Ok(()),
         schema::SchemaState::Older => {
             let what = format!("{} was written by an older version of blackboard", path.display());
-            Err(Refusal::new(Code::ReadOnly, what)
-                .hint("run `blackboard status` on it once, which brings it up to date")
-                .into())
+            Err(Refusal::new(Code::ReadOnly, what).hint(Hint::UpgradeBoard).into())
         }
     }
 }
@@ -354,7 +353,7 @@ pub(super) fn io_fault(path: &Path, what: &str, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             Refusal::new(Code::ReadOnly, format!("{shown} can't be {what}: this user has no permission"))
-                .hint("a board needs a directory of one's own; --db or BLACKBOARD_DB names another place")
+                .hint(Hint::UseAnotherBoard)
                 .into()
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -271,7 +271,7 @@ fn wrong_kind(metadata: &Metadata) -> Option<(&'static str, &'static str)> {
 }
 
 pub(super) fn not_ours(path: &Path, what: &str, hint: &str) -> Error {
-    Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint).into()
+    Refusal::new(Code::UnsafePermissions, format!("{} {what}", path.display())).hint(hint.to_owned()).into()
 }
 
 /// A path as one word of a shell, whatever is in it.

@@ -1,0 +1,154 @@
+//! What to do about an error, as data.
+//!
+//! The library names no command and no tool. Each edge turns a [`Hint`] into text of its own: the program into commands, the
+//! MCP server into tools.
+
+use std::borrow::Cow;
+
+/// One next step after an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Advice that needs no command of this program.
+    Advice(Cow<'static, str>),
+    /// Pass a session, or register one.
+    PassSession,
+    /// Use the name of an agent, or enough characters of an id.
+    NameSession,
+    /// Send a heartbeat, which makes the session active again.
+    Reactivate,
+    /// Register a new session.
+    RegisterAgain,
+    /// List the active agents.
+    ListActiveAgents,
+    /// Release what a session holds whose process is gone.
+    EndGoneHolder {
+        /// The session.
+        session: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// Claim another work item.
+    ClaimNext,
+    /// Claim this work item first.
+    ClaimItem(String),
+    /// Create the work item without claiming it.
+    CreateBlocked {
+        /// The work item.
+        item: String,
+        /// What it is blocked by.
+        blocked_by: Vec<String>,
+    },
+    /// List open work items.
+    ListOpenItems,
+    /// List all work items.
+    ListAllItems,
+    /// Show this work item.
+    ShowItem(String),
+    /// The claim was lost: check this work item.
+    CheckLostItem(String),
+    /// Reset this work item, so that it can be done again.
+    ResetItem(String),
+    /// Complete the blocker first, or remove it.
+    CompleteOrUnblock {
+        /// The blocked work item.
+        item: String,
+        /// Its blocker.
+        blocker: String,
+    },
+    /// Remove this blocker first.
+    RemoveBlocker {
+        /// The blocked work item.
+        item: String,
+        /// Its blocker.
+        blocker: String,
+    },
+    /// Delete this work item in spite of the refusal.
+    DeleteItemAnyway(String),
+    /// Take this work item from the session that holds it.
+    ReassignAnyway(String),
+    /// List projects.
+    ListProjects,
+    /// Register this project.
+    RegisterProject(String),
+    /// Remove this project in spite of the refusal.
+    RemoveProjectAnyway(String),
+    /// List the keys of a scope.
+    ListKeys(String),
+    /// Read this key.
+    ReadKey {
+        /// Its scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
+    /// Read this key, then retry.
+    ReadAndRetry {
+        /// Its scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
+    /// Read this key, then retry, or say what to do if a comparison fails.
+    ReadAndRetryOrElse {
+        /// Its scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
+    /// Wait longer for the key, or see which agents are active.
+    WaitLongerForKey,
+    /// Use the form of a fence token.
+    FenceTokenForm,
+    /// Wait for the lock, or list locks.
+    WaitForLock,
+    /// Wait longer for the lock, or ask its holder.
+    WaitLongerForLock,
+    /// Release this lock, if it is no longer in use.
+    ReleaseLock(String),
+    /// The lock was lost: check before you continue.
+    CheckLostLock,
+    /// List locks.
+    ListLocks,
+    /// Use the commands of locks, or another scope.
+    UseLocks,
+    /// Use the commands of files, or another scope.
+    UseFiles,
+    /// Work on other files, or list reservations.
+    WorkOnOtherFiles,
+    /// Reserve the files as shared too, or list reservations.
+    ShareFiles,
+    /// Start to read the event log again.
+    StartOver,
+    /// Use a new idempotency key for each call.
+    NewIdempotencyKey,
+    /// Remove the text, or allow it, if it is not a secret.
+    AllowSecret,
+    /// Use another board.
+    UseAnotherBoard,
+    /// Use a board on a local disk, or allow this file system.
+    UseLocalDisk,
+    /// Open the board once for writing, which upgrades it.
+    UpgradeBoard,
+}
+
+impl Hint {
+    /// The advice, if it is not a step that edges have a command or a tool for.
+    pub fn advice(&self) -> Option<&str> {
+        match self {
+            Hint::Advice(advice) => Some(advice),
+            _ => None,
+        }
+    }
+}
+
+impl From<&'static str> for Hint {
+    fn from(advice: &'static str) -> Hint {
+        Hint::Advice(advice.into())
+    }
+}
+
+impl From<String> for Hint {
+    fn from(advice: String) -> Hint {
+        Hint::Advice(advice.into())
+    }
+}
