@@ -14,6 +14,7 @@ use blackboard::{Board, Revision};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::process::RunToEnd as _;
 use crate::scratch::{Output, Scratch};
 
 /// Everything that moves a cursor, forges a row, changes a direction, hides, or is markup.
@@ -311,7 +312,7 @@ pub fn hook(scratch: &Scratch, event: &str, session: &str, more: Value) -> Strin
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-    let output = Output::of(child.wait_with_output().unwrap());
+    let output = Output::of(child.run_to_end());
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
     output.stdout
 }

@@ -26,7 +26,6 @@
 pub mod hostile_board;
 mod limit;
 pub mod machine;
-#[cfg(unix)]
 pub mod process;
 pub mod processes;
 pub mod scale;
@@ -41,7 +40,7 @@ mod signals;
 mod skip;
 mod wait;
 
-pub use limit::{limit_test, without_limit};
+pub use limit::{limit_test, limited, without_limit};
 pub use skip::{VARIABLE as SKIPS_VARIABLE, skip};
 pub use wait::{patience, wait_until};
 

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::process::{RunToEnd as _, wait_for};
+
 /// The program. Cargo builds it for the tests of its package, and tells them where it is.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -52,8 +54,9 @@ impl Scratch {
     }
 
     /// Runs the program to its end.
+    #[track_caller]
     pub fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
-        Output::of(self.command(arguments).output().unwrap())
+        Output::of(self.command(arguments).run_to_end())
     }
 
     /// Runs a call that has to succeed, and returns its JSON.
@@ -173,13 +176,13 @@ pub fn with_dying_process<T>(register: impl FnOnce(&str) -> T) -> T {
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let registered = register(&child.id().to_string());
     drop(child.stdin.take());
-    child.wait().unwrap();
+    wait_for(&mut child);
     registered
 }
 
 /// The id of a process that has just ended.
 pub fn dead_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
-    child.wait().unwrap();
+    wait_for(&mut child);
     child.id()
 }

@@ -11,6 +11,7 @@ use blackboard::file::{FileActivity, FileConflict};
 use blackboard::work::Create;
 use blackboard::{Board, Settings};
 use serde_json::Value;
+use testkit::process::RunToEnd as _;
 
 use super::deadline::always_exit_zero;
 use super::{messages, quote};
@@ -21,7 +22,7 @@ fn a_hook_that_panics_ends_with_success_and_prints_nothing_about_it() {
     testkit::limit_test();
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "hooks::tests::hook_that_panics", "--ignored", "--nocapture"]);
-    let output = child.output().unwrap();
+    let output = child.run_to_end();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("the hook starts"), "{stdout}");
     assert!(output.status.success(), "{output:?}");

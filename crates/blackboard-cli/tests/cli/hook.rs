@@ -11,6 +11,7 @@ use std::process::Stdio;
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::transcript;
@@ -47,7 +48,7 @@ impl Stage {
         let mut child = command.spawn().unwrap();
         // Whoever does not want to read all of it may go.
         let _ = child.stdin.take().unwrap().write_all(input);
-        Output::of(child.wait_with_output().unwrap())
+        Output::of(child.run_to_end())
     }
 
     /// Runs a hook that has to end well, and returns what it said.

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
 
 use crate::hostile_text::{HOSTILE, is_harmless};
 use crate::scratch::{Output, Scratch};
@@ -159,5 +160,5 @@ fn written(scratch: &Scratch, key: &str, value: &[u8]) -> Output {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(value).unwrap();
-    Output::of(child.wait_with_output().unwrap())
+    Output::of(child.run_to_end())
 }

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 
 use crate::machine::can;
 use crate::scratch::{Output, Scratch, with_options};
@@ -16,7 +17,7 @@ const IDENTITY: &str = "-c user.name=a -c user.email=a@b -c init.defaultBranch=m
 #[track_caller]
 fn git(scratch: &Scratch, directory: &str, arguments: &str) -> String {
     let line = format!("git -C {directory} {IDENTITY} {arguments}");
-    Output::of(scratch.shell(&line).output().unwrap()).success().stdout
+    Output::of(scratch.shell(&line).run_to_end()).success().stdout
 }
 
 /// A clone of a repository in which nothing but the configuration of its board is committed, if there is git here.
@@ -37,7 +38,7 @@ fn clone_with_configuration() -> Option<Scratch> {
 
 fn run_in(scratch: &Scratch, directory: &str, arguments: &[&str]) -> Output {
     let mut command = scratch.command(arguments);
-    Output::of(command.current_dir(scratch.path().join(directory)).output().unwrap())
+    Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
 }
 
 /// Runs the hook of a session that starts there; it says nothing about errors.
@@ -49,7 +50,7 @@ fn start_session(scratch: &Scratch, directory: &str) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let _ = child.stdin.take().unwrap().write_all(call.to_string().as_bytes());
-    let output = Output::of(child.wait_with_output().unwrap()).success();
+    let output = Output::of(child.run_to_end()).success();
     assert_eq!(output.stderr, "");
     output
 }
@@ -177,7 +178,7 @@ fn a_database_that_came_with_a_clone_is_refused_as_tracked_by_git() {
     assert!(log.contains("unsafe_permissions") && log.contains("is tracked by git"), "{log}");
 
     assert!(hint.starts_with("git -C ") && hint.contains(" rm --cached .blackboard/local.db"), "{hint}");
-    assert!(scratch.shell(&hint).output().unwrap().status.success(), "{hint}");
+    assert!(scratch.shell(&hint).run_to_end().status.success(), "{hint}");
     let next = run_in(&scratch, "second", &["status", "--json"]).refused(Code::UnsafePermissions);
     assert!(next["hint"].as_str().unwrap().starts_with("chmod 600 "), "{next}");
 }
@@ -197,7 +198,7 @@ fn a_private_database_that_git_tracks_is_refused_when_a_session_begins() {
     }
     assert_eq!(start_session(&scratch, "origin").stdout, "");
     let hint = refused_as_tracked(&scratch, "origin", &["status"]);
-    assert!(scratch.shell(&hint).output().unwrap().status.success(), "{hint}");
+    assert!(scratch.shell(&hint).run_to_end().status.success(), "{hint}");
     run_in(&scratch, "origin", &["status"]).success();
     run_in(&scratch, "origin", &["read", "secret-plan"]).success();
 }

@@ -3,6 +3,7 @@ use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
@@ -93,5 +94,5 @@ fn txn(scratch: &Scratch, transaction: &Value) -> Output {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(transaction.to_string().as_bytes()).unwrap();
-    Output::of(child.wait_with_output().unwrap())
+    Output::of(child.run_to_end())
 }

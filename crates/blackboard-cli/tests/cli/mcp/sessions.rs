@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
+use testkit::process::{RunToEnd as _, wait_for};
 
 use super::client::{Client, GENERATIONS, Generation};
 use crate::scratch::Scratch;
@@ -25,7 +26,7 @@ impl StandIn {
 
     fn kill(&mut self) {
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        wait_for(&mut self.0);
     }
 }
 
@@ -124,7 +125,7 @@ fn a_session_among_the_arguments_counts_if_it_is_of_the_same_process() {
         hook.env("BLACKBOARD_PID", pid).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut hook = hook.spawn().unwrap();
         hook.stdin.take().unwrap().write_all(started.to_string().as_bytes()).unwrap();
-        assert!(hook.wait().unwrap().success());
+        assert!(wait_for(&mut hook).success());
     }
     let mut client = Client::new(&scratch);
     let sessions = ["first", "second", "foreign"].map(|id| session_of_hint(&format!("opencode:{id}")));
@@ -239,7 +240,7 @@ fn opencode(scratch: &Scratch, session: &str, event: &str, more: &Value) -> Stri
     let mut command = scratch.command(["hook", "opencode"]);
     let mut hook = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     hook.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
-    crate::scratch::Output::of(hook.wait_with_output().unwrap()).success().stdout
+    crate::scratch::Output::of(hook.run_to_end()).success().stdout
 }
 
 /// Begins a session of such a host.
