@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::Result;
+use crate::programs::end;
 
 /// A server, ended with the value.
 pub struct Server {
@@ -51,14 +52,15 @@ impl Server {
 
     /// A connection.
     pub fn connect(&self) -> Result<Client> {
-        Client::connect(self.port)
+        let client = Client::connect(self.port)?;
+        client.stream.set_read_timeout(Some(testkit::patience()))?;
+        Ok(client)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
     }
 }
 
