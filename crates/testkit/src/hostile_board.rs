@@ -3,9 +3,7 @@
 //! The columns come from the schema itself, so that a new one is covered without a change here.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::process::Stdio;
 use std::time::Duration;
 
 use blackboard::event::{Batch, EventType};
@@ -14,7 +12,6 @@ use blackboard::{Board, Revision};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::process::RunToEnd as _;
 use crate::scratch::{Output, Scratch};
 
 /// Everything that moves a cursor, forges a row, changes a direction, hides, or is markup.
@@ -308,11 +305,7 @@ pub fn hook(scratch: &Scratch, event: &str, session: &str, more: Value) -> Strin
         json!({"cwd": scratch.path().to_str().unwrap(), "session_id": session, "hook_event_name": event});
     let Value::Object(more) = more else { panic!("{more} is an object") };
     call.as_object_mut().unwrap().extend(more);
-    let mut command = scratch.command(["hook", "claude"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-    let output = Output::of(child.run_to_end());
+    let output = Output::fed(&mut scratch.command(["hook", "claude"]), call.to_string());
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
     output.stdout
 }

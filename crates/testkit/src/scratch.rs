@@ -1,6 +1,7 @@
 //! A place where the real program runs and finds nothing of the machine it runs on.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -122,6 +123,17 @@ impl Output {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// Runs a command with this on its standard input, to its end. It may stop reading when it has seen enough.
+    #[track_caller]
+    pub fn fed(command: &mut Command, input: impl Into<Vec<u8>>) -> Output {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut pipe, input) = (child.stdin.take().unwrap(), input.into());
+        // In a thread, because a pipe that is not read is full at some point.
+        std::thread::spawn(move || pipe.write_all(&input));
+        Output::of(child.run_to_end())
     }
 
     /// The answer as JSON: exactly one line.

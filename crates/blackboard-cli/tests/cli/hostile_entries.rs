@@ -1,11 +1,7 @@
 //! Entries from elsewhere come back as they came, and forge nothing on the way.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use blackboard::Code;
 use serde_json::{Value, json};
-use testkit::process::RunToEnd as _;
 
 use crate::hostile_text::{HOSTILE, is_harmless};
 use crate::scratch::{Output, Scratch};
@@ -156,9 +152,5 @@ fn a_hostile_transaction_is_a_mistake_and_forges_nothing() {
 
 /// Writes through a pipe: arguments can't be that large.
 fn written(scratch: &Scratch, key: &str, value: &[u8]) -> Output {
-    let mut command = scratch.command(["write", key, "-", "--json"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(value).unwrap();
-    Output::of(child.run_to_end())
+    Output::fed(&mut scratch.command(["write", key, "-", "--json"]), value)
 }

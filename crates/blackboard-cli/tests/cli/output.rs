@@ -9,8 +9,8 @@ use crate::scratch::{Output, Scratch};
 
 /// Runs the program with this as its standard output.
 fn output_to(stdout: impl Into<Stdio>, call: &[&str]) -> Output {
-    let mut command = Scratch::new().command(call);
-    Output::of(command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap().run_to_end())
+    let scratch = Scratch::new();
+    Output::of(scratch.command(call).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap().run_to_end())
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! A board is not published by accident: git ignores it where it is created, and one that git tracks is refused.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::json;
@@ -46,11 +44,7 @@ fn run_in(scratch: &Scratch, directory: &str, arguments: &[&str]) -> Output {
 fn start_session(scratch: &Scratch, directory: &str) -> Output {
     let directory = scratch.path().join(directory).canonicalize().unwrap();
     let call = json!({"session_id": "1", "hook_event_name": "SessionStart", "cwd": directory});
-    let mut command = scratch.command(["hook", "claude"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(call.to_string().as_bytes());
-    let output = Output::of(child.run_to_end()).success();
+    let output = Output::fed(&mut scratch.command(["hook", "claude"]), call.to_string()).success();
     assert_eq!(output.stderr, "");
     output
 }

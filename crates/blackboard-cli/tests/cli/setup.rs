@@ -277,7 +277,7 @@ fn a_file_that_will_hold_secrets_is_private_from_the_start() {
 #[test]
 fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_private() {
     let scratch = Scratch::new();
-    let history: Vec<_> = (0..20_000).map(|line| format!("\"{line}: {}\"", "x".repeat(100))).collect();
+    let history: Vec<_> = (0..200).map(|line| format!("\"{line}: {}\"", "x".repeat(11_000))).collect();
     let text = format!("{{\n  \"history\": [\n    {}\n  ]\n}}\n", history.join(",\n    "));
     assert!(text.len() > 2 * 1024 * 1024);
     let file = scratch.path().join(".claude.json");

@@ -1,9 +1,5 @@
-use std::io::Write;
-use std::process::Stdio;
-
 use blackboard::Code;
 use serde_json::{Value, json};
-use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
@@ -90,9 +86,5 @@ fn a_named_transaction_counts_once() {
 }
 
 fn txn(scratch: &Scratch, transaction: &Value) -> Output {
-    let mut command = scratch.command(["txn", "--json"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(transaction.to_string().as_bytes()).unwrap();
-    Output::of(child.run_to_end())
+    Output::fed(&mut scratch.command(["txn", "--json"]), transaction.to_string())
 }

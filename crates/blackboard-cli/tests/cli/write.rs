@@ -1,6 +1,3 @@
-use std::io::Write;
-use std::process::Stdio;
-
 use blackboard::Code;
 use serde_json::json;
 use testkit::process::RunToEnd as _;
@@ -177,11 +174,7 @@ fn a_named_call_counts_once() {
 
 /// Runs the program with this on its standard input. It may stop reading when it has seen enough.
 fn piped(scratch: &Scratch, call: &[&str], input: &[u8]) -> Output {
-    let mut command = scratch.command(call);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(input);
-    Output::of(child.run_to_end())
+    Output::fed(&mut scratch.command(call), input)
 }
 
 #[test]

@@ -14,7 +14,7 @@ use testkit::process::{Lines, RunToEnd as _, wait_for};
 
 use crate::crowd::{end_of, wait_until};
 use crate::machine::can_trace;
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 
 fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut Command)) -> Child {
     let mut command = scratch.command(["hook", "claude"]);
@@ -424,14 +424,11 @@ fn two_agents_of_one_process_are_told_apart_and_a_nested_one_too() {
         let mut command = scratch.command(["hook", platform]);
         // An agent that another one started has its environment.
         command.env("BLACKBOARD_SESSION_ID", session_of_hint("claude:outer"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
         let event = if platform == "opencode" { "session.created" } else { "SessionStart" };
         let call = json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path()});
-        child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-        let output = child.run_to_end();
+        let output = Output::fed(&mut command, call.to_string());
         let own = session_of_hint(&format!("{platform}:{session}"));
-        assert!(String::from_utf8(output.stdout).unwrap().contains(&own), "{platform}");
+        assert!(output.stdout.contains(&own), "{platform}");
     }
     assert_eq!(scratch.json(["agent", "list"])["count"], 3);
     let sharing: Vec<bool> = ["claude:outer", "codex:inner", "opencode:inner"]
