@@ -151,6 +151,7 @@ mod tests {
 
     #[test]
     fn the_words_in_front_name_the_command_and_the_rest_is_its_own() {
+        testkit::limit_test();
         for (line, expected) in [
             ("version", "version []"),
             ("version --json", "version [--json]"),
@@ -176,6 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_left_to_the_whole_tree() {
+        testkit::limit_test();
         for line in [
             "",
             "--json",
@@ -195,6 +197,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn bytes_that_are_no_text_are_left_to_clap() {
+        testkit::limit_test();
         use std::os::unix::ffi::OsStringExt;
         let bytes = OsString::from_vec(vec![0xff, 0xfe]);
         assert!(matches!(find(std::slice::from_ref(&bytes)), Invocation::Tree));

@@ -473,6 +473,7 @@ mod tests {
 
     #[test]
     fn a_shared_process_that_may_live_has_more_time() {
+        testkit::limit_test();
         use Liveness::{Alive, Dead, Unknown};
         let board = Board::memory();
         for (liveness, shares_process, threshold, expected) in [

@@ -184,6 +184,7 @@ fn moment() -> i64 {
 #[test]
 #[ignore = "the process that other tests start; without their environment it does nothing"]
 fn works_as_a_process_of_its_own() {
+    testkit::limit_test();
     let (Some(directory), Ok(job)) = (std::env::var_os(DIRECTORY), std::env::var(JOB)) else { return };
     let directory = PathBuf::from(directory);
     let client: usize = std::env::var(CLIENT).unwrap().parse().unwrap();

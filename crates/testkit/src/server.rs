@@ -83,6 +83,7 @@ impl Served {
 
     /// A server that was started like this.
     pub fn by(scratch: Scratch, command: Command) -> Served {
+        crate::limit_test();
         Served { server: Server::start(command), scratch }
     }
 

@@ -64,6 +64,7 @@ fn a_test_that_hangs_is_named_and_ends_the_run_and_its_processes() {
 #[test]
 #[ignore = "it is run by another test"]
 fn measures_something_that_hangs() {
+    testkit::limit_test();
     let second = std::time::Duration::from_secs(1);
     assert_eq!(testkit::limited("what ends in time", second, || 7), 7);
     start_and_note();

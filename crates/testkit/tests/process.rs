@@ -25,18 +25,21 @@ fn hanging() -> Child {
 #[test]
 #[ignore = "it is run by another test"]
 fn waits_for_the_output_of_a_process_that_hangs() {
+    testkit::limit_test();
     hanging().run_to_end();
 }
 
 #[test]
 #[ignore = "it is run by another test"]
 fn waits_for_a_process_that_hangs() {
+    testkit::limit_test();
     wait_for(&mut hanging());
 }
 
 #[test]
 #[ignore = "it is run by another test"]
 fn waits_for_a_line_that_does_not_end() {
+    testkit::limit_test();
     let mut child = hanging();
     let mut lines = Lines::of(&mut child);
     assert_eq!(lines.next(), format!("pid {}", child.id()));

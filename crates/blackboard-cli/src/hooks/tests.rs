@@ -63,6 +63,7 @@ fn whoever_is_denied_a_file_is_told_what_to_wait_for() {
 
 #[test]
 fn what_an_agent_is_told_it_can_act_on() {
+    testkit::limit_test();
     let board = blackboard::Board::memory();
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent;
     let title = "long title ".repeat(40);
@@ -249,6 +250,7 @@ fn nothing_breaks_out(text: &str, hostile: &str) {
 
 #[test]
 fn nothing_that_others_wrote_gets_out_of_its_fence() {
+    testkit::limit_test();
     let corpus = hostile();
     assert!(corpus.len() >= 60, "{}", corpus.len());
     for text in &corpus {
@@ -285,6 +287,7 @@ fn has_text(value: &Value, text: &str) -> bool {
 
 #[test]
 fn what_this_program_says_of_a_delegate_names_its_session() {
+    testkit::limit_test();
     let board = Board::memory();
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     let register = Register { parent: Some(ivy), ..Register::default() };

@@ -320,6 +320,7 @@ fn count_log(counted: &mut Counted, session: &str) {
 
 #[test]
 fn every_verb_of_the_library_has_a_line_in_the_snapshot() {
+    testkit::limit_test();
     let this = include_str!("round_trips.rs");
     let mut forgotten = Vec::new();
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
