@@ -197,8 +197,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn bytes_that_are_no_text_are_left_to_clap() {
-        testkit::limit_test();
         use std::os::unix::ffi::OsStringExt;
+        testkit::limit_test();
         let bytes = OsString::from_vec(vec![0xff, 0xfe]);
         assert!(matches!(find(std::slice::from_ref(&bytes)), Invocation::Tree));
         let Invocation::Leaf { arguments, .. } = find(&["version".into(), bytes.clone()]) else { panic!() };

@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 
 /// A server in the foreground, and requests to it.
 pub struct Served {
-    served: server::Served,
+    inner: server::Served,
     pub port: u16,
     /// What requests carry; empty if they need nothing.
     pub token: String,
@@ -87,7 +87,7 @@ impl Served {
 
     /// Ends the server, and hands back the board.
     pub fn end(self) -> Scratch {
-        self.served.end()
+        self.inner.end()
     }
 
     /// Where the database is.
@@ -99,7 +99,7 @@ impl Served {
 impl From<server::Served> for Served {
     fn from(served: server::Served) -> Served {
         let (port, token) = (client::remember(&served.server.printed), served.server.token().to_owned());
-        Served { served, port, token }
+        Served { inner: served, port, token }
     }
 }
 
@@ -107,6 +107,6 @@ impl Deref for Served {
     type Target = server::Served;
 
     fn deref(&self) -> &server::Served {
-        &self.served
+        &self.inner
     }
 }

@@ -117,11 +117,11 @@ fn damaged_text_from_an_engine_is_a_fault() {
 
 #[test]
 fn an_answer_has_the_value_raw_and_on_one_line() {
-    testkit::limit_test();
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Answer {
         value: Value,
     }
+    testkit::limit_test();
     let answer = Answer { value: value("{\"b\":\r\n[1e999,\n1.0], \"a\":\"\\n\"}") };
     let line = serde_json::to_string(&answer).unwrap();
     assert_eq!(line, "{\"value\":{\"b\":  [1e999, 1.0], \"a\":\"\\n\"}}");
