@@ -76,8 +76,9 @@ fn every_fixture_that_starts_the_limit_of_its_test_does_so() {
     }
 }
 
-/// What a test contains that waits, starts something or uses files.
-const NEEDS_LIMIT: [&str; 12] = [
+/// What a test contains that can take long: it waits, starts something, uses files or a board, loops without a fixed end,
+/// or makes its input instead of writing it out.
+const NEEDS_LIMIT: [&str; 20] = [
     "thread::",
     "Command::new",
     "tempdir",
@@ -90,11 +91,21 @@ const NEEDS_LIMIT: [&str; 12] = [
     "Condvar",
     ".join()",
     "Board::open",
+    "Board::memory",
+    "loop {",
+    "while ",
+    ".repeat(",
+    "repeat_n(",
+    "prop_assert",
+    "std::fs::",
+    " fs::",
 ];
 
 /// A function of a source file.
 struct Function<'a> {
     name: &'a str,
+    /// How it is called: by its name, or by that of its type before it.
+    call: String,
     body: String,
     is_test: bool,
 }
@@ -103,7 +114,13 @@ struct Function<'a> {
 fn functions(text: &str) -> Vec<Function<'_>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
+    let mut owner = None;
     for (start, line) in lines.iter().enumerate() {
+        if line.starts_with("impl") || line.starts_with("    impl") {
+            owner = line.trim_end_matches(" {").split(' ').next_back();
+        } else if *line == "}" {
+            owner = None;
+        }
         let indent = &line[..line.len() - line.trim_start().len()];
         let Some((before, after)) = line.trim_start().split_once("fn ") else { continue };
         let is_declared =
@@ -120,56 +137,71 @@ fn functions(text: &str) -> Vec<Function<'_>> {
         let is_test = attributes.take_while(|line| !line.ends_with('}')).any(|line| line == "#[test]");
         let code = lines[start..=start + length].iter().filter(|line| !line.trim_start().starts_with("//"));
         let body = code.copied().collect::<Vec<_>>().join("\n").replace("clap::Command", "");
-        found.push(Function { name, body, is_test });
+        let owner = owner.filter(|_| !indent.is_empty() && !is_test);
+        let call = owner.map_or_else(|| format!("{name}("), |owner| format!("{owner}::{name}("));
+        found.push(Function { name, call, body, is_test });
     }
     found
 }
 
 const MODIFIERS: [&str; 4] = ["const", "async", "unsafe", "extern"];
 
-/// The functions that contain one of these texts, or call a function of the same file that does.
-fn that_contain<'a>(functions: &[Function<'a>], texts: &[&str]) -> Vec<&'a str> {
+/// Of each function, whether it contains one of these texts, or calls one of these functions that does.
+fn contain(functions: &[Function<'_>], texts: &[&str]) -> Vec<bool> {
     let has = |function: &Function<'_>| texts.iter().any(|text| function.body.contains(text));
-    let mut found: Vec<&str> = functions.iter().filter(|f| has(f)).map(|f| f.name).collect();
-    loop {
-        let calls = |function: &Function<'_>| found.iter().any(|name| is_used(&function.body, name));
-        let more: Vec<_> =
-            functions.iter().filter(|f| !found.contains(&f.name) && calls(f)).map(|f| f.name).collect();
-        if more.is_empty() {
-            return found;
+    let mut found: Vec<bool> = functions.iter().map(has).collect();
+    let mut new: Vec<usize> = (0..found.len()).filter(|place| found[*place]).collect();
+    while !new.is_empty() {
+        let calls = |body: &str| new.iter().any(|place| is_used(body, &functions[*place].call));
+        let callers = (0..found.len()).filter(|place| !found[*place] && calls(&functions[*place].body));
+        new = callers.collect();
+        for place in &new {
+            found[*place] = true;
         }
-        found.extend(more);
     }
+    found
 }
 
-/// Whether a function is called, or handed on, by its bare name.
-fn is_used(body: &str, name: &str) -> bool {
+/// Whether a function is called like this, perhaps by the path of its module.
+fn is_used(body: &str, call: &str) -> bool {
     let is_part = |letter: char| letter == '_' || letter.is_alphanumeric();
-    body.match_indices(name).any(|(place, _)| {
-        let (before, after) = (&body[..place], &body[place + name.len()..]);
-        !before.ends_with(|letter| is_part(letter) || letter == '.')
+    body.match_indices(call).any(|(place, _)| {
+        let before = &body[..place];
+        let path = before.strip_suffix("::").map(|path| path.rsplit(|letter| !is_part(letter)).next());
+        let is_of_a_type = path.flatten().is_some_and(|path| path.starts_with(char::is_uppercase));
+        !is_of_a_type
+            && !before.ends_with(|letter| is_part(letter) || letter == '.')
             && !before.ends_with("fn ")
-            && after.starts_with('(')
     })
 }
 
-/// How many tests of a file need a limit, and those of them that have none. Helpers of other files are not followed:
-/// what they start is in a fixture of [`LIMITED`].
-fn limits_of_tests(text: &str) -> (usize, Vec<&str>) {
-    let functions = functions(text);
-    let (need, have) = (that_contain(&functions, &NEEDS_LIMIT), that_contain(&functions, &LIMITED));
-    let tests = functions.iter().filter(|function| function.is_test && need.contains(&function.name));
-    let tests: Vec<&str> = tests.map(|function| function.name).collect();
-    (tests.len(), tests.into_iter().filter(|name| !have.contains(name)).collect())
+/// How many tests of a file need a limit, and those of them that have none. Helpers are followed in the file and in that of
+/// the module above it; what helpers elsewhere start is in a fixture of [`LIMITED`].
+fn limits_of_tests<'a>(text: &'a str, above: &'a str) -> (usize, Vec<&'a str>) {
+    let mut functions = functions(text);
+    let own = functions.len();
+    functions.extend(self::functions(above));
+    let (need, have) = (contain(&functions, &NEEDS_LIMIT), contain(&functions, &LIMITED));
+    let tests: Vec<usize> = (0..own).filter(|place| functions[*place].is_test && need[*place]).collect();
+    let without = tests.iter().filter(|place| !have[**place]).map(|place| functions[*place].name);
+    (tests.len(), without.collect())
+}
+
+/// The text of the file with the module above this one, if it is beside or above it.
+fn module_above<'a>(files: &'a [(PathBuf, String)], path: &Path) -> &'a str {
+    let directory = path.parent().unwrap_or(path);
+    let above = [directory.join("mod.rs"), directory.with_extension("rs")];
+    let mut found = files.iter().filter(|(other, _)| other != path && above.contains(other));
+    found.next().map_or("", |(_, text)| text)
 }
 
 #[test]
-fn every_test_that_waits_starts_something_or_uses_files_has_a_time_limit() {
+fn every_test_has_a_time_limit_unless_it_compares_values_that_are_written_out_in_it() {
     let (mut checked, mut without) = (0, Vec::new());
     let mut files = sources_of_crates();
     sources(&root().join("xtask"), &mut files);
     for (path, text) in files.iter().filter(|(path, _)| !path.ends_with("xtask/src/guarantees.rs")) {
-        let (count, names) = limits_of_tests(text);
+        let (count, names) = limits_of_tests(text, module_above(&files, path));
         checked += count;
         without.extend(names.into_iter().map(|name| format!("{}: {name}", path.display())));
     }
@@ -208,9 +240,46 @@ fn another_test_that_can_hang() {
     // limit_test()
     Barrier::new(2).wait();
 }
+
+#[test]
+fn a_test_of_a_long_text() {
+    assert!(is_match(&\"a*\".repeat(1_000), \"b\"));
+}
 ";
-    let (checked, without) = limits_of_tests(file);
-    assert_eq!((checked, without), (3, vec!["a_test_that_can_hang", "another_test_that_can_hang"]));
+    let (checked, without) = limits_of_tests(file, "");
+    let expected = ["a_test_that_can_hang", "another_test_that_can_hang", "a_test_of_a_long_text"];
+    assert_eq!((checked, without), (4, expected.to_vec()));
+}
+
+/// Waits of the standard library that have no limit.
+const ENDLESS: [&str; 6] = [
+    ".output()",
+    ".wait_with_output()",
+    ".wait().unwrap()",
+    ".wait();",
+    ".stdout.take().unwrap()).",
+    ".recv()",
+];
+
+#[test]
+fn no_test_waits_for_a_process_without_a_limit() {
+    for (path, text) in sources_of_crates() {
+        let path = path.strip_prefix(root()).unwrap();
+        let tests = path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+        let is_testkit = path.starts_with("crates/testkit");
+        if !tests && !is_testkit || path.ends_with("testkit/src/process.rs") {
+            continue;
+        }
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            // All threads of a barrier come to it, or the limit of the test ends them.
+            let is_endless = ENDLESS.iter().any(|call| line.contains(call)) && !is_barrier(line);
+            assert!(!is_endless, "{}: {line}: testkit::process has a limit", path.display());
+        }
+    }
+}
+
+fn is_barrier(line: &str) -> bool {
+    ["start.wait();", "ready.wait();"].iter().any(|call| line.contains(call))
 }
 
 /// The minutes that `.ci/run` gives a command.

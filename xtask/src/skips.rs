@@ -36,6 +36,7 @@ mod tests {
 
     #[test]
     fn a_test_that_reports_twice_is_listed_once() {
+        testkit::limit_test();
         let skips = Skips::new().unwrap();
         fs::write(
             &skips.0,

@@ -151,6 +151,7 @@ mod tests {
 
     #[test]
     fn the_words_in_front_name_the_command_and_the_rest_is_its_own() {
+        testkit::limit_test();
         for (line, expected) in [
             ("version", "version []"),
             ("version --json", "version [--json]"),
@@ -176,6 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_left_to_the_whole_tree() {
+        testkit::limit_test();
         for line in [
             "",
             "--json",
@@ -196,6 +198,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_left_to_clap() {
         use std::os::unix::ffi::OsStringExt;
+        testkit::limit_test();
         let bytes = OsString::from_vec(vec![0xff, 0xfe]);
         assert!(matches!(find(std::slice::from_ref(&bytes)), Invocation::Tree));
         let Invocation::Leaf { arguments, .. } = find(&["version".into(), bytes.clone()]) else { panic!() };

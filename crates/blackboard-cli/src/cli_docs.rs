@@ -13,6 +13,7 @@ const WRITE: &str = "BLACKBOARD_WRITE_CLI_DOCS";
 
 #[test]
 fn the_page_of_all_commands_is_up_to_date() {
+    testkit::limit_test();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
     let page = page();
     if std::env::var_os(WRITE).is_some() {

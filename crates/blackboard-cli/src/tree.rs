@@ -172,6 +172,7 @@ mod tests {
 
     #[test]
     fn the_tree_parses_what_the_short_way_parses() {
+        testkit::limit_test();
         let arguments = ["--json", "completions", "bash"].map(OsString::from);
         let (command, matches) = parse(&arguments).unwrap();
         assert_eq!(command.path, "completions");
@@ -180,6 +181,7 @@ mod tests {
 
     #[test]
     fn every_example_in_the_help_texts_parses() {
+        testkit::limit_test();
         let mut count = 0;
         for command in COMMANDS {
             let definition = Leaf { command, alias: None }.inside_tree();

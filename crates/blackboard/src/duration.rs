@@ -193,6 +193,7 @@ mod tests {
 
     #[test]
     fn durations_are_read() {
+        testkit::limit_test();
         for (text, millis) in [
             ("90s", 90_000),
             ("15m", 900_000),
@@ -221,6 +222,7 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused_with_examples() {
+        testkit::limit_test();
         for text in [
             "",
             " ",
@@ -263,6 +265,7 @@ mod tests {
 
     #[test]
     fn since_takes_a_duration_or_a_moment() {
+        testkit::limit_test();
         let now: Timestamp = "2026-02-03T15:30:00Z".parse().unwrap();
         for (text, expected) in [
             ("0", "2026-02-03T15:30:00.000Z"),
@@ -305,6 +308,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in any::<String>()) {
+            testkit::limit_test();
             if let Ok(duration) = parse(&text) {
                 prop_assert!(duration <= LONGEST);
             }
@@ -312,6 +316,7 @@ mod tests {
 
         #[test]
         fn a_table_cell_can_be_typed_back(seconds in 0_u64..LONGEST.as_secs()) {
+            testkit::limit_test();
             let duration = Duration::from_secs(seconds);
             let back = parse(&short(duration)).unwrap();
             prop_assert!(back <= duration);

@@ -474,6 +474,7 @@ mod tests {
     #[test]
     fn a_shared_process_that_may_live_has_more_time() {
         use Liveness::{Alive, Dead, Unknown};
+        testkit::limit_test();
         let board = Board::memory();
         for (liveness, shares_process, threshold, expected) in [
             (Dead, false, None, 300),

@@ -18,6 +18,7 @@ use blackboard::{Board, Code, Result};
 use porcupine_rs::{CheckResult, Model, Operation, check_operations_timeout};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+use testkit::process::wait_for;
 
 /// What a process of its own is told: where to work, which one it is, and what to do.
 const DIRECTORY: &str = "BLACKBOARD_TEST_DIRECTORY";
@@ -183,6 +184,7 @@ fn moment() -> i64 {
 #[test]
 #[ignore = "the process that other tests start; without their environment it does nothing"]
 fn works_as_a_process_of_its_own() {
+    testkit::limit_test();
     let (Some(directory), Ok(job)) = (std::env::var_os(DIRECTORY), std::env::var(JOB)) else { return };
     let directory = PathBuf::from(directory);
     let client: usize = std::env::var(CLIENT).unwrap().parse().unwrap();
@@ -314,7 +316,7 @@ fn there_is_an_order_in_which_every_answer_is_right_though_clients_are_killed() 
         client.kill().unwrap();
     }
     for (number, client) in clients.iter_mut().enumerate() {
-        assert_eq!(client.wait().unwrap().success(), number >= KILLED, "client {number}");
+        assert_eq!(wait_for(client).success(), number >= KILLED, "client {number}");
     }
     let history = scratch.history();
     let calls = history.len();
@@ -327,7 +329,7 @@ fn a_planted_fault_is_found() {
     let scratch = Scratch::new();
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| scratch.client(number, "faulty")).collect();
     for client in &mut clients {
-        assert!(client.wait().unwrap().success());
+        assert!(wait_for(client).success());
     }
     assert_eq!(judged(&scratch.history()), CheckResult::Illegal);
 }
@@ -337,7 +339,7 @@ fn sixteen_processes_count_by_transactions_and_none_is_lost() {
     let scratch = Scratch::new();
     let mut clients: Vec<_> = (0..16).map(|number| scratch.client(number, "count")).collect();
     for client in &mut clients {
-        assert!(client.wait().unwrap().success());
+        assert!(wait_for(client).success());
     }
     let counter = scratch.board().scope("default").entry("counter").unwrap().unwrap();
     assert_eq!(counter.value, Value::of(&(16 * COUNTS)).unwrap());

@@ -15,6 +15,7 @@ use blackboard::work::Create;
 use blackboard::{Board, Code};
 use rusqlite::Connection;
 use tempfile::TempDir;
+use testkit::process::RunToEnd as _;
 
 /// What happens to the bytes of a file.
 type Damage = fn(&mut Vec<u8>);
@@ -182,7 +183,7 @@ fn what_lies_beside_a_board_is_held_to_the_same_rules() {
     let refused = Board::open(&scratch.path).map(drop).unwrap_err();
     let hint = format!("chmod 600 {}", all.map(|file| file.display().to_string()).join(" "));
     assert_eq!(refused.hint().and_then(|hint| hint.advice()), Some(hint.as_str()));
-    let ran = std::process::Command::new("sh").args(["-c", &hint]).status().unwrap();
+    let ran = std::process::Command::new("sh").args(["-c", &hint]).run_to_end().status;
     assert!(ran.success() && Board::open(&scratch.path).is_ok());
 }
 
@@ -241,7 +242,8 @@ fn what_is_not_a_plain_file_of_ones_own_is_refused() {
     assert_eq!(scratch.refused(), Code::UnsafePermissions, "a directory");
 
     let scratch = Scratch::new();
-    let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&scratch.path).status().unwrap();
+    let made =
+        std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&scratch.path).run_to_end().status;
     assert!(made.success() && fs::metadata(&scratch.path).unwrap().file_type().is_fifo());
     assert_eq!(scratch.refused(), Code::UnsafePermissions, "a FIFO, without waiting for its other end");
 

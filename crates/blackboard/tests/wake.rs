@@ -14,6 +14,7 @@ use blackboard::event::Since;
 use blackboard::work::Create;
 use blackboard::{Board, Revision};
 use rusqlite::Connection;
+use testkit::process::wait_for;
 use testkit::wait_until;
 
 use self::board_file::BoardFile;
@@ -121,7 +122,7 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
             let ids = following.join().unwrap();
             assert_eq!(ids, (1..=COMMITS).collect::<Vec<_>>(), "each once, in order");
         }
-        assert!(writer.wait().unwrap().success());
+        assert!(wait_for(&mut writer).success());
     });
 }
 

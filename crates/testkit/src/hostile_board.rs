@@ -3,9 +3,7 @@
 //! The columns come from the schema itself, so that a new one is covered without a change here.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::process::Stdio;
 use std::time::Duration;
 
 use blackboard::event::{Batch, EventType};
@@ -307,11 +305,7 @@ pub fn hook(scratch: &Scratch, event: &str, session: &str, more: Value) -> Strin
         json!({"cwd": scratch.path().to_str().unwrap(), "session_id": session, "hook_event_name": event});
     let Value::Object(more) = more else { panic!("{more} is an object") };
     call.as_object_mut().unwrap().extend(more);
-    let mut command = scratch.command(["hook", "claude"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-    let output = Output::of(child.wait_with_output().unwrap());
+    let output = Output::fed(&mut scratch.command(["hook", "claude"]), call.to_string());
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
     output.stdout
 }

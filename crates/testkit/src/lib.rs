@@ -6,18 +6,18 @@
 //! |---|---|
 //! | `limit` | the time limit of a test |
 //! | `wait` | waiting until a state is reached |
-//! | `process` | processes that a test starts |
+//! | `process` | processes that a test starts, and waits for them with a limit |
 //! | `processes` | processes as the system shows them, and their descendants |
 //! | `machine` | what a test needs of the machine |
 //! | `skip` | the report of tests that cannot run here |
 //! | `scale` | how large a test is |
 //! | `scratch` | a board for the real program: the fixture of its tests |
-//! | `server` | the server of a board |
+//! | `server` | the server of a board: the fixture of a served board |
 //! | `shapes` | the fields of JSON answers |
 //! | `hostile_board` | boards with hostile text in every column |
 //!
-//! A test that starts a thread or a process, waits, or uses files begins with [`limit_test`] or [`tempdir`], directly
-//! or in its fixture.
+//! A test that does more than compare values written out in it begins with [`limit_test`] or [`tempdir`], directly or in
+//! its fixture. It waits for processes by [`process`], whose waits have a limit.
 
 #![expect(clippy::missing_panics_doc, reason = "a fixture that cannot continue fails its test")]
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a fixture that cannot continue fails its test")]
@@ -26,7 +26,6 @@
 pub mod hostile_board;
 mod limit;
 pub mod machine;
-#[cfg(unix)]
 pub mod process;
 pub mod processes;
 pub mod scale;
@@ -41,7 +40,7 @@ mod signals;
 mod skip;
 mod wait;
 
-pub use limit::{limit_test, without_limit};
+pub use limit::{limit_test, limited, without_limit};
 pub use skip::{VARIABLE as SKIPS_VARIABLE, skip};
 pub use wait::{patience, wait_until};
 

@@ -38,12 +38,21 @@ pub fn limit_test() {
 
 /// Runs `f` outside of the limit of this test, which then starts again. For a test that waits until other tests end.
 pub fn without_limit<T>(f: impl FnOnce() -> T) -> T {
-    let paused = LIMIT.with_borrow_mut(|limit| limit.as_ref().is_some_and(Limit::pause));
+    let paused = LIMIT.with_borrow_mut(|limit| limit.as_mut().is_some_and(Limit::pause));
     let answer = f();
     if paused {
-        LIMIT.with_borrow_mut(|limit| limit.as_ref().map(Limit::restart));
+        LIMIT.with_borrow_mut(|limit| limit.as_mut().map(Limit::restart));
     }
     answer
+}
+
+/// Runs `f`, which waits for something. If it takes longer than `limit`, this program names `what`, kills the processes that
+/// it has started, and ends with a failure.
+///
+/// For programs that measure: it costs two locks and starts no thread. A test waits by `process` and fails alone.
+pub fn limited<T>(what: &str, limit: Duration, f: impl FnOnce() -> T) -> T {
+    let _watch = Watch::start(format!("{what} did not end within {} s", limit.as_secs()), limit);
+    f()
 }
 
 thread_local! {
@@ -52,32 +61,28 @@ thread_local! {
 
 /// The limit of one test. It ends with the thread.
 struct Limit {
-    number: u64,
     name: String,
+    watch: Option<Watch>,
 }
 
 impl Limit {
     fn start(name: &str) -> Limit {
-        static WATCHDOG: Once = Once::new();
-        WATCHDOG.call_once(|| {
-            thread::Builder::new().name("watchdog".to_owned()).spawn(watch).expect("a thread starts");
-        });
-        let mut watched = watched();
-        watched.last_number += 1;
-        let limit = Limit { number: watched.last_number, name: name.to_owned() };
-        drop(watched);
+        let mut limit = Limit { name: name.to_owned(), watch: None };
         limit.restart();
         limit
     }
 
-    fn restart(&self) {
-        let end = Instant::now() + duration();
-        watched().tests.insert(self.number, (end, self.name.clone()));
-        CHANGED.notify_all();
+    fn restart(&mut self) {
+        let (name, limit) = (&self.name, duration());
+        let failure = format!(
+            "test {name} did not end within {} s ({VARIABLE} changes the limit): the run ends here",
+            limit.as_secs()
+        );
+        self.watch = Some(Watch::start(failure, limit));
     }
 
-    fn pause(&self) -> bool {
-        watched().tests.remove(&self.number).is_some()
+    fn pause(&mut self) -> bool {
+        self.watch.take().is_some()
     }
 }
 
@@ -89,13 +94,45 @@ impl Drop for Limit {
     }
 }
 
-/// The tests that run, by number, each with its end and its name.
-struct Watched {
-    last_number: u64,
-    tests: BTreeMap<u64, (Instant, String)>,
+/// Something that has to end in time, until the value is dropped.
+struct Watch {
+    number: u64,
 }
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched { last_number: 0, tests: BTreeMap::new() });
+impl Watch {
+    /// `failure` is what is reported when the limit is exceeded.
+    fn start(failure: String, limit: Duration) -> Watch {
+        static WATCHDOG: Once = Once::new();
+        WATCHDOG.call_once(|| {
+            thread::Builder::new().name("watchdog".to_owned()).spawn(watch).expect("a thread starts");
+        });
+        let mut watched = watched();
+        watched.last_number += 1;
+        let (number, end) = (watched.last_number, Instant::now() + limit);
+        watched.ends.insert(number, (end, failure));
+        if watched.wakes_at.is_none_or(|wakes_at| end < wakes_at) {
+            CHANGED.notify_all();
+        }
+        Watch { number }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        watched().ends.remove(&self.number);
+    }
+}
+
+/// What has to end in time, by number, each with its limit and what is reported then.
+struct Watched {
+    last_number: u64,
+    ends: BTreeMap<u64, (Instant, String)>,
+    /// When the watchdog looks again, unless it is woken.
+    wakes_at: Option<Instant>,
+}
+
+static WATCHED: Mutex<Watched> =
+    Mutex::new(Watched { last_number: 0, ends: BTreeMap::new(), wakes_at: None });
 static CHANGED: Condvar = Condvar::new();
 
 fn watched() -> MutexGuard<'static, Watched> {
@@ -107,26 +144,22 @@ fn watch() {
     let mut watched = watched();
     loop {
         let now = Instant::now();
-        if let Some((_, name)) = watched.tests.values().find(|(end, _)| *end <= now) {
-            end_run(name);
+        if let Some((_, failure)) = watched.ends.values().find(|(end, _)| *end <= now) {
+            end_run(failure);
         }
-        let next = watched.tests.values().map(|(end, _)| *end - now).min();
-        // Without a test there is nothing to watch until one starts.
-        watched = match next {
+        watched.wakes_at = watched.ends.values().map(|(end, _)| *end).min();
+        // With nothing to watch it sleeps until something starts.
+        watched = match watched.wakes_at {
             None => CHANGED.wait(watched).unwrap_or_else(PoisonError::into_inner),
-            Some(left) => CHANGED.wait_timeout(watched, left).unwrap_or_else(PoisonError::into_inner).0,
+            Some(end) => CHANGED.wait_timeout(watched, end - now).unwrap_or_else(PoisonError::into_inner).0,
         };
     }
 }
 
-/// Names the test, kills what the run has started, and ends the run.
-fn end_run(name: &str) -> ! {
-    let seconds = duration().as_secs();
+/// Reports the failure, kills what the run has started, and ends the run.
+fn end_run(failure: &str) -> ! {
     let mut text = Vec::new();
-    let _ = writeln!(
-        text,
-        "\ntest {name} did not end within {seconds} s ({VARIABLE} changes the limit): the run ends here"
-    );
+    let _ = writeln!(text, "\n{failure}");
     #[cfg(target_os = "linux")]
     for process in crate::processes::kill_all_below_this_one() {
         let _ = writeln!(text, "killed process {}: {}", process.pid, process.arguments.join(" "));
@@ -145,9 +178,13 @@ fn duration() -> Duration {
 mod tests {
     use super::*;
 
+    fn has_limit(test: &str) -> bool {
+        let failure = format!("test {test} did not end");
+        watched().ends.values().any(|(_, watched)| watched.starts_with(&failure))
+    }
+
     fn is_watched() -> bool {
-        let name = thread::current().name().unwrap().to_owned();
-        watched().tests.values().any(|(_, watched)| *watched == name)
+        has_limit(thread::current().name().unwrap())
     }
 
     #[test]
@@ -165,7 +202,7 @@ mod tests {
     #[test]
     fn a_limit_ends_with_the_thread_of_its_test() {
         let name = "a thread with a name";
-        let is_watched = || watched().tests.values().any(|(_, watched)| watched == name);
+        let is_watched = || has_limit(name);
         thread::scope(|scope| {
             let test = || {
                 limit_test();
@@ -183,7 +220,6 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(limit_test).join().unwrap();
         });
-        let has_other = watched().tests.values().any(|(_, name)| name.is_empty());
-        assert!(before.is_some() && !has_other);
+        assert!(before.is_some() && !has_limit(""));
     }
 }

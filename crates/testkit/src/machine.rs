@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::process::RunToEnd as _;
 use crate::skip;
 
 /// Whether a command works here. Where it does not, the test that needs it is reported as skipped.
 #[track_caller]
 pub fn can(what_for: &str, program: &str, arguments: &[&str]) -> bool {
     crate::limit_test();
-    let ran = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let can = ran.is_ok_and(|status| status.success());
+    let ran = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let can = ran.is_ok_and(|child| child.run_to_end().status.success());
     if !can {
         skip(what_for, &format!("`{program} {}`, which does not work here", arguments.join(" ")));
     }
@@ -68,6 +69,6 @@ impl<'a> SmallDisk<'a> {
 
 impl Drop for SmallDisk<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
+        let _ = Command::new("umount").arg(self.0).run_to_end();
     }
 }

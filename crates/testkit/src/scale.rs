@@ -13,21 +13,17 @@ pub fn progress(what: &str, done: usize, of: usize) {
     }
 }
 
-/// A stream of numbers without order, the same for the same seed (`SplitMix64`).
-pub struct Chance(u64);
+/// A stream of numbers without order, the same for the same seed.
+pub struct Chance(fastrand::Rng);
 
 impl Chance {
     /// The stream of this seed.
     pub fn new(seed: usize) -> Chance {
-        Chance(seed as u64)
+        Chance(fastrand::Rng::with_seed(seed as u64))
     }
 
     /// A number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
+        self.0.usize(..bound)
     }
 }

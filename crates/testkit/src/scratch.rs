@@ -1,6 +1,7 @@
 //! A place where the real program runs and finds nothing of the machine it runs on.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,6 +9,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::process::{RunToEnd as _, wait_for};
 
 /// The program. Cargo builds it for the tests of its package, and tells them where it is.
 pub fn program() -> &'static Path {
@@ -52,8 +55,9 @@ impl Scratch {
     }
 
     /// Runs the program to its end.
+    #[track_caller]
     pub fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
-        Output::of(self.command(arguments).output().unwrap())
+        Output::of(self.command(arguments).run_to_end())
     }
 
     /// Runs a call that has to succeed, and returns its JSON.
@@ -121,6 +125,17 @@ impl Output {
         }
     }
 
+    /// Runs a command with this on its standard input, to its end. It may stop reading when it has seen enough.
+    #[track_caller]
+    pub fn fed(command: &mut Command, input: impl Into<Vec<u8>>) -> Output {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut pipe, input) = (child.stdin.take().unwrap(), input.into());
+        // In a thread, because a pipe that is not read is full at some point.
+        std::thread::spawn(move || pipe.write_all(&input));
+        Output::of(child.run_to_end())
+    }
+
     /// The answer as JSON: exactly one line.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -173,13 +188,13 @@ pub fn with_dying_process<T>(register: impl FnOnce(&str) -> T) -> T {
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let registered = register(&child.id().to_string());
     drop(child.stdin.take());
-    child.wait().unwrap();
+    wait_for(&mut child);
     registered
 }
 
 /// The id of a process that has just ended.
 pub fn dead_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
-    child.wait().unwrap();
+    wait_for(&mut child);
     child.id()
 }

@@ -1,10 +1,12 @@
-//! The server of a board.
+//! The server of a board, and a board with its server: the fixture of its tests.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::process::{Lines, wait_for};
+use crate::scratch::Scratch;
 
 /// A server in the foreground. It ends with the value.
 pub struct Server {
@@ -17,11 +19,20 @@ impl Server {
     /// Starts `serve --json` and waits until it is ready.
     pub fn start(mut command: Command) -> Server {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line = Lines::of(&mut process).next();
         let printed: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(printed["ok"], true, "{printed}");
         Server { process, printed }
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.printed["port"].as_u64().and_then(|port| port.try_into().ok()).unwrap()
+    }
+
+    /// What requests have to carry; empty if they need nothing.
+    pub fn token(&self) -> &str {
+        self.printed["token"].as_str().unwrap_or_default()
     }
 
     /// The number of its process.
@@ -32,20 +43,54 @@ impl Server {
     /// Asks it to end.
     pub fn end(&mut self) -> ExitStatus {
         kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
-        self.process.wait().unwrap()
+        wait_for(&mut self.process)
     }
 
     /// Ends it at once.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        wait_for(&mut self.process);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         if self.process.try_wait().unwrap().is_none() {
-            self.end();
+            // A test that has failed already reports its own failure.
+            if std::thread::panicking() {
+                self.kill();
+            } else {
+                self.end();
+            }
         }
+    }
+}
+
+/// A board and the server that shows it.
+pub struct Served {
+    /// Ended before its directory is removed: fields are dropped in this order.
+    pub server: Server,
+    /// The board.
+    pub scratch: Scratch,
+}
+
+impl Served {
+    /// A server of this board, on this port or any.
+    pub fn of(scratch: Scratch, port: u16) -> Served {
+        let command = scratch.command(["serve", "--json", "--port", &port.to_string()]);
+        Served::by(scratch, command)
+    }
+
+    /// A server that was started like this.
+    pub fn by(scratch: Scratch, command: Command) -> Served {
+        crate::limit_test();
+        Served { server: Server::start(command), scratch }
+    }
+
+    /// Ends the server, and hands back the board.
+    pub fn end(mut self) -> Scratch {
+        let status = self.server.end();
+        assert_eq!(status.code(), Some(0), "asked to end, it ends in good order");
+        self.scratch
     }
 }

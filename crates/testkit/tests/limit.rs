@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use testkit::process::{Ended, Signal, end_of, runs, signal};
+use testkit::process::{Ended, RunToEnd as _, Signal, end_of, runs, signal};
 use testkit::{limit_test, wait_until};
 
 /// Where a test of another run notes the process that it starts.
@@ -63,6 +63,32 @@ fn a_test_that_hangs_is_named_and_ends_the_run_and_its_processes() {
 
 #[test]
 #[ignore = "it is run by another test"]
+fn measures_something_that_hangs() {
+    testkit::limit_test();
+    let second = std::time::Duration::from_secs(1);
+    assert_eq!(testkit::limited("what ends in time", second, || 7), 7);
+    start_and_note();
+    testkit::limited("what hangs", second, || {
+        loop {
+            std::thread::park();
+        }
+    });
+}
+
+#[test]
+fn a_limited_wait_that_hangs_is_named_and_ends_the_run_and_its_processes() {
+    let directory = testkit::tempdir().unwrap();
+    let note = directory.path().join("pid");
+    let ended = run(run_of("measures_something_that_hangs").env(NOTE, &note));
+    assert_eq!(ended.status.code(), Some(101), "{ended:?}");
+    assert!(ended.stderr.contains("what hangs did not end within 1 s"), "{ended:?}");
+    assert!(ended.stderr.contains("sleep 1000"), "{ended:?}");
+    let pid = process_in(&note);
+    wait_until("the end of the process", || (!runs(pid)).then_some(()));
+}
+
+#[test]
+#[ignore = "it is run by another test"]
 fn fails_with_a_process() {
     limit_test();
     start_and_note();
@@ -86,7 +112,7 @@ fn starts_a_script_that_traps_a_signal() {
     limit_test();
     for name in ["INT", "HUP", "TERM"] {
         let script = format!("trap 'exit 7' {name}; kill -{name} $$; exit 0");
-        let ended = Command::new("sh").args(["-c", &script]).status().unwrap();
+        let ended = Command::new("sh").args(["-c", &script]).run_to_end().status;
         assert_eq!(ended.code(), Some(7), "the script does not see {name}");
     }
 }

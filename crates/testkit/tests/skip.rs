@@ -6,6 +6,7 @@
 
 use std::process::{Command, Output};
 
+use testkit::process::RunToEnd as _;
 use testkit::{SKIPS_VARIABLE, skip};
 
 #[test]
@@ -29,7 +30,7 @@ fn run(test: &str, in_ci: bool) -> (Output, String) {
     if in_ci {
         command.env("CI", "true");
     }
-    (command.output().unwrap(), std::fs::read_to_string(file).unwrap_or_default())
+    (command.run_to_end(), std::fs::read_to_string(file).unwrap_or_default())
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;
+use testkit::process::RunToEnd as _;
 
 use super::keys::{ByProject, KEYS, Key, Kind, Unit, Written};
 use super::*;
@@ -477,7 +478,7 @@ fn an_empty_file_and_a_byte_order_mark_are_fine() {
 #[test]
 fn a_pipe_or_a_directory_is_not_waited_on() {
     let files = Files::new();
-    assert!(Command::new("mkfifo").arg(files.project()).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(files.project()).run_to_end().status.success());
     fs::create_dir(files.home()).unwrap();
     let (config, warnings) = files.load();
     assert_eq!(config, Config::default());

@@ -75,6 +75,7 @@ mod tests {
     /// that of streamed ones) or OpenCode changes when it applies it.
     #[test]
     fn every_file_that_a_platform_would_change_is_named() {
+        testkit::limit_test();
         let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/patches.jsonl");
         let corpus = std::fs::read_to_string(corpus).unwrap();
         let mut patches = 0;

@@ -389,6 +389,7 @@ mod tests {
 
     #[test]
     fn files_beyond_the_limit_are_reported_and_not_kept() {
+        testkit::limit_test();
         let patch = |count: usize| {
             let lines: Vec<String> = (0..count).map(|number| format!("*** Add File: {number}")).collect();
             let lines = lines.join("\\n");
@@ -419,6 +420,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_nothing() {
+        testkit::limit_test();
         for text in ["", "null", "[]", "1", "\"x\"", "{", "{\"a\": }", "not json", "{\"a\":1} trailing"] {
             assert!(Payload::parse(text).is_none(), "{text}");
         }

@@ -11,6 +11,7 @@ use blackboard::file::{FileActivity, FileConflict};
 use blackboard::work::Create;
 use blackboard::{Board, Settings};
 use serde_json::Value;
+use testkit::process::RunToEnd as _;
 
 use super::deadline::always_exit_zero;
 use super::messages;
@@ -21,7 +22,7 @@ fn a_hook_that_panics_ends_with_success_and_prints_nothing_about_it() {
     testkit::limit_test();
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "hooks::tests::hook_that_panics", "--ignored", "--nocapture"]);
-    let output = child.output().unwrap();
+    let output = child.run_to_end();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("the hook starts"), "{stdout}");
     assert!(output.status.success(), "{output:?}");
@@ -62,6 +63,7 @@ fn whoever_is_denied_a_file_is_told_what_to_wait_for() {
 
 #[test]
 fn what_an_agent_is_told_it_can_act_on() {
+    testkit::limit_test();
     let board = blackboard::Board::memory();
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent;
     let title = "long title ".repeat(40);
@@ -248,6 +250,7 @@ fn nothing_breaks_out(text: &str, hostile: &str) {
 
 #[test]
 fn nothing_that_others_wrote_gets_out_of_its_fence() {
+    testkit::limit_test();
     let corpus = hostile();
     assert!(corpus.len() >= 60, "{}", corpus.len());
     for text in &corpus {
@@ -284,6 +287,7 @@ fn has_text(value: &Value, text: &str) -> bool {
 
 #[test]
 fn what_this_program_says_of_a_delegate_names_its_session() {
+    testkit::limit_test();
     let board = Board::memory();
     let ivy = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     let register = Register { parent: Some(ivy), ..Register::default() };

@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use tempfile::TempDir;
+use testkit::process::RunToEnd as _;
 
 use super::*;
 
@@ -60,8 +61,7 @@ fn git(directory: &Path, arguments: &[&str]) {
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
-        .output()
-        .unwrap();
+        .run_to_end();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -355,7 +355,7 @@ fn a_git_file_that_leads_nowhere_is_no_repository() {
         assert_eq!((location.target, location.source), board_of(&project), "{content:.40}");
     }
     fs::remove_file(inner.join(".git")).unwrap();
-    assert!(Command::new("mkfifo").arg(inner.join(".git")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(inner.join(".git")).run_to_end().status.success());
     assert_eq!(place.find(&inner).source, board_of(&project).1, "a pipe is not waited on");
 }
 

@@ -218,6 +218,7 @@ mod tests {
 
     #[test]
     fn a_list_ends_at_its_limit_or_where_it_grows_too_long() {
+        testkit::limit_test();
         for (items, limit, count, more) in [
             (vec![10; 3], 5, 3, false),
             (vec![10; 5], 5, 5, false),

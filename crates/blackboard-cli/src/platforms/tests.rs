@@ -78,6 +78,7 @@ fn described(request: &HookRequest) -> Value {
 
 #[test]
 fn every_platform_is_understood() {
+    testkit::limit_test();
     for platform in PLATFORMS {
         let mut kinds: BTreeSet<String> =
             platform.payload.events.iter().map(|(_, kind)| format!("{kind:?}")).collect();
@@ -95,6 +96,7 @@ fn every_platform_is_understood() {
 
 #[test]
 fn every_platform_is_answered_in_its_form() {
+    testkit::limit_test();
     for platform in PLATFORMS {
         let format_reply = platform.replies.format_reply;
         assert_eq!(format_reply("E", &Reply::Silence), None, "{}", platform.id);
@@ -129,6 +131,7 @@ fn a_session_that_was_compacted_or_cleared_gets_its_brief_again() {
 
 #[test]
 fn the_task_of_a_delegate_is_read_where_the_platform_names_it() {
+    testkit::limit_test();
     let read = |id: &str, input: Value| read(id, &input.to_string());
     let about =
         |kind: &str, task: &str| HookEvent::AboutToDelegate { kind: kind.to_owned(), task: task.to_owned() };
@@ -147,6 +150,7 @@ fn the_task_of_a_delegate_is_read_where_the_platform_names_it() {
 
 #[test]
 fn input_without_an_event_or_a_session_is_not_understood() {
+    testkit::limit_test();
     for text in [
         "{}",
         r#"{"hook_event_name": "Stop"}"#,

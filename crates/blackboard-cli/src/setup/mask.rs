@@ -212,6 +212,7 @@ mod tests {
 
     #[test]
     fn of_json_the_keys_are_shown_and_the_values_that_we_would_write() {
+        testkit::limit_test();
         let ours =
             r#"{ "servers": { "blackboard": { "command": "blackboard", "args": ["mcp"], "timeout": 5 } } }"#;
         for (text, expected) in [

@@ -263,6 +263,7 @@ fn a_file_with_a_comment_is_not_empty_without_us() {
 
 #[test]
 fn what_is_not_as_expected_is_refused_and_not_guessed() {
+    testkit::limit_test();
     let deep = format!("{{\"hooks\": {}{}}}", "[".repeat(1000), "]".repeat(1000));
     for (part, text, reason) in [
         (Part::Hooks, "[]", "the file is not an object"),

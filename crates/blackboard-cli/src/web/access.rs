@@ -304,6 +304,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_random_and_equals_only_itself() {
+        testkit::limit_test();
         let secret = Secret::random().unwrap();
         assert_eq!(secret.as_str().len(), 32);
         assert_ne!(secret, Secret::random().unwrap());
@@ -316,6 +317,7 @@ mod tests {
 
     #[test]
     fn only_the_token_or_a_cookie_of_this_server_admits_a_request() {
+        testkit::limit_test();
         let token = Secret::random().unwrap();
         let access = Access::new(3141, Some(token.clone())).unwrap();
         let other = Access::new(3141, Some(Secret::random().unwrap())).unwrap();

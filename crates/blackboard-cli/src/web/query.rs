@@ -123,6 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_comes_back() {
+        testkit::limit_test();
         for text in ["", "gh:owner/repo#78", "P2 2026-02-03T15:30:00.000Z a+b", "ä\n\"%"] {
             assert_eq!(decoded(&encoded(text)).unwrap(), text);
         }
@@ -133,6 +134,7 @@ mod tests {
 
     #[test]
     fn a_query_is_read_strictly() {
+        testkit::limit_test();
         let query =
             Query::parse("limit=7&project=a%20b+c&all=1&after=", &["limit", "project", "all", "after"]);
         let query = query.unwrap();

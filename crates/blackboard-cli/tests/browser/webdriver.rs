@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::process::{Lines, wait_for};
 
 /// Long enough that only something that hangs takes longer.
 const HANGS: Duration = Duration::from_mins(2);
@@ -118,17 +119,20 @@ impl Drop for Driver {
             let _ = self.exchange("DELETE", &self.session, &Value::Null);
         }
         let _ = self.process.kill();
-        let _ = self.process.wait();
+        wait_for(&mut self.process);
     }
 }
 
 /// The port that a driver says it listens on.
 fn port_said(process: &mut Child) -> u16 {
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
-        line.split_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok()
-    });
-    // What else it says is nobody's business, but it must not stand in its way.
-    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-    port.expect("chromedriver ended before it listened")
+    let mut lines = Lines::of(process);
+    loop {
+        let line = lines.next();
+        let port =
+            line.split_once("started successfully on port ").map(|(_, port)| port.trim_end_matches('.'));
+        if let Some(port) = port.and_then(|port| port.parse().ok()) {
+            lines.discard_rest();
+            return port;
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The commands of the original proposal work by their own names.
 
 use crate::scratch::Scratch;
+use testkit::process::RunToEnd as _;
 
 #[test]
 fn the_session_of_the_original_proposal_runs_as_it_is_written_there() {
@@ -12,7 +13,7 @@ fn the_session_of_the_original_proposal_runs_as_it_is_written_there() {
     }
     let run = |line: &str| {
         let mut command = scratch.command(line.split(' ').chain(["--json"]));
-        let output = command.env("BLACKBOARD_SESSION_ID", session.as_str().unwrap()).output().unwrap();
+        let output = command.env("BLACKBOARD_SESSION_ID", session.as_str().unwrap()).run_to_end();
         crate::scratch::Output::of(output).success().json()
     };
     assert_eq!(run("heartbeat --progress 2/3")["progress"], "2/3");

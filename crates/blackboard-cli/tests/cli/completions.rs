@@ -1,6 +1,7 @@
 use crate::machine::can;
 use crate::scratch::Scratch;
 use crate::transcript;
+use testkit::process::RunToEnd as _;
 
 #[test]
 fn people_see_what_the_transcript_shows() {
@@ -59,7 +60,7 @@ fn every_shell_that_is_here_loads_its_script() {
         let script = scratch.run(["completions", shell]).success().stdout;
         std::fs::write(scratch.path().join("script"), script).unwrap();
         let line = if check.contains("script") { check.to_owned() } else { format!("{check} ./script") };
-        let output = scratch.shell(&line).output().unwrap();
+        let output = scratch.shell(&line).run_to_end();
         assert!(output.status.success() && output.stderr.is_empty(), "{check}: {output:?}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use testkit::process::RunToEnd as _;
+
 use crate::scratch::{Output, Scratch, with_dying_process};
 
 fn configured(scratch: &Scratch, content: &str) {
@@ -55,10 +57,10 @@ fn a_threshold_from_the_environment_takes_effect() {
     let database = rusqlite::Connection::open(scratch.database()).unwrap();
     let earlier = "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-10 seconds')";
     database.execute(earlier, []).unwrap();
-    let patient = Output::of(scratch.command(["agent", "list", "--json"]).output().unwrap()).success();
+    let patient = Output::of(scratch.command(["agent", "list", "--json"]).run_to_end()).success();
     assert_eq!(patient.json()["count"], 1);
     let mut command = scratch.command(["agent", "list", "--all", "--json"]);
-    let impatient = Output::of(command.env("BLACKBOARD_STALE_THRESHOLD", "5").output().unwrap()).success();
+    let impatient = Output::of(command.env("BLACKBOARD_STALE_THRESHOLD", "5").run_to_end()).success();
     assert_eq!(impatient.json()["items"][0]["status"], "stale", "{session}");
     assert_eq!(impatient.stderr, "", "programs are not told in passing");
 }
@@ -71,7 +73,7 @@ fn a_variable_outside_its_range_is_named_and_ignored() {
         ("BLACKBOARD_PRUNE_AFTER", "3600 to"),
     ] {
         for value in ["0", "-1", "soon", "99999999999999999999"] {
-            let output = Scratch::new().command(["status", "--json"]).env(name, value).output().unwrap();
+            let output = Scratch::new().command(["status", "--json"]).env(name, value).run_to_end();
             let output = Output::of(output).success();
             output.json();
             assert!(output.stderr.contains(name) && output.stderr.contains(range), "{output:?}");

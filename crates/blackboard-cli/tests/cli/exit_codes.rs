@@ -20,6 +20,7 @@ const EXIT_CODES: &[(u8, &str)] = &[
 
 #[test]
 fn the_page_of_exit_codes_is_up_to_date() {
+    testkit::limit_test();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/exit-codes.md");
     let page = page();
     if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {

@@ -6,8 +6,6 @@ mod failures;
 mod sessions;
 
 use std::fs;
-use std::io::Write;
-use std::process::Stdio;
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
@@ -42,12 +40,7 @@ impl Stage {
     /// Runs a hook with an environment, and returns everything about it.
     fn run(&self, platform: &str, input: &[u8], environment: &[(&str, &str)]) -> Output {
         let mut command = self.scratch.command(["hook", platform]);
-        command.envs(environment.iter().copied()).stdin(Stdio::piped());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // Whoever does not want to read all of it may go.
-        let _ = child.stdin.take().unwrap().write_all(input);
-        Output::of(child.wait_with_output().unwrap())
+        Output::fed(command.envs(environment.iter().copied()), input)
     }
 
     /// Runs a hook that has to end well, and returns what it said.

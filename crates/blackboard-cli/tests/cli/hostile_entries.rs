@@ -1,8 +1,5 @@
 //! Entries from elsewhere come back as they came, and forge nothing on the way.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use blackboard::Code;
 use serde_json::{Value, json};
 
@@ -168,9 +165,5 @@ fn a_hostile_transaction_is_a_mistake_and_forges_nothing() {
 
 /// Writes through a pipe: arguments can't be that large.
 fn written(scratch: &Scratch, key: &str, value: &[u8]) -> Output {
-    let mut command = scratch.command(["write", key, "-", "--json"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(value).unwrap();
-    Output::of(child.wait_with_output().unwrap())
+    Output::fed(&mut scratch.command(["write", key, "-", "--json"]), value)
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use blackboard::Code;
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 
 use crate::refusals::CALLS;
 use crate::scratch::{Output, Scratch, with_options};
@@ -280,7 +281,7 @@ fn a_mistake_with_hostile_words_in_it_forges_nothing() {
             &["observe", "--filter", text],
         ] {
             for force in ["0", "1"] {
-                let output = scratch.command(call).env("CLICOLOR_FORCE", force).output().unwrap();
+                let output = scratch.command(call).env("CLICOLOR_FORCE", force).run_to_end();
                 let output = Output::of(output);
                 assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
                 let own = without_own_colours(&output.stderr);
@@ -342,11 +343,11 @@ fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
         ("BLACKBOARD_SCOPE", &["list"]),
     ] {
         let mut command = scratch.command(call);
-        let output = Output::of(command.env(name, OsStr::from_bytes(b"\xff")).output().unwrap());
+        let output = Output::of(command.env(name, OsStr::from_bytes(b"\xff")).run_to_end());
         assert_eq!(output.code, 2, "{output:?}");
     }
     for name in ["BLACKBOARD_STALE_THRESHOLD", "COLUMNS", "NO_COLOR"] {
-        let output = scratch.command(["status"]).env(name, OsStr::from_bytes(b"\xff")).output().unwrap();
+        let output = scratch.command(["status"]).env(name, OsStr::from_bytes(b"\xff")).run_to_end();
         Output::of(output).success();
     }
 }

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use testkit::process::RunToEnd as _;
+
 use crate::scratch::{Output, Scratch};
 
 /// The board that a call from `directory` uses.
 fn database(scratch: &Scratch, directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> String {
     let mut command = scratch.command(["status", "--json"].iter().chain(arguments));
-    let output = command.current_dir(directory).envs(variables.iter().copied()).output().unwrap();
+    let output = command.current_dir(directory).envs(variables.iter().copied()).run_to_end();
     Output::of(output).success().json()["database"].as_str().unwrap().to_owned()
 }
 
@@ -16,7 +18,7 @@ fn git(directory: &Path, line: &str) {
     let mut command = std::process::Command::new("git");
     command.current_dir(directory).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
     command.env("HOME", directory).args(["-c", "user.name=Ivy", "-c", "user.email=ivy@example.org"]);
-    let output = command.args(line.split(' ')).output().unwrap();
+    let output = command.args(line.split(' ')).run_to_end();
     assert!(output.status.success(), "git {line}: {output:?}");
 }
 
@@ -55,22 +57,22 @@ fn all_worktrees_and_sub_directories_of_a_repository_share_one_board() {
     let second = scratch.path().join("second");
     fs::create_dir_all(second.join("deep/down")).unwrap();
     let mut init = scratch.command(["init"]);
-    Output::of(init.current_dir(second.join("deep")).output().unwrap()).success();
+    Output::of(init.current_dir(second.join("deep")).run_to_end()).success();
 
     let expected = fs::canonicalize(&main).unwrap().join(".blackboard/local.db");
     for directory in [&main, &main.join("deep/down"), &second, &second.join("deep/down")] {
         assert_eq!(database(&scratch, directory, &[], &[]), expected.to_str().unwrap());
     }
     let mut register = scratch.command(["agent", "register", "--name", "Ivy"]);
-    Output::of(register.current_dir(&main).output().unwrap()).success();
+    Output::of(register.current_dir(&main).run_to_end()).success();
     let mut list = scratch.command(["agent", "list", "--json"]);
-    let listed = Output::of(list.current_dir(second.join("deep/down")).output().unwrap()).success().json();
+    let listed = Output::of(list.current_dir(second.join("deep/down")).run_to_end()).success().json();
     assert_eq!(listed["items"][0]["agent_name"], "Ivy");
     // Git sees nothing of it, in either worktree, but what keeps it out.
     for (directory, expected) in [(&main, "?? .blackboard/.gitignore\n"), (&second, "")] {
         let call = ["status", "--short", "-uall"];
-        let status = std::process::Command::new("git").current_dir(directory).args(call).output();
-        assert_eq!(String::from_utf8(status.unwrap().stdout).unwrap(), expected);
+        let status = std::process::Command::new("git").current_dir(directory).args(call).run_to_end();
+        assert_eq!(String::from_utf8(status.stdout).unwrap(), expected);
     }
 }
 
@@ -81,7 +83,7 @@ fn a_directory_that_is_not_to_be_trusted_is_passed_over_with_a_warning() {
     fs::create_dir_all(&project).unwrap();
     std::os::unix::fs::symlink("/tmp", project.join(".blackboard")).unwrap();
     let mut status = scratch.command(["status", "--json"]);
-    let output = Output::of(status.current_dir(&project).output().unwrap()).success();
+    let output = Output::of(status.current_dir(&project).run_to_end()).success();
     assert_eq!(output.json()["database"], scratch.database().to_str().unwrap());
     assert!(output.stderr.starts_with("warning: skipped "), "{output:?}");
 }
@@ -89,7 +91,7 @@ fn a_directory_that_is_not_to_be_trusted_is_passed_over_with_a_warning() {
 #[test]
 fn without_any_home_the_caller_is_told_what_to_set() {
     let scratch = Scratch::new();
-    let output = Output::of(scratch.command(["status", "--json"]).env_remove("HOME").output().unwrap());
+    let output = Output::of(scratch.command(["status", "--json"]).env_remove("HOME").run_to_end());
     let refusal = output.refused(blackboard::Code::Usage);
     assert!(refusal["hint"].as_str().unwrap().contains("BLACKBOARD_HOME"), "{refusal}");
 }

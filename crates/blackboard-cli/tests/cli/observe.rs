@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::{EVENT, has_fields, is_list};
@@ -42,7 +43,7 @@ fn a_reader_that_leaves_early_sees_the_same_again() {
     append_events(&scratch, 5000);
     for flag in ["", "--json"] {
         let line = format!("blackboard observe --session ivy {flag} | head -c 100 >/dev/null");
-        let output = crate::scratch::Output::of(scratch.shell(&line).output().unwrap()).success();
+        let output = crate::scratch::Output::of(scratch.shell(&line).run_to_end()).success();
         assert_eq!(output.stderr, "");
     }
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 5000);
@@ -81,8 +82,7 @@ fn keys_and_tags_are_those_of_one_scope_unless_every_scope_is_asked_for() {
     scratch.json(["write", "task:a", "1", "--tag", "x", "--scope", "team"]);
     let count = |more: &[&str], scope: Option<&str>| {
         let mut command = scratch.command(["observe", "--after", "0", "--json"].iter().chain(more));
-        let output =
-            Output::of(command.envs(scope.map(|scope| ("BLACKBOARD_SCOPE", scope))).output().unwrap());
+        let output = Output::of(command.envs(scope.map(|scope| ("BLACKBOARD_SCOPE", scope))).run_to_end());
         output.success().json()["count"].as_i64().unwrap()
     };
     for filter in [["--key", "task:*"], ["--tag", "x"]] {
@@ -182,7 +182,7 @@ fn a_follower_ends_quietly_when_its_reader_is_gone_even_if_nothing_happens() {
     scratch.json(["write", "config", "1"]);
     for flag in ["", "--json"] {
         let line = format!("blackboard observe --follow --after 0 {flag} | head -n 1");
-        let output = crate::scratch::Output::of(scratch.shell(&line).output().unwrap()).success();
+        let output = crate::scratch::Output::of(scratch.shell(&line).run_to_end()).success();
         assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (1, ""));
     }
 }

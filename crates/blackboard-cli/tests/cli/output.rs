@@ -1,8 +1,17 @@
 //! What happens to the answer on its way out.
 
 use std::fs::File;
+use std::process::Stdio;
+
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
+
+/// Runs the program with this as its standard output.
+fn output_to(stdout: impl Into<Stdio>, call: &[&str]) -> Output {
+    let scratch = Scratch::new();
+    Output::of(scratch.command(call).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap().run_to_end())
+}
 
 #[test]
 fn a_reader_that_goes_away_ends_the_call_quietly() {
@@ -11,7 +20,7 @@ fn a_reader_that_goes_away_ends_the_call_quietly() {
     {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = Output::of(Scratch::new().command(call).stdout(writer).output().unwrap());
+        let output = output_to(writer, call);
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{call:?}");
     }
 }
@@ -21,7 +30,7 @@ fn a_reader_that_goes_away_ends_the_call_quietly() {
 fn an_output_without_room_is_a_fault() {
     for call in [&["version"][..], &["version", "--json"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let output = Output::of(Scratch::new().command(call).stdout(full).output().unwrap());
+        let output = output_to(full, call);
         assert_eq!(output.code, 1);
         assert!(output.stderr.starts_with("error: the answer could not be written"), "{output:?}");
     }
@@ -32,6 +41,6 @@ fn colours_are_for_terminals_or_for_those_who_insist() {
     let scratch = Scratch::new();
     let plain = scratch.run(["--help"]).success().stdout;
     assert!(!plain.contains('\u{1b}'));
-    let forced = scratch.command(["--help"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let forced = scratch.command(["--help"]).env("CLICOLOR_FORCE", "1").run_to_end();
     assert!(forced.stdout.contains(&0x1b));
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use crate::machine::can_give_files_away;
 use crate::scratch::{Output, Scratch};
@@ -35,7 +36,7 @@ fn a_board_is_private_under_every_umask() {
             home.join("local.db-wake").exists().then_some(())
         });
         let line = format!("umask {umask}; exec blackboard write awaited 1");
-        Output::of(scratch.shell(&line).output().unwrap()).success();
+        Output::of(scratch.shell(&line).run_to_end()).success();
         testkit::wait_until("the end of the wait", || waiting.try_wait().unwrap());
         for directory in [scratch.path().join(".pai"), home.clone()] {
             assert_eq!(mode(&directory), 0o700, "umask {umask}: {}", directory.display());
@@ -54,8 +55,7 @@ fn a_board_is_private_under_every_umask() {
 fn a_new_board_of_a_repository_is_private_under_every_umask() {
     for umask in ["000", "077"] {
         let scratch = Scratch::new();
-        Output::of(scratch.shell(&format!("umask {umask}; exec blackboard init")).output().unwrap())
-            .success();
+        Output::of(scratch.shell(&format!("umask {umask}; exec blackboard init")).run_to_end()).success();
         let directory = scratch.path().join(".blackboard");
         assert_eq!(mode(&directory), 0o700);
         assert_eq!(mode(&directory.join("local.db")), 0o600);
@@ -69,7 +69,7 @@ fn a_new_board_of_a_repository_is_private_under_every_umask() {
 fn a_copy_of_the_board_is_as_private_as_the_board() {
     let scratch = Scratch::new();
     let line = "umask 000; exec blackboard export --output board.json";
-    Output::of(scratch.shell(line).output().unwrap()).success();
+    Output::of(scratch.shell(line).run_to_end()).success();
     assert_eq!(mode(&scratch.path().join("board.json")), 0o600);
 }
 
@@ -144,7 +144,7 @@ fn the_mode_of_a_directory_that_was_there_is_never_touched() {
             ["blackboard --db ./x.db agent register --name Ivy", "blackboard init", "blackboard status"]
         {
             let mut shell = scratch.shell(call);
-            let output = Output::of(shell.current_dir(&here).output().unwrap());
+            let output = Output::of(shell.current_dir(&here).run_to_end());
             assert_eq!(output.code, if before == 0o777 { 5 } else { 0 }, "{call} at {before:o}: {output:?}");
             assert_eq!(mode(&here), before, "{call}");
             assert_eq!(mode(&here.join(".blackboard")), before, "{call}");
@@ -191,7 +191,7 @@ fn a_board_directory_that_others_can_write_is_refused_with_the_fix() {
                 assert_eq!(scratch.contents(), before);
             }
             fs::rename(scratch.path().join("away.db"), path.join("local.db")).unwrap();
-            assert!(scratch.shell(&cure).status().unwrap().success(), "{cure}");
+            assert!(scratch.shell(&cure).run_to_end().status.success(), "{cure}");
             run(&["read", "key"]).success();
         }
     }
@@ -233,11 +233,11 @@ fn a_configuration_that_others_can_write_is_refused_with_the_fix() {
             "echo '{{\"session_id\": \"1\", \"hook_event_name\": \"SessionStart\", \"cwd\": \"{}\"}}' | blackboard hook claude",
             scratch.path().display()
         );
-        let output = Output::of(scratch.shell(&call).output().unwrap()).success();
+        let output = Output::of(scratch.shell(&call).run_to_end()).success();
         assert_eq!((&*output.stdout, &*output.stderr), ("", ""));
         let log = fs::read_to_string(path.join("hook.log")).unwrap();
         assert!(log.contains("unsafe_permissions") && log.contains("config.json"), "{log}");
-        assert!(scratch.shell(&cure).status().unwrap().success(), "{cure}");
+        assert!(scratch.shell(&cure).run_to_end().status.success(), "{cure}");
         scratch.run(["read", "key"]).success();
         if can_give_files_away() {
             chown(&config, Some(65534), None).unwrap();
@@ -280,7 +280,7 @@ fn the_cure_cures() {
     fs::set_permissions(scratch.path().join("my board.db"), Permissions::from_mode(0o644)).unwrap();
     let refusal = scratch.run(["--db", "my board.db", "--json", "status"]).refused(Code::UnsafePermissions);
     let cure = refusal["hint"].as_str().unwrap();
-    assert!(scratch.shell(cure).status().unwrap().success(), "{cure}");
+    assert!(scratch.shell(cure).run_to_end().status.success(), "{cure}");
     scratch.run(["--db", "my board.db", "status"]).success();
 }
 
@@ -302,7 +302,7 @@ fn what_is_no_plain_file_is_refused() {
     refused(
         |database| {
             fs::remove_file(database).unwrap();
-            let made = std::process::Command::new("mkfifo").arg(database).status().unwrap();
+            let made = std::process::Command::new("mkfifo").arg(database).run_to_end().status;
             assert!(made.success());
         },
         "--db",

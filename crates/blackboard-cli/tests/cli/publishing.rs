@@ -1,13 +1,12 @@
 //! A board is not published by accident: git ignores it where it is created, and one that git tracks is refused.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 use testkit::wait_until;
 
 use crate::machine::{can, can_trace};
@@ -24,7 +23,7 @@ fn git(scratch: &Scratch, directory: &str, arguments: &str) -> String {
 #[track_caller]
 fn git_with_umask(scratch: &Scratch, umask: &str, directory: &str, arguments: &str) -> String {
     let line = format!("umask {umask}; git -C {directory} {IDENTITY} {arguments}");
-    Output::of(scratch.shell(&line).output().unwrap()).success().stdout
+    Output::of(scratch.shell(&line).run_to_end()).success().stdout
 }
 
 /// A clone of a repository in which nothing but the configuration of its board is committed, if there is git here.
@@ -45,7 +44,7 @@ fn clone_with_configuration() -> Option<Scratch> {
 
 fn run_in(scratch: &Scratch, directory: &str, arguments: &[&str]) -> Output {
     let mut command = scratch.command(arguments);
-    Output::of(command.current_dir(scratch.path().join(directory)).output().unwrap())
+    Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
 }
 
 /// Runs the hook of a session that starts there; it says nothing about errors.
@@ -53,11 +52,7 @@ fn run_in(scratch: &Scratch, directory: &str, arguments: &[&str]) -> Output {
 fn start_session(scratch: &Scratch, directory: &str) -> Output {
     let directory = scratch.path().join(directory).canonicalize().unwrap();
     let call = json!({"session_id": "1", "hook_event_name": "SessionStart", "cwd": directory});
-    let mut command = scratch.command(["hook", "claude"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(call.to_string().as_bytes());
-    let output = Output::of(child.wait_with_output().unwrap()).success();
+    let output = Output::fed(&mut scratch.command(["hook", "claude"]), call.to_string()).success();
     assert_eq!(output.stderr, "");
     output
 }
@@ -185,7 +180,7 @@ fn a_database_that_came_with_a_clone_is_refused_as_tracked_by_git() {
     assert!(log.contains("unsafe_permissions") && log.contains("is tracked by git"), "{log}");
 
     assert!(hint.starts_with("git -C ") && hint.contains(" rm --cached .blackboard/local.db"), "{hint}");
-    assert!(scratch.shell(&hint).output().unwrap().status.success(), "{hint}");
+    assert!(scratch.shell(&hint).run_to_end().status.success(), "{hint}");
     let next = run_in(&scratch, "second", &["status", "--json"]).refused(Code::UnsafePermissions);
     assert!(next["hint"].as_str().unwrap().starts_with("chmod 600 "), "{next}");
 }
@@ -220,7 +215,7 @@ fn a_private_database_that_git_tracks_is_refused_by_every_command() {
         }
         assert_eq!(start_session(&scratch, directory).stdout, "");
         let hint = refused_as_tracked(&scratch, directory, &["status"]);
-        assert!(scratch.shell(&hint).output().unwrap().status.success(), "{hint}");
+        assert!(scratch.shell(&hint).run_to_end().status.success(), "{hint}");
         run_in(&scratch, directory, &["status"]).success();
         run_in(&scratch, directory, &["read", "secret-plan"]).success();
     }
@@ -240,7 +235,7 @@ fn a_database_that_was_added_after_a_check_is_refused() {
     if can_trace("a check of git that reads nothing") {
         let line = "strace -f -o trace -e trace=openat blackboard read secret-plan --value";
         let mut command = scratch.shell(line);
-        let output = Output::of(command.current_dir(scratch.path().join("clone")).output().unwrap());
+        let output = Output::of(command.current_dir(scratch.path().join("clone")).run_to_end());
         assert_eq!(output.success().stdout, "1\n");
         let trace = fs::read_to_string(scratch.path().join("clone/trace")).unwrap();
         assert!(trace.contains("local.db") && !trace.contains(".git/index"), "{trace}");

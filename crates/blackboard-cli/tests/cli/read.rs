@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::{ENTRY, has_fields};
@@ -53,7 +54,7 @@ fn the_scope_is_the_one_named_or_that_of_the_environment() {
     let read = |arguments: &[&str], variable: Option<&str>| {
         let mut command = scratch.command(["read", "key", "--value"].iter().chain(arguments));
         command.envs(variable.map(|scope| ("BLACKBOARD_SCOPE", scope)));
-        Output::of(command.output().unwrap()).success().stdout
+        Output::of(command.run_to_end()).success().stdout
     };
     assert_eq!(read(&[], None), "\"default\"\n");
     assert_eq!(read(&[], Some("team-1")), "\"team-1\"\n");

@@ -1,5 +1,6 @@
 use blackboard::Code;
 use serde_json::Value;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::transcript;
@@ -123,7 +124,7 @@ fn a_session_around_it_that_is_gone_is_told_of_and_no_parent() {
         [("gone", "has ended"), ("00000000-0000-4000-8000-000000000000", "is not on this board")]
     {
         let mut command = scratch.command(["run", "--", "sh", "-c", "blackboard agent show --json"]);
-        let ran = Output::of(command.env("BLACKBOARD_SESSION_ID", session).output().unwrap()).success();
+        let ran = Output::of(command.env("BLACKBOARD_SESSION_ID", session).run_to_end()).success();
         assert!(ran.stderr.contains(said) && ran.stderr.contains("continuing without a parent"), "{ran:?}");
         assert_eq!(lines(&ran)[0]["parent_id"], Value::Null);
     }
@@ -152,7 +153,7 @@ fn a_refused_claim_leaves_no_session_and_no_event() {
         assert_eq!(state(), before, "{item}");
         // As a delegate, too.
         let mut delegate = scratch.command(["run", "--work-item", item, "--json", "--", "echo", "ran"]);
-        Output::of(delegate.env("BLACKBOARD_SESSION_ID", "ivy").output().unwrap()).refused(code);
+        Output::of(delegate.env("BLACKBOARD_SESSION_ID", "ivy").run_to_end()).refused(code);
         assert_eq!(state(), before, "{item}");
     }
 }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 
@@ -36,7 +37,7 @@ fn board() -> Scratch {
 }
 
 fn output(command: &mut Command) -> Output {
-    Output::of(command.output().unwrap())
+    Output::of(command.run_to_end())
 }
 
 /// The caller as an agent would be one: the process that runs the test.

@@ -4,10 +4,10 @@ mod status;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 
 use blackboard::Code;
 use serde_json::Value;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
@@ -79,14 +79,14 @@ fn without_a_name_the_agents_that_are_found_are_set_up() {
     }
     for call in [&["setup", "--yes", "--json"][..], &["setup", "all", "--json"]] {
         let mut command = scratch.command(call);
-        let output = command.env("PATH", &programs).stderr(Stdio::null()).output().unwrap();
+        let output = command.env("PATH", &programs).run_to_end();
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         let found: Vec<_> =
             answer["platforms"].as_array().unwrap().iter().map(|one| &one["platform"]).collect();
         assert_eq!(found, ["codex", "gemini"], "{answer}");
     }
     let nobody = Scratch::new();
-    let output = nobody.command(["setup", "all", "--json"]).env("PATH", "/nowhere").output().unwrap();
+    let output = nobody.command(["setup", "all", "--json"]).env("PATH", "/nowhere").run_to_end();
     let refusal = crate::scratch::Output::of(output).refused(Code::NothingAvailable);
     let hint = refusal["hint"].as_str().unwrap();
     assert!(PLATFORMS.iter().all(|platform| hint.contains(platform)), "{hint}");
@@ -108,7 +108,7 @@ fn programs_are_told_that_a_file_was_left_alone() {
 fn whoever_has_not_put_the_program_on_the_path_is_told() {
     let scratch = Scratch::new();
     let told = |call: &[&str]| {
-        let output = scratch.command(call).env("PATH", "/usr/bin:/bin").output().unwrap();
+        let output = scratch.command(call).env("PATH", "/usr/bin:/bin").run_to_end();
         crate::scratch::Output::of(output).success().stdout
     };
     let program = crate::scratch::program().canonicalize().unwrap();
@@ -178,7 +178,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
         let call = |verb: &[&str]| {
             let mut command = scratch.command(verb);
             let command = command.args(["claude", "--scope", scope, "--yes", "--json"]);
-            Output::of(command.current_dir(&project).output().unwrap())
+            Output::of(command.current_dir(&project).run_to_end())
         };
         let refusal = call(&["setup"]).refused(Code::ReadOnly);
         let refused: Vec<_> = changes(&refusal).filter(|change| change["action"] == "refused").collect();
@@ -222,7 +222,7 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
     fs::write(scratch.path().join("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
     let files = |scope: &str, platform: &str| -> Vec<String> {
         let mut command = scratch.command(["setup", platform, "--dry-run", "--json", "--scope", scope]);
-        let output = command.current_dir(&inside).output().unwrap();
+        let output = command.current_dir(&inside).run_to_end();
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         let home = scratch.path().to_str().unwrap();
         changes(&answer).map(|change| change["file"].as_str().unwrap().replace(home, "~")).collect()
@@ -261,7 +261,7 @@ fn the_settings_of_an_agent_are_where_its_environment_says() {
     let scratch = Scratch::new();
     let moved = scratch.path().join("moved");
     let mut command = scratch.command(["setup", "claude", "--yes"]);
-    assert!(command.env("CLAUDE_CONFIG_DIR", &moved).output().unwrap().status.success());
+    assert!(command.env("CLAUDE_CONFIG_DIR", &moved).run_to_end().status.success());
     assert!(moved.join("settings.json").exists() && moved.join(".claude.json").exists());
     assert!(!scratch.path().join(".claude").exists() && !scratch.path().join(".claude.json").exists());
 }
@@ -277,7 +277,7 @@ fn a_file_that_will_hold_secrets_is_private_from_the_start() {
 #[test]
 fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_private() {
     let scratch = Scratch::new();
-    let history: Vec<_> = (0..20_000).map(|line| format!("\"{line}: {}\"", "x".repeat(100))).collect();
+    let history: Vec<_> = (0..200).map(|line| format!("\"{line}: {}\"", "x".repeat(11_000))).collect();
     let text = format!("{{\n  \"history\": [\n    {}\n  ]\n}}\n", history.join(",\n    "));
     assert!(text.len() > 2 * 1024 * 1024);
     let file = scratch.path().join(".claude.json");
@@ -357,7 +357,7 @@ fn without_a_home_directory_there_are_no_settings() {
     for call in
         [&["setup", "claude", "--json"][..], &["setup", "status", "--json"], &["setup", "remove", "--json"]]
     {
-        let output = scratch.command(call).env_remove("HOME").output().unwrap();
+        let output = scratch.command(call).env_remove("HOME").run_to_end();
         crate::scratch::Output::of(output).refused(Code::InvalidValue);
     }
 }

@@ -6,10 +6,11 @@
 //! read the difference before you commit it.
 
 use std::fmt::Write;
-use std::io::Read;
 use std::path::PathBuf;
 
-use crate::scratch::{Scratch, commands, with_dying_process};
+use testkit::process::RunToEnd as _;
+
+use crate::scratch::{Output, Scratch, commands, with_dying_process};
 
 /// Runs the transcript of a command and compares.
 #[track_caller]
@@ -80,15 +81,9 @@ fn replay(transcript: &str) -> String {
 
 /// Runs a line. `pid` is that of a process which ends with the line.
 fn run(scratch: &Scratch, call: &str, pid: &str) -> String {
-    let (mut reader, writer) = std::io::pipe().unwrap();
-    let mut command = scratch.shell(call);
-    command.env("DEAD_PID", pid).stdout(writer.try_clone().unwrap()).stderr(writer);
-    let mut child = command.spawn().unwrap();
-    // Its copies of the pipe would keep it open for ever.
-    drop(command);
-    let mut said = String::new();
-    reader.read_to_string(&mut said).unwrap();
-    let code = child.wait().unwrap().code().unwrap();
+    // In one pipe, so that what is printed stays in order.
+    let mut command = scratch.shell(&format!("exec 2>&1; {call}"));
+    let Output { code, stdout: mut said, .. } = Output::of(command.env("DEAD_PID", pid).run_to_end());
     if code != 0 {
         writeln!(said, "[exit {code}]").unwrap();
     }

@@ -1,6 +1,3 @@
-use std::io::Write;
-use std::process::Stdio;
-
 use blackboard::Code;
 use serde_json::{Value, json};
 
@@ -89,9 +86,5 @@ fn a_named_transaction_counts_once() {
 }
 
 fn txn(scratch: &Scratch, transaction: &Value) -> Output {
-    let mut command = scratch.command(["txn", "--json"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(transaction.to_string().as_bytes()).unwrap();
-    Output::of(child.wait_with_output().unwrap())
+    Output::fed(&mut scratch.command(["txn", "--json"]), transaction.to_string())
 }

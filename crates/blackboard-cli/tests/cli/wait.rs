@@ -1,6 +1,7 @@
 use std::process::Stdio;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::{ENTRY, has_fields};
@@ -34,7 +35,7 @@ fn whoever_waits_first_gets_what_is_written_later_on_a_board_that_did_not_exist(
     scratch.json(["write", "signal:ready", "0"]);
     scratch.json(["write", "other", "0", "--scope", "team"]);
     scratch.json(["write", "signal:ready", "1", "--scope", "team"]);
-    let output = Output::of(waiting.wait_with_output().unwrap()).success();
+    let output = Output::of(waiting.run_to_end()).success();
     assert_eq!(output.stdout, "1\n");
 }
 

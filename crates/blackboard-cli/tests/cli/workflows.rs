@@ -1,6 +1,7 @@
 //! The shell scripts that are written for the script which these commands replace run as they are, by another name.
 
 use crate::scratch::{Output, Scratch};
+use testkit::process::{RunToEnd as _, wait_for};
 
 /// The example workflows of its documentation, with `blackboard` for `python blackboard.py`.
 const WORKFLOWS: &str = r#"
@@ -48,7 +49,7 @@ blackboard delete "task:analyze_q4" || echo "Not there"
 #[test]
 fn the_workflows_of_the_script_run_as_they_are_written() {
     let scratch = Scratch::new();
-    let output = Output::of(scratch.shell(WORKFLOWS).output().unwrap()).success();
+    let output = Output::of(scratch.shell(WORKFLOWS).run_to_end()).success();
     let said = |text: &str| output.stdout.matches(text).count();
     assert_eq!(said("Written: task:analyze_q4\n"), 3, "{output:?}");
     assert_eq!(said("Written: "), 6);
@@ -83,7 +84,7 @@ fn a_counter_that_is_compared_before_it_is_written_counts_every_time() {
     scratch.json(["write", "counter", "0"]);
     let counting: Vec<_> = (0..4).map(|_| scratch.shell(COUNT).spawn().unwrap()).collect();
     for mut child in counting {
-        assert!(child.wait().unwrap().success());
+        assert!(wait_for(&mut child).success());
     }
     assert_eq!(scratch.run(["read", "counter", "--value"]).stdout, "20\n");
     assert_eq!(scratch.json(["read", "counter"])["version"], 21);

@@ -1,8 +1,6 @@
-use std::io::Write;
-use std::process::Stdio;
-
 use blackboard::Code;
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::is_object;
@@ -151,7 +149,7 @@ fn the_author_is_the_one_named_or_that_of_the_session_or_cli() {
     let author = |arguments: &[&str], variable: Option<&str>| {
         let mut command = scratch.command(["write", "key", "1"].iter().chain(arguments));
         command.envs(variable.map(|session| ("BLACKBOARD_SESSION_ID", session)));
-        Output::of(command.output().unwrap()).success();
+        Output::of(command.run_to_end()).success();
         scratch.json(["read", "key"])["source_agent"].clone()
     };
     assert_eq!(author(&[], None), "cli");
@@ -176,11 +174,7 @@ fn a_named_call_counts_once() {
 
 /// Runs the program with this on its standard input. It may stop reading when it has seen enough.
 fn piped(scratch: &Scratch, call: &[&str], input: &[u8]) -> Output {
-    let mut command = scratch.command(call);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(input);
-    Output::of(child.wait_with_output().unwrap())
+    Output::fed(&mut scratch.command(call), input)
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Many at once, waiting with an end, and processes that outlive others.
 
-use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::sync::Barrier;
 use std::thread;
 
-pub use testkit::process::{Ended, end_of, kill, signal};
+use testkit::process::Lines;
+pub use testkit::process::{Ended, end_of, kill, signal, wait_for};
 pub use testkit::wait_until;
 
 /// Runs `f` in `count` threads that start together, and returns their answers in order.
@@ -28,8 +28,7 @@ pub fn at_once<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
 /// The two words of the first line that a process prints. The rest is not read: a command that the process runs may outlive it,
 /// and would keep the pipe open.
 pub fn first_words(child: &mut Child) -> (String, String) {
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = Lines::of(child).next();
     let (first, second) = line.trim().split_once(' ').unwrap_or_else(|| panic!("said {line:?}"));
     (first.to_owned(), second.to_owned())
 }

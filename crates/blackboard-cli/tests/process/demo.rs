@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
+use testkit::process::wait_for;
 
 use crate::crowd::{end_of, kill, signal, wait_until};
 use crate::scale::{progress, size};
@@ -162,7 +163,7 @@ fn its_agents_do_not_outlive_it_for_long() {
     let mut child = start(directory.path(), &["--keep"]);
     wait_until("its agents", || (processes_in(directory.path()).len() > 2).then_some(()));
     kill(child.id());
-    child.wait().unwrap();
+    wait_for(&mut child);
     wait_until("their end", || processes_in(directory.path()).is_empty().then_some(()));
 }
 

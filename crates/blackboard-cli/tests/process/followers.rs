@@ -1,8 +1,7 @@
 //! A follower misses nothing: killed and started again, stuck, in a crowd, or not woken.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,8 +10,9 @@ use blackboard::Settings;
 use blackboard::agent::Register;
 use blackboard::entry::{Actor, Value as EntryValue, Write};
 use serde_json::Value;
+use testkit::process::Lines;
 
-use crate::crowd::{at_once, end_of, kill, wait_until};
+use crate::crowd::{at_once, end_of, kill, wait_for, wait_until};
 use crate::scale::{Chance, progress, size};
 use crate::test_board::TestBoard;
 
@@ -180,30 +180,35 @@ fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be
     written(&board.library(), "first", 0);
     let mut follower = follow(&board, &["--cursor", "mirror"]);
     wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
-    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    let mut lines = Lines::of(&mut follower);
     let writer = board.sql();
-    // Nobody wakes it, so that the writer is mostly at work again before it looks.
-    let commit_and_write_on = || {
+    // The first writer in line makes this file longer, and holds a lock on it as long as it waits.
+    let line = board.beside("-lock");
+    let mut shown = 1;
+    loop {
+        if let Ok(line) = std::fs::File::options().write(true).open(&line) {
+            line.set_len(0).unwrap();
+        }
+        // Nobody wakes the follower, so that the writer is mostly at work again before it looks.
         writer.execute_batch(ANOTHER_EVENT).unwrap();
         writer.execute_batch("BEGIN IMMEDIATE").unwrap();
-    };
-    commit_and_write_on();
-    let mut shown = id_of(&next_line(&mut lines));
-    while cursor(&board) == shown {
+        // From here on its cursor cannot be stored. It has to be, before the follower shows another event.
+        if cursor(&board) < shown {
+            break;
+        }
+        shown = id_of(&lines.next());
         writer.execute_batch("ROLLBACK").unwrap();
-        commit_and_write_on();
-        shown = id_of(&next_line(&mut lines));
     }
-    writer.execute_batch("ROLLBACK").unwrap();
-    commit_and_write_on();
-    // Longer than a writer waits for others: what is tested is what happens after that time.
-    thread::sleep(Duration::from_secs(6));
+    wait_until("the follower waits in line", || (std::fs::metadata(&line).ok()?.len() > 0).then_some(()));
+    // The kernel shows its table of locks in pieces: one look may miss a lock.
+    let holds_none = || (0..3).all(|_| locks_of(follower.id()) == 0);
+    wait_until("the follower has waited in vain", || holds_none().then_some(()));
     assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
     writer.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(id_of(&next_line(&mut lines)), shown + 1);
+    assert_eq!(id_of(&lines.next()), shown + 1);
     assert!(cursor(&board) >= shown, "one batch at most comes again");
     kill(follower.id());
-    follower.wait().unwrap();
+    wait_for(&mut follower);
 }
 
 #[test]
@@ -240,12 +245,12 @@ fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_sm
     wait_until("the stuck follower holds no lock", || (locks_of(stuck.id()) == 0).then_some(()));
     println!("followers: {number} writes while one was stuck, the log had {largest} bytes at most");
     assert!(largest <= WAL_LIMIT, "{largest} bytes");
-    let mut lines = BufReader::new(stuck.stdout.take().unwrap());
+    let mut lines = Lines::of(&mut stuck);
     for expected in 2..=end {
-        assert_eq!(id_of(&next_line(&mut lines)), expected);
+        assert_eq!(id_of(&lines.next()), expected);
     }
     kill(stuck.id());
-    stuck.wait().unwrap();
+    wait_for(&mut stuck);
     board.assert_sound();
 }
 
@@ -263,12 +268,6 @@ fn locks_of(pid: u32) -> usize {
         holder == pid.to_string() && (kind == "WRITE" || IN_THE_WAY.contains(&start))
     };
     locks.lines().filter(is_in_the_way).count()
-}
-
-fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
-    let mut line = String::new();
-    assert!(lines.read_line(&mut line).unwrap() > 0, "the follower has ended");
-    line
 }
 
 #[test]
@@ -300,9 +299,9 @@ fn a_follower_is_woken_by_every_write() {
     let library = board.library();
     written(&library, "first", 0);
     let mut follower = follow(&board, &["--after", "1"]);
-    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    let mut lines = Lines::of(&mut follower);
     written(&library, "task", 0);
-    assert_eq!(id_of(&next_line(&mut lines)), 2);
+    assert_eq!(id_of(&lines.next()), 2);
     // It sleeps on the word that every writer changes: what it has mapped shows that.
     let maps = || std::fs::read_to_string(format!("/proc/{}/maps", follower.id())).unwrap();
     let sleeps_on = board.beside("-wake").display().to_string();
@@ -311,7 +310,7 @@ fn a_follower_is_woken_by_every_write() {
     for round in 0..rounds {
         let began = Instant::now();
         let id = written(&library, "task", round);
-        assert_eq!(id_of(&next_line(&mut lines)), id);
+        assert_eq!(id_of(&lines.next()), id);
         latencies.push(began.elapsed());
         // So that the next write comes before, while and after it falls asleep again.
         thread::sleep(Duration::from_micros((round % 500) as u64));
@@ -322,7 +321,7 @@ fn a_follower_is_woken_by_every_write() {
     latencies.sort();
     println!("followers: half of {rounds} writes were heard within {:?}", latencies[rounds / 2]);
     kill(follower.id());
-    follower.wait().unwrap();
+    wait_for(&mut follower);
 }
 
 #[test]
@@ -346,15 +345,15 @@ fn what_a_writer_commits_that_dies_before_it_wakes_anybody_is_heard_all_the_same
     let board = TestBoard::new();
     written(&board.library(), "first", 0);
     let mut follower = follow(&board, &["--after", "0"]);
-    let mut lines = BufReader::new(follower.stdout.take().unwrap());
-    assert_eq!(id_of(&next_line(&mut lines)), 1);
+    let mut lines = Lines::of(&mut follower);
+    assert_eq!(id_of(&lines.next()), 1);
     for id in 2..=5 {
         // By somebody who is gone before the wake-up.
         board.tamper(ANOTHER_EVENT);
-        assert_eq!(id_of(&next_line(&mut lines)), id);
+        assert_eq!(id_of(&lines.next()), id);
     }
     kill(follower.id());
-    follower.wait().unwrap();
+    wait_for(&mut follower);
 }
 
 #[test]
@@ -377,6 +376,6 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         wait_until("the follower's sweep", || (board.status_of(&oak) == "stale").then_some(()));
         assert_eq!(board.status_of(&ivy), "active", "{arguments:?}");
         kill(follower.id());
-        follower.wait().unwrap();
+        wait_for(&mut follower);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::process::{Child, Command, Stdio};
 
+use testkit::process::wait_for;
+
 use crate::crowd::{end_of, kill, wait_until};
 use crate::test_board::TestBoard;
 
@@ -16,14 +18,14 @@ impl AgentProcess {
     /// `kill -9`, as the system would do it when memory is short.
     fn kill(&mut self) {
         kill(self.0.id());
-        self.0.wait().unwrap();
+        wait_for(&mut self.0);
     }
 }
 
 impl Drop for AgentProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        wait_for(&mut self.0);
     }
 }
 

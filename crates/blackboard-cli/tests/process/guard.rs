@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use blackboard::agent::Register;
+use testkit::process::RunToEnd as _;
 
 use crate::crowd::{Ended, end_of};
 use crate::machine::can;
@@ -67,7 +68,7 @@ impl Repository<'_> {
 
     #[track_caller]
     fn blackboard_in(&self, directory: &Path, arguments: &[&str]) {
-        let ended = self.board.command(arguments).current_dir(directory).output().unwrap();
+        let ended = self.board.command(arguments).current_dir(directory).run_to_end();
         assert!(ended.status.success(), "{arguments:?}: {ended:?}");
     }
 
@@ -262,7 +263,7 @@ fn whatever_is_broken_stops_no_commit() {
         "mkdir {0} && for p in git sh dirname; do ln -s $(command -v $p) {0}; done",
         programs.display()
     );
-    assert!(board.shell(&link).status().unwrap().success());
+    assert!(board.shell(&link).run_to_end().status.success());
     one_line(&commit(&with("PATH", programs)), "not found");
     // The first page is whole, and nothing else is.
     board.run(["agent", "list"]).success();

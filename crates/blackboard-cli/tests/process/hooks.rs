@@ -1,7 +1,7 @@
 //! Hooks: many at once, against a lock that nobody gives back, and of agents that die.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,11 @@ use blackboard::id::session_of_hint;
 use blackboard::work::Create;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use testkit::process::{Lines, RunToEnd as _, wait_for};
 
 use crate::crowd::{end_of, wait_until};
 use crate::machine::can_trace;
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 
 fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut Command)) -> Child {
     let mut command = scratch.command(["hook", "claude"]);
@@ -151,18 +152,17 @@ fn a_denial_does_not_wait_for_the_write_lock() {
     for tree in &trees {
         let mut reserve = scratch.command(["file", "reserve", "**"]);
         reserve.args(["--session", &session_of_hint("codex:oak")]);
-        assert!(reserve.current_dir(tree).output().unwrap().status.success());
+        assert!(reserve.current_dir(tree).run_to_end().status.success());
     }
     std::fs::write(scratch.database().with_file_name("config.json"), r#"{"fileGuard": "deny"}"#).unwrap();
     let lock = Connection::open(scratch.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     // It has more time here than the test takes, unless the answer waits for what is noted of it.
     let mut child = codex("ivy", "PreToolUse");
-    let mut told = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let told = Lines::of(&mut child).next();
     assert!(told.contains("\"deny\"") && told.matches("a: reserved (**)").count() == 3, "{told}");
     lock.execute_batch("ROLLBACK").unwrap();
-    assert!(child.wait().unwrap().success());
+    assert!(wait_for(&mut child).success());
     let noted = "SELECT count(*) FROM file_edits WHERE denied_at IS NOT NULL AND edited_at IS NULL";
     assert_eq!(lock.query_row(noted, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
 }
@@ -222,7 +222,7 @@ fn end_of_delayed(scratch: &Scratch, filter: &[&str], calls: &str, event: &str, 
     });
     // Of all the processes of this test, the tracer alone.
     child.kill().unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = child.run_to_end();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{event} during {calls}");
     ends_after_its_time_limit(&std::fs::read_to_string(&trace).unwrap(), calls);
 }
@@ -289,7 +289,7 @@ fn a_hook_that_waits_for_the_directory_of_an_edited_file_reports_it_in_its_log()
             std::thread::sleep(Duration::from_millis(10));
         }
         child.kill().unwrap();
-        child.wait().unwrap();
+        wait_for(&mut child);
         ended().then_some(())
     });
 }
@@ -396,7 +396,7 @@ fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
     let dead = session_of_hint("claude:dead");
     scratch.json(["work", "claim", "--id", "x", "--title", "X", "--session", &dead]);
     agent.kill().unwrap();
-    agent.wait().unwrap();
+    wait_for(&mut agent);
     let mut told = String::new();
     wait_until("a hook that tells of the stale agent", || {
         // Idle and active in turns, so that no hook is throttled away.
@@ -424,14 +424,11 @@ fn two_agents_of_one_process_are_told_apart_and_a_nested_one_too() {
         let mut command = scratch.command(["hook", platform]);
         // An agent that another one started has its environment.
         command.env("BLACKBOARD_SESSION_ID", session_of_hint("claude:outer"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
         let event = if platform == "opencode" { "session.created" } else { "SessionStart" };
         let call = json!({"session_id": session, "hook_event_name": event, "cwd": scratch.path()});
-        child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let output = Output::fed(&mut command, call.to_string());
         let own = session_of_hint(&format!("{platform}:{session}"));
-        assert!(String::from_utf8(output.stdout).unwrap().contains(&own), "{platform}");
+        assert!(output.stdout.contains(&own), "{platform}");
     }
     assert_eq!(scratch.json(["agent", "list"])["count"], 3);
     let sharing: Vec<bool> = ["claude:outer", "codex:inner", "opencode:inner"]

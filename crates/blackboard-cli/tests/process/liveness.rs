@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+use testkit::process::wait_for;
 use testkit::skip;
 
 use crate::machine::{can, can_unshare};
@@ -24,7 +25,7 @@ impl Sleeper {
 impl Drop for Sleeper {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        wait_for(&mut self.0);
     }
 }
 

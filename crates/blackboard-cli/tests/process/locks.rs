@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::json;
+use testkit::process::wait_for;
 
 use crate::crowd::{Orphan, at_once, end_of, first_words, kill, signal, wait_until};
 use crate::machine::can;
@@ -80,7 +81,7 @@ fn the_lock_of_a_killed_holder_is_free_after_the_sweep_and_its_fence_opens_nothi
 
     kill(child.id());
     let mut child = child;
-    child.wait().unwrap();
+    wait_for(&mut child);
     board.heard_of_everybody();
     let held = board.refusal(4, &["lock", "acquire", "deploy", "--session", &oak]);
     assert_eq!(held["held_by"], session.as_str(), "it was alive a moment ago");
@@ -147,7 +148,7 @@ fn who_waits_for_the_lock_of_a_killed_holder_finds_it_dead() {
     let oak = board.session("Oak");
     let Holder { mut child, fence, .. } = hold(&board, "READY; exec sleep 0.1");
     kill(child.id());
-    child.wait().unwrap();
+    wait_for(&mut child);
     let waiting = board.start(["lock", "acquire", "deploy", "--wait", "10m", "--session", &oak]);
     board.silence_everybody();
     let ended = end_of(waiting);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use blackboard::entry::{Value, Write};
+use testkit::process::RunToEnd as _;
 
 use crate::crowd::end_of;
 use crate::scale::{Chance, progress, size};
@@ -223,7 +224,7 @@ fn what_is_no_plain_file_of_ones_own_is_refused() {
             // By its directory, because a directory as a board means the database in it.
             let directory = board.database().parent().unwrap();
             let mut command = board.command(call.iter().chain(&["--json"]));
-            let answer = Output::of(command.env("BLACKBOARD_DB", directory).output().unwrap());
+            let answer = Output::of(command.env("BLACKBOARD_DB", directory).run_to_end());
             assert_eq!((answer.code, answer.stderr.as_str()), (5, ""), "{what}, {call:?}");
             assert_eq!(answer.json()["code"], "unsafe_permissions", "{what}, {call:?}");
         }
@@ -336,7 +337,7 @@ fn write_private(path: &Path, bytes: &[u8]) {
 }
 
 fn make_fifo(path: &Path) {
-    let made = Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap();
+    let made = Command::new("mkfifo").args(["-m", "600"]).arg(path).run_to_end().status;
     assert!(made.success());
 }
 

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use blackboard::agent::Heartbeat;
 use blackboard::entry::{Value, Write};
+use testkit::process::RunToEnd as _;
 
 use crate::crowd::{Ended, end_of};
 use crate::test_board::TestBoard;
@@ -101,7 +102,7 @@ fn a_cursor_stays_where_it_was_when_its_reader_went_away() {
 
     board.run(["agent", "heartbeat", "--session", &session, "--progress", "all"]).success();
     for closed in [closed_pipe(), std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into()] {
-        board.command(["observe", "--session", &session]).stdout(closed).output().unwrap();
+        board.command(["observe", "--session", &session]).stdout(closed).spawn().unwrap().run_to_end();
         let peek = board.json(&["observe", "--session", &session, "--peek"]);
         assert_eq!(peek["count"], 1, "nobody has read it");
     }

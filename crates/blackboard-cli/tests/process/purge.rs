@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::json;
+use testkit::process::RunToEnd as _;
 
 use crate::test_board::TestBoard;
 
@@ -13,7 +14,7 @@ const SECRET: &str = "PURGE-ME-7f3a";
 /// that SQLite holds for this one.
 fn files_with_secret(board: &TestBoard) -> String {
     let directory = board.database().parent().unwrap();
-    let found = Command::new("grep").args(["-rlaF", "-e", SECRET]).arg(directory).output().unwrap();
+    let found = Command::new("grep").args(["-rlaF", "-e", SECRET]).arg(directory).run_to_end();
     // It ends with 1 if there are none.
     assert!(matches!(found.status.code(), Some(0 | 1)), "{found:?}");
     String::from_utf8(found.stdout).unwrap()

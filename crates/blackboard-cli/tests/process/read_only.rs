@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use testkit::process::RunToEnd as _;
+
 use crate::machine::can;
 use crate::test_board::TestBoard;
 
@@ -31,7 +33,7 @@ impl<'a> ReadOnly<'a> {
 impl Drop for ReadOnly<'_> {
     fn drop(&mut self) {
         if rustix::process::geteuid().is_root() {
-            let _ = Command::new("umount").arg(self.0).status();
+            let _ = Command::new("umount").arg(self.0).run_to_end();
         } else {
             let _ = fs::set_permissions(self.0, Permissions::from_mode(0o700));
         }

@@ -1,8 +1,10 @@
 //! Retention: what is old goes in bounded batches, after writing commands, at most hourly, and never by a reader.
 
 use std::fs;
+use std::process::Stdio;
 
 use blackboard::agent::Heartbeat;
+use testkit::process::RunToEnd as _;
 
 use crate::test_board::TestBoard;
 
@@ -141,7 +143,7 @@ fn commands_that_are_refused_or_not_heard_remove_what_is_old_too() {
         let_an_hour_pass(&board);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let ended = board.command(call).stdout(writer).output().unwrap();
+        let ended = board.command(call).stdout(writer).stderr(Stdio::piped()).spawn().unwrap().run_to_end();
         assert_eq!(ended.status.code(), Some(code), "{ended:?}");
         assert!(rows(&board).events <= 2, "{call:?}: {:?}", rows(&board));
     }

@@ -3,6 +3,7 @@
 use std::process::Child;
 
 use rustix::process::Signal;
+use testkit::process::wait_for;
 
 use crate::crowd::{Orphan, end_of, first_words, kill, signal, wait_until};
 use crate::scratch::{dead_process, with_dying_process};
@@ -38,7 +39,7 @@ fn a_run_that_is_killed_is_found_dead_by_the_sweep_and_what_it_held_is_free() {
     let swept = board.json(&["sweep", "--threshold", "0"]);
     assert_eq!(swept["staleAgents"].as_array().map(Vec::len), Some(0), "it lives: {swept}");
     kill(child.id());
-    child.wait().unwrap();
+    wait_for(&mut child);
     let swept = board.json(&["sweep", "--threshold", "0"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session.as_str());
     assert_eq!(board.json(&["work", "claim", "item-0", "--session", &oak])["claimed"], true);

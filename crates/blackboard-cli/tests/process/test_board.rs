@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -91,13 +90,7 @@ impl TestBoard {
     /// Runs the program with this on its standard input. It may stop reading when it has seen enough.
     #[track_caller]
     pub fn fed(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.command(arguments);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let ended = end_of(child);
-        let code = ended.status.code().unwrap_or_else(|| panic!("ended by a signal: {ended:?}"));
-        Output { code, stdout: ended.stdout, stderr: ended.stderr }
+        Output::fed(&mut self.command(arguments), input)
     }
 
     /// The answer of a call that succeeds.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde_json::Value;
+use testkit::process::wait_for;
 
 use crate::crowd::{end_of, kill, wait_until};
 use crate::scale::{Chance, progress, size};
@@ -81,7 +82,7 @@ fn a_call_that_was_killed_between_its_commit_and_its_answer_is_repeated_and_happ
         // It has committed, and can't get rid of its answer.
         wait_until("the commit", || (board.count_of(event) > before).then_some(()));
         kill(child.id());
-        assert_eq!(child.wait().unwrap().code(), None, "killed before it could end");
+        assert_eq!(wait_for(&mut child).code(), None, "killed before it could end");
 
         let (first, again) = (answer(&board, call), answer(&board, call));
         assert_eq!(first[same], again[same], "{call:?}");

@@ -1,19 +1,18 @@
 //! A board and the server that shows it.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::server::Server;
+use testkit::server;
 
 use crate::client::{self, Reply};
 use crate::scratch::Scratch;
 
-/// A server in the foreground, ended with the value.
+/// A server in the foreground, and requests to it.
 pub struct Served {
-    /// Ended before its directory is removed: fields are dropped in this order.
-    server: Server,
-    pub scratch: Scratch,
+    inner: server::Served,
     pub port: u16,
     /// What requests carry; empty if they need nothing.
     pub token: String,
@@ -27,15 +26,12 @@ impl Served {
 
     /// A server of this board, on this port or any.
     pub fn of(scratch: Scratch, port: u16) -> Served {
-        let command = scratch.command(["serve", "--json", "--port", &port.to_string()]);
-        Served::by(scratch, command)
+        Served::from(server::Served::of(scratch, port))
     }
 
     /// A server that was started like this.
     pub fn by(scratch: Scratch, command: Command) -> Served {
-        let server = Server::start(command);
-        let token = server.printed["token"].as_str().unwrap_or_default().to_owned();
-        Served { scratch, port: client::remember(&server.printed), token, server }
+        Served::from(server::Served::by(scratch, command))
     }
 
     /// The server on a board on which there is something of everything.
@@ -90,14 +86,27 @@ impl Served {
     }
 
     /// Ends the server, and hands back the board.
-    pub fn end(mut self) -> Scratch {
-        let status = self.server.end();
-        assert_eq!(status.code(), Some(0), "asked to end, it ends in good order");
-        self.scratch
+    pub fn end(self) -> Scratch {
+        self.inner.end()
     }
 
     /// Where the database is.
     pub fn database(&self) -> PathBuf {
         self.scratch.database()
+    }
+}
+
+impl From<server::Served> for Served {
+    fn from(served: server::Served) -> Served {
+        let (port, token) = (client::remember(&served.server.printed), served.server.token().to_owned());
+        Served { inner: served, port, token }
+    }
+}
+
+impl Deref for Served {
+    type Target = server::Served;
+
+    fn deref(&self) -> &server::Served {
+        &self.inner
     }
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use testkit::process::RunToEnd as _;
+
 use crate::client::{Events, LONG, Reply, get, own, raw};
 use crate::scratch::Scratch;
 use crate::served::Served;
@@ -281,7 +283,7 @@ fn another_user_of_the_machine_is_refused() {
     let as_other = |program: &str, arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]).args(arguments);
-        command.output().unwrap()
+        command.run_to_end()
     };
     let read = as_other("cat", &[registration(&served.scratch).to_str().unwrap()]);
     assert!(!read.status.success() && read.stdout.is_empty(), "{read:?}");
@@ -326,7 +328,7 @@ fn a_browser_is_opened_without_the_token_in_its_arguments() {
     };
     // In the background, where the directory of the board is created; then in the foreground.
     let mut command = scratch.command(["serve", "--background", "--open", "--json", "--port", "0"]);
-    let started = crate::scratch::Output::of(command.env("PATH", &path).output().unwrap()).success().json();
+    let started = crate::scratch::Output::of(command.env("PATH", &path).run_to_end()).success().json();
     let text = opened_page();
     let (url, token) = (started["url"].as_str().unwrap(), started["token"].as_str().unwrap());
     let [count, argument, page] = text.splitn(3, '\n').collect::<Vec<_>>()[..] else { panic!("{text}") };

@@ -142,6 +142,7 @@ mod tests {
 
     #[test]
     fn an_operation_cannot_have_the_name_under_which_tasks_are_stored() {
+        testkit::limit_test();
         let board = crate::Board::memory();
         let session =
             board.agents().register(&crate::agent::Register::named("Ivy")).unwrap().agent.session_id;

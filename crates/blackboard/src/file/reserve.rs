@@ -459,6 +459,7 @@ mod tests {
 
     #[test]
     fn many_wildcards_are_compared_in_a_time_that_grows_with_their_lengths() {
+        testkit::limit_test();
         let stored = |index: usize| format!("{}q{index:03}", "*a".repeat(495));
         let held: Vec<_> = (0..60)
             .map(|index| {
@@ -478,6 +479,7 @@ mod tests {
 
     #[test]
     fn patterns_that_take_too_long_to_compare_are_refused() {
+        testkit::limit_test();
         let pattern = |text: String| PathPattern::parse_stored(&text).unwrap();
         let mut held = standing("other", "/w", "x", Mode::Exclusive);
         held.pattern = pattern(format!("*{}b*", "a".repeat(500)));

@@ -21,6 +21,7 @@ fn wait(timeout: Duration) -> Wait<'static> {
 
 #[test]
 fn a_call_that_waits_checks_at_once_and_once_more_when_its_time_is_over() {
+    testkit::limit_test();
     let board = Board::memory();
     for (timeout, expected) in
         [(Duration::ZERO, &[Wake::First][..]), (Duration::from_millis(1), &[Wake::First, Wake::Unchanged])]
@@ -37,6 +38,7 @@ fn a_call_that_waits_checks_at_once_and_once_more_when_its_time_is_over() {
 
 #[test]
 fn a_commit_during_a_check_keeps_the_sleep_from_beginning() {
+    testkit::limit_test();
     let board = Board::memory();
     let answer = board.check_until(&wait(Duration::MAX), |wake| {
         Ok(match wake {
@@ -53,6 +55,7 @@ fn a_commit_during_a_check_keeps_the_sleep_from_beginning() {
 
 #[test]
 fn a_call_that_is_stopped_makes_no_check() {
+    testkit::limit_test();
     let stop = StopHandle::default();
     stop.stop();
     let wait = Wait { stop: Some(&stop), ..wait(Duration::MAX) };
@@ -83,6 +86,7 @@ fn be_idle_for_long(follower: &mut Follower) {
 
 #[test]
 fn an_idle_follower_stores_its_cursor_behind_unwanted_events() {
+    testkit::limit_test();
     let board = Board::memory();
     let mut follower = follower_of_work(&board);
     board.agents().register(&Register::named("Ivy")).unwrap();
@@ -94,6 +98,7 @@ fn an_idle_follower_stores_its_cursor_behind_unwanted_events() {
 
 #[test]
 fn an_idle_follower_stores_no_cursor_behind_a_batch_that_was_not_acknowledged() {
+    testkit::limit_test();
     let board = Board::memory();
     let mut follower = follower_of_work(&board);
     board.work().create(&Create::new("x", "X")).unwrap();

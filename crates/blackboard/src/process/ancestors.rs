@@ -372,6 +372,7 @@ mod tests {
 
     #[test]
     fn an_agent_is_known_by_its_name_its_program_its_call_or_its_script() {
+        testkit::limit_test();
         for (name, executable, arguments) in [
             ("claude", "", ""),
             ("2.1.325", "/home/u/.local/share/claude/versions/2.1.325", "/elsewhere/2.1.325"),
@@ -394,6 +395,7 @@ mod tests {
 
     #[test]
     fn what_only_mentions_an_agent_is_none() {
+        testkit::limit_test();
         for (name, executable, arguments) in [
             ("vim", "/usr/bin/vim", "vim claude"),
             ("node", "/usr/bin/node", "node /home/claude/project/server.js"),
@@ -422,6 +424,7 @@ mod tests {
 
     #[test]
     fn every_shell_and_wrapper_is_passed_over() {
+        testkit::limit_test();
         for wrapper in SHELLS.iter().chain(WRAPPERS) {
             let called_like_agent = process(wrapper, &format!("/usr/bin/{wrapper}"), "claude");
             assert_eq!(
@@ -434,6 +437,7 @@ mod tests {
 
     #[test]
     fn of_nested_agents_the_nearest_is_found() {
+        testkit::limit_test();
         let nested = chain([named("sh"), named("codex"), codex_launcher(), named("bash"), named("claude")]);
         assert_eq!(find_agent(&nested, &[]), Found::Agent(99));
         assert_eq!(find_agent(&nested, &[96]), Found::Agent(99), "the PID of the outer one leaked");
@@ -441,6 +445,7 @@ mod tests {
 
     #[test]
     fn a_declared_pid_counts_on_the_chain_if_no_agent_is_nearer() {
+        testkit::limit_test();
         let unknown = || process("renamed", "/opt/renamed", "renamed");
         for (chain, declared, expected) in [
             (chain([named("sh"), unknown(), named("init")]), &[99][..], Found::Agent(99)),
@@ -456,6 +461,7 @@ mod tests {
 
     #[test]
     fn an_agent_as_pid_1_makes_every_pid_meaningless() {
+        testkit::limit_test();
         assert_eq!(
             find_agent(&to_first([named("claude"), named("bash"), named("codex")]), &[]),
             Found::Nothing
@@ -466,6 +472,7 @@ mod tests {
 
     #[test]
     fn without_an_agent_the_nearest_shell_with_a_terminal_stands_for_it() {
+        testkit::limit_test();
         let substitution = || ProcessInfo { group_leader: false, ..in_terminal(named("bash")) };
         let script = || process("deploy.sh", "/usr/bin/bash", "/bin/bash ./deploy.sh");
         for (chain, expected) in [
@@ -488,6 +495,7 @@ mod tests {
 
     #[test]
     fn a_shell_that_runs_a_script_file_is_found_without_a_terminal() {
+        testkit::limit_test();
         for (name, executable, arguments) in [
             ("bash", "", "bash worker.sh"),
             ("sh", "", "/bin/sh /etc/cron.daily/worker one -c two"),
@@ -513,6 +521,7 @@ mod tests {
 
     #[test]
     fn a_shell_that_runs_one_command_or_its_input_is_not_found() {
+        testkit::limit_test();
         for (name, arguments) in [
             ("sh", "sh -c worker.sh"),
             ("bash", "bash -lc worker.sh"),
@@ -534,6 +543,7 @@ mod tests {
 
     #[test]
     fn a_script_is_found_as_the_process_that_it_knows_as_its_own() {
+        testkit::limit_test();
         let script = || process("bash", "", "bash worker.sh");
         let other = || process("bash", "", "bash outer.sh");
         for (chain, expected, what) in [
@@ -553,6 +563,7 @@ mod tests {
 
     #[test]
     fn arguments_are_read_only_of_shells_that_decide() {
+        testkit::limit_test();
         let read = |chain: &mut Vec<ProcessInfo>| {
             let asked = std::cell::RefCell::new(Vec::new());
             complete_shells(chain, |pid| {

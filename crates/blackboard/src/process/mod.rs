@@ -332,6 +332,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_mark_survives_its_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
+            testkit::limit_test();
             let mark = ProcessIdentity { host, boot, namespace, started };
             prop_assert_eq!(mark.to_string().parse::<ProcessIdentity>().unwrap(), mark);
         }

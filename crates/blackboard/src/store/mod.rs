@@ -367,6 +367,7 @@ mod tests {
 
     #[test]
     fn older_events_are_counted_however_many_there_are() {
+        testkit::limit_test();
         for older in 0..=5 {
             assert_eq!(count_older(5, |position| Ok(position < older)).unwrap(), older);
         }

@@ -163,6 +163,7 @@ mod tests {
 
     #[test]
     fn an_entry_and_its_version_come_back_from_their_stored_forms() {
+        testkit::limit_test();
         let board = crate::Board::memory();
         let write = Write {
             tags: vec!["x".to_owned()],

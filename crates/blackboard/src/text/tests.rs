@@ -8,6 +8,7 @@ fn field(text: &str) -> String {
 
 #[test]
 fn ordinary_text_survives() {
+    testkit::limit_test();
     for text in [
         "Fix the parser",
         "a < b",
@@ -146,6 +147,7 @@ fn invisible_characters_are_removed_unless_they_belong_to_letters_or_emoji() {
 
 #[test]
 fn what_happened_to_a_text_is_reported() {
+    testkit::limit_test();
     let rules = TextRules {
         max_field_length: 10,
         max_summary_length: 20,
@@ -187,6 +189,7 @@ fn what_happened_to_a_text_is_reported() {
 
 #[test]
 fn a_credential_in_escaped_json_is_refused() {
+    testkit::limit_test();
     let secret = format!("p_{}", "a1B2c3D4e5F6".repeat(3));
     let rules = TextRules::default();
     for json in [
@@ -201,6 +204,7 @@ fn a_credential_in_escaped_json_is_refused() {
 
 #[test]
 fn a_field_is_cut_by_characters() {
+    testkit::limit_test();
     assert_eq!(field(&"é".repeat(501)), "é".repeat(500));
     assert_eq!(field(&format!("{} b", "a".repeat(499))), "a".repeat(499));
     // The cut must not turn a comparison into something that the next write would remove.
@@ -210,6 +214,7 @@ fn a_field_is_cut_by_characters() {
 
 #[test]
 fn a_description_keeps_its_lines_and_its_markup() {
+    testkit::limit_test();
     let rules = TextRules { max_description_length: 40, ..TextRules::default() };
     let text = "# Title\n\n\t```rust\n<b>{{x}}</b>\n```";
     assert_eq!(rules.description(text).unwrap(), text);
@@ -219,6 +224,7 @@ fn a_description_keeps_its_lines_and_its_markup() {
 
 #[test]
 fn openings_without_an_end_cost_no_more_than_other_text() {
+    testkit::limit_test();
     // Nothing is timed: with quadratic passes this test would take minutes.
     let length = 1 << 17;
     let rules = TextRules { max_field_length: length, ..TextRules::default() };
@@ -240,6 +246,7 @@ fn text_nested_deeper_than_the_rounds_still_comes_out_clean() {
 
 #[test]
 fn a_refused_secret_is_not_repeated() {
+    testkit::limit_test();
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let rules = TextRules::default();
     for text in [
@@ -261,6 +268,7 @@ fn a_refused_secret_is_not_repeated() {
 
 #[test]
 fn ids_are_bounded_and_never_altered() {
+    testkit::limit_test();
     for id in ["a", "gh:owner/repo#78", "local:fix tests", "日本語", "'; DROP TABLE", &"é".repeat(200)] {
         check_id("work item", id).unwrap();
     }
@@ -339,6 +347,7 @@ fn hostile_text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn a_filtered_field_is_clean_and_stays_as_it_is(text in hostile_text(), limit in 0_usize..120) {
+        testkit::limit_test();
         let rules = TextRules { max_field_length: limit, ..TextRules::default() };
         let clean = rules.field(&text).unwrap();
         prop_assert_eq!(&rules.field(&clean).unwrap(), &clean);
@@ -359,6 +368,7 @@ proptest! {
 
     #[test]
     fn a_filtered_description_forges_nothing(text in hostile_text()) {
+        testkit::limit_test();
         let clean = TextRules::default().description(&text).unwrap();
         prop_assert_eq!(&TextRules::default().description(&clean).unwrap(), &clean);
         prop_assert!(!hides(&clean.replace(['\n', '\t'], " ")), "{:?}", clean);
@@ -366,6 +376,7 @@ proptest! {
 
     #[test]
     fn escaped_text_is_one_line_and_loses_nothing_visible(text in hostile_text()) {
+        testkit::limit_test();
         let escaped = escape_for_terminal(&text);
         prop_assert!(!hides(&escaped), "{:?}", escaped);
         prop_assert!(escaped.chars().count() >= text.chars().count());
@@ -374,6 +385,7 @@ proptest! {
     // No element is spelled with these letters alone.
     #[test]
     fn comparisons_and_generics_survive(text in "[K-Nk-nXx0-9<>=&|]{1,5}( [K-Nk-nXx0-9<>=&|]{1,5}){0,20}") {
+        testkit::limit_test();
         prop_assert_eq!(field(&text), text);
     }
 }

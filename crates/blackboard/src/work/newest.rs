@@ -233,6 +233,7 @@ mod tests {
 
     #[test]
     fn pages_of_every_size_give_the_same_list() {
+        testkit::limit_test();
         let board = Board::memory();
         board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
         for number in 0..23 {
@@ -268,6 +269,7 @@ mod tests {
 
     #[test]
     fn a_mark_survives_its_text() {
+        testkit::limit_test();
         let board = Board::memory();
         let item = board.work().create(&Create::new("gh:owner/repo#7", "A task")).unwrap().item;
         assert_eq!(PageToken::parse(&PageToken::of(&item)).unwrap().item_id, "gh:owner/repo#7");

@@ -5,8 +5,10 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use testkit::{limited, patience};
 
 use crate::Result;
 use crate::statistics::{median, percentile, ratios};
@@ -68,13 +70,24 @@ impl<'a> Program<'a> {
         let mut command = (self.command)()?;
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let start = Instant::now();
-        let status = command.status()?;
+        let status = status(&mut command, self.name)?;
         let elapsed = milliseconds(start.elapsed());
         if !status.success() {
             return Err(format!("{} ended with {status}: {command:?}", self.name).into());
         }
         Ok(elapsed)
     }
+}
+
+/// Runs a command to its end, with a limit.
+pub fn status(command: &mut Command, name: &str) -> std::io::Result<ExitStatus> {
+    limited(name, patience(), || command.status())
+}
+
+/// Kills a process and waits for its end.
+pub fn end(process: &mut Child) {
+    let _ = process.kill();
+    let _ = limited("a killed process", patience(), || process.wait());
 }
 
 /// Gives a command a text to read that is shorter than a pipe holds.
@@ -119,7 +132,8 @@ pub fn peak_memory(command: &Command) -> Result<Option<f64>> {
             None => measured.env_remove(name),
         };
     }
-    let output = measured.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    measured.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let output = limited(TIME, patience(), || measured.output())?;
     let report = String::from_utf8_lossy(&output.stderr);
     let kilobytes: f64 = report.trim().parse().map_err(|_| format!("{command:?} failed: {report}"))?;
     Ok(Some(kilobytes / 1024.0))

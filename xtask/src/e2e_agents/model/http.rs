@@ -1,4 +1,6 @@
 //! As much of HTTP/1.1 as the clients of models speak: one request a connection, answered as a whole.
+//!
+//! Written by hand, because `hyper` needs `tokio`: every installation would build both of them for `xtask` first.
 
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::TcpStream;

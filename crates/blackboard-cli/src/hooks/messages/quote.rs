@@ -87,6 +87,7 @@ mod tests {
 
     #[test]
     fn a_marker_that_a_text_has_is_drawn_again() {
+        testkit::limit_test();
         let tries = Cell::new(0);
         let first = Cell::new(String::new());
         let chosen = boundary(|boundary| {
@@ -118,6 +119,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_left_out_and_said_so() {
+        testkit::limit_test();
         let lines: Vec<String> = (0..100).map(|number| format!("- line {number}")).collect();
         let text = quote_block("Hello.", &lines, 600);
         assert!(text.chars().count() <= 600, "{}", text.chars().count());

@@ -255,6 +255,7 @@ mod tests {
 
     #[test]
     fn a_value_is_searched_as_people_read_it() {
+        testkit::limit_test();
         for (json, plain) in [
             (r#"{"a": 1,  "b c" : [ true ]}"#, r#"{"a":1,"b c":[true]}"#),
             (r#""say \"hi\" to \u00fc\ud83d\ude00\n\\ x""#, "\"say \"hi\" to ü😀\n\\ x\""),
@@ -269,6 +270,7 @@ mod tests {
 
     #[test]
     fn a_search_has_few_words() {
+        testkit::limit_test();
         assert_eq!(Words::parse("  Two  words ").unwrap().0, ["two", "words"]);
         assert!(Words::parse(&"a ".repeat(17)).is_err());
         assert!(Words::parse(&"a".repeat(1001)).is_err());

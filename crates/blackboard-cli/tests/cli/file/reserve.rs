@@ -1,6 +1,7 @@
 use std::fs;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use super::repository;
 use crate::scratch::{Output, Scratch};
@@ -93,7 +94,7 @@ fn two_worktrees() -> Scratch {
 
 fn run_in(scratch: &Scratch, directory: &str, call: &[&str]) -> Output {
     let mut command = scratch.command(call);
-    Output::of(command.current_dir(scratch.path().join(directory)).output().unwrap())
+    Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use std::fs;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use super::{git, repository};
 use crate::machine::can;
@@ -63,7 +64,7 @@ fn paths_are_those_of_the_worktree_wherever_it_is_asked() {
     git(&scratch, "config diff.relative true");
     git(&scratch, "add src/lib.rs");
     let mut command = scratch.command(["guard", "check", "--json"]);
-    let asked = Output::of(command.current_dir(scratch.path().join("docs")).output().unwrap());
+    let asked = Output::of(command.current_dir(scratch.path().join("docs")).run_to_end());
     assert_eq!(asked.refused(Code::Held)["path"], "src/lib.rs");
 }
 
@@ -116,7 +117,7 @@ fn more_files_than_the_board_is_asked_about_at_once_are_all_checked() {
                   for n in $(seq 10005); do printf '100644 %s 0\\tdocs/%s\\n' $blob $n; done \
                   | git update-index --index-info; \
                   printf '100644 %s 0\\tsrc/last.rs\\n' $blob | git update-index --index-info";
-    assert!(scratch.shell(script).status().unwrap().success());
+    assert!(scratch.shell(script).run_to_end().status.success());
     let warned = scratch.json(["guard", "check", "--warn"]);
     assert_eq!((&warned["staged"], &warned["paths"][0]["path"]), (&10_006.into(), &"src/last.rs".into()));
 }
@@ -129,7 +130,7 @@ fn in_a_process_with_several_sessions_what_none_of_them_has_is_somebody_elses() 
     scratch.json(["file", "reserve", "docs/", "--session", "rose"]);
     let check = || {
         let mut command = scratch.command(["guard", "check", "--json"]);
-        Output::of(command.env("CLAUDE_PID", std::process::id().to_string()).output().unwrap())
+        Output::of(command.env("CLAUDE_PID", std::process::id().to_string()).run_to_end())
     };
     git(&scratch, "add src");
     let own = check().success();
@@ -143,7 +144,7 @@ fn in_a_process_with_several_sessions_what_none_of_them_has_is_somebody_elses() 
     // Only a program that asks for JSON sees which session it is.
     let session = refusal["held_by"].as_str().unwrap();
     let mut command = scratch.command(["guard", "check"]);
-    let shown = Output::of(command.env("CLAUDE_PID", std::process::id().to_string()).output().unwrap());
+    let shown = Output::of(command.env("CLAUDE_PID", std::process::id().to_string()).run_to_end());
     assert_eq!(shown.code, 4, "{shown:?}");
     assert!(!shown.stderr.contains(&session[..8]), "{shown:?}");
 }
@@ -158,7 +159,7 @@ fn what_is_reserved_in_another_worktree_is_told_and_stops_nobody() {
     fs::create_dir(tree.join("src")).unwrap();
     fs::write(tree.join("src/lib.rs"), "").unwrap();
     let script = format!("cd {} && git add src && blackboard guard check --session oak", tree.display());
-    let told = Output::of(scratch.shell(&script).output().unwrap()).success();
+    let told = Output::of(scratch.shell(&script).run_to_end()).success();
     fs::remove_dir_all(&tree).unwrap();
     assert!(told.stdout.starts_with("Free.\nIn another worktree: Ivy has reserved src/"), "{told:?}");
 }
@@ -183,7 +184,7 @@ fn whatever_is_broken_stops_nobody_and_is_told_in_one_line() {
     // A session of another board has reserved nothing here.
     let mut command = scratch.command(["guard", "check", "--json"]);
     let session = "00000000-0000-4000-8000-000000000000";
-    Output::of(command.env("BLACKBOARD_SESSION_ID", session).output().unwrap()).refused(Code::Held);
+    Output::of(command.env("BLACKBOARD_SESSION_ID", session).run_to_end()).refused(Code::Held);
     let elsewhere = Scratch::new();
     assert_eq!(elsewhere.json(["guard", "check"])["checked"], false, "no repository");
 }

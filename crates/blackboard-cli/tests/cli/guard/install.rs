@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use super::{git, hook, hooks, repository, write_hook};
 use crate::machine::can;
@@ -40,7 +41,7 @@ fn it_is_installed_from_every_directory_and_where_there_are_no_hooks_yet() {
     fs::remove_dir_all(scratch.path().join(".git/hooks")).unwrap();
     fs::create_dir_all(scratch.path().join("src/deep")).unwrap();
     let mut command = scratch.command(["guard", "install", "--json"]);
-    let ended = command.current_dir(scratch.path().join("src/deep")).output().unwrap();
+    let ended = command.current_dir(scratch.path().join("src/deep")).run_to_end();
     assert!(ended.status.success(), "{ended:?}");
     assert!(hook(&scratch).is_file());
 }
@@ -132,7 +133,7 @@ fn in_a_bare_repository_nothing_is_installed_but_in_a_worktree_of_it() {
     git(&scratch, "-C bare.git worktree add -q ../tree");
     let install = |directory: &str| {
         let mut command = scratch.command(["guard", "install", "--json"]);
-        Output::of(command.current_dir(scratch.path().join(directory)).output().unwrap())
+        Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
     };
     let refusal = install("bare.git").refused(Code::InvalidValue);
     assert!(refusal["hint"].as_str().unwrap().contains("worktree"), "{refusal}");
@@ -153,7 +154,7 @@ fn outside_of_a_repository_there_is_nothing_to_install() {
     }
     assert_eq!(scratch.contents().len(), 1, "nothing was created");
     let mut command = scratch.command(["guard", "install", "--json"]);
-    let ended = command.env("PATH", scratch.path()).output().unwrap();
+    let ended = command.env("PATH", scratch.path()).run_to_end();
     let said = String::from_utf8(ended.stdout).unwrap();
     assert!(said.contains("git can't be started"), "{said}");
 }

@@ -6,6 +6,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use testkit::process::RunToEnd as _;
+
 use crate::machine::can;
 use crate::scratch::{Output, Scratch};
 
@@ -23,7 +25,7 @@ fn repository() -> Option<Scratch> {
 /// Runs git there, which has to succeed.
 #[track_caller]
 fn git(scratch: &Scratch, arguments: &str) -> Output {
-    Output::of(scratch.shell(&format!("git {arguments}")).output().unwrap()).success()
+    Output::of(scratch.shell(&format!("git {arguments}")).run_to_end()).success()
 }
 
 /// Where the hook belongs.

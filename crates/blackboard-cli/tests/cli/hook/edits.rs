@@ -2,6 +2,7 @@
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
+use testkit::process::RunToEnd as _;
 
 use super::{NONE, Stage, text_of};
 use crate::scratch::Output;
@@ -15,7 +16,7 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
     stage.configure(r#"{"fileGuard": "deny"}"#);
     let mut command = stage.scratch.command(["file", "reserve", "src/held.rs"]);
     command.current_dir(stage.directory()).args(["--session", &session_of_hint("gemini:oak")]);
-    Output::of(command.output().unwrap()).success();
+    Output::of(command.run_to_end()).success();
     let patch = |files: &[String]| {
         let files: Vec<String> = files.iter().map(|file| format!("*** Add File: {file}\n+x")).collect();
         format!("*** Begin Patch\n{}\n*** End Patch", files.join("\n"))
@@ -164,7 +165,7 @@ fn whoever_was_denied_a_file_is_told_when_it_is_free() {
     let in_project = |words: &[&str]| {
         let mut command = stage.scratch.command(words);
         command.current_dir(stage.directory()).args(["--session", &session_of_hint("codex:oak")]);
-        Output::of(command.output().unwrap()).success();
+        Output::of(command.run_to_end()).success();
     };
     in_project(&["file", "reserve", "src/", "--note", "rewriting"]);
     let usage = json!({"tool_name": "Write", "tool_input": {"file_path": "src/new/deep.rs"}});

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::json;
+use testkit::process::wait_for;
 
 use super::{NONE, Stage};
 
@@ -20,7 +21,7 @@ fn a_hook_ends_well_also_when_it_was_called_wrongly_or_can_not_answer() {
     command.stdin(Stdio::piped()).stdout(fs::File::create("/dev/full").unwrap()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(wait_for(&mut child).code(), Some(0));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use blackboard::Code;
 use serde_json::Value;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::transcript;
@@ -95,7 +96,7 @@ fn a_lock_that_was_lost_meanwhile_is_told_of() {
     // Its time is over, and somebody else has it.
     let script = "until blackboard lock acquire deploy --session ivy >/dev/null 2>&1; do sleep 0.01; done";
     let mut command = scratch.command(["lock", "run", "deploy", "--ttl", "10ms", "--", "sh", "-c", script]);
-    let ran = Output::of(command.output().unwrap()).success();
+    let ran = Output::of(command.run_to_end()).success();
     assert!(ran.stderr.contains("lock deploy is held by Ivy"), "{ran:?}");
     assert_eq!(scratch.json(["lock", "list"])["items"][0]["agent_name"], "Ivy");
 }

@@ -4,14 +4,12 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
+use testkit::process::wait_for;
 
 use crate::scratch::Scratch;
-
-/// How long anything may take on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Which version of the protocol a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +135,7 @@ impl Client {
     /// Waits for the answer to a request.
     #[track_caller]
     pub fn answer(&mut self, id: u64) -> Value {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + testkit::patience();
         while !self.answers.contains_key(&id) {
             assert!(self.hear(until), "no answer to request {id}");
         }
@@ -173,7 +171,7 @@ impl Client {
     /// Waits for a notification that `wanted` wants.
     #[track_caller]
     pub fn notified(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + testkit::patience();
         loop {
             if let Some(place) = self.notifications.iter().position(&wanted) {
                 return self.notifications.remove(place);
@@ -220,7 +218,7 @@ impl Client {
     /// Kills the server.
     pub fn kill(&mut self) {
         self.server.kill().unwrap();
-        self.server.wait().unwrap();
+        wait_for(&mut self.server);
     }
 
     /// Hears one message; false if none came until then.
@@ -243,7 +241,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         let _ = self.server.kill();
-        let _ = self.server.wait();
+        wait_for(&mut self.server);
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch, program};
 
@@ -35,7 +36,7 @@ fn the_inspector_lists_the_tools_and_calls_them() {
             .args(arguments)
             .env("HOME", scratch.path())
             .current_dir(scratch.path());
-        let output = Output::of(command.output().unwrap());
+        let output = Output::of(command.run_to_end());
         assert_eq!(output.code, 0, "{output:?}");
         output
     };

@@ -1,15 +1,15 @@
 //! For whom the server acts, and what is left when it is gone.
 
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
+use testkit::process::wait_for;
 
 use super::client::{Client, GENERATIONS, Generation};
-use crate::scratch::Scratch;
+use crate::scratch::{Output, Scratch};
 
 /// A process that stands for the client, whose death the test decides about.
 struct StandIn(Child);
@@ -25,7 +25,7 @@ impl StandIn {
 
     fn kill(&mut self) {
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        wait_for(&mut self.0);
     }
 }
 
@@ -121,10 +121,7 @@ fn a_session_among_the_arguments_counts_if_it_is_of_the_same_process() {
     for (id, pid) in [("first", &own), ("second", &own), ("foreign", &elsewhere.pid())] {
         let started = json!({"event": "session.created", "session_id": id, "cwd": scratch.path()});
         let mut hook = scratch.command(["hook", "opencode"]);
-        hook.env("BLACKBOARD_PID", pid).stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut hook = hook.spawn().unwrap();
-        hook.stdin.take().unwrap().write_all(started.to_string().as_bytes()).unwrap();
-        assert!(hook.wait().unwrap().success());
+        Output::fed(hook.env("BLACKBOARD_PID", pid), started.to_string()).success();
     }
     let mut client = Client::new(&scratch);
     let sessions = ["first", "second", "foreign"].map(|id| session_of_hint(&format!("opencode:{id}")));
@@ -236,10 +233,7 @@ fn a_server_that_is_started_again_finds_the_session_that_the_killed_one_register
 fn opencode(scratch: &Scratch, session: &str, event: &str, more: &Value) -> String {
     let mut input = json!({"event": event, "session_id": session, "cwd": scratch.path()});
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let mut command = scratch.command(["hook", "opencode"]);
-    let mut hook = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    hook.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
-    crate::scratch::Output::of(hook.wait_with_output().unwrap()).success().stdout
+    Output::fed(&mut scratch.command(["hook", "opencode"]), input.to_string()).success().stdout
 }
 
 /// Begins a session of such a host.

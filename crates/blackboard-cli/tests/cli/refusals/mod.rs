@@ -19,6 +19,7 @@ use self::calls::{can_end_with, provoke};
 use self::stage::Stage;
 pub use self::stage::write_transactions;
 use crate::scratch::{Output, commands};
+use testkit::process::RunToEnd as _;
 
 /// Codes that no command of the program can be brought to end with, and why.
 const NOT_PROVOKED: &[(Code, &str)] = &[
@@ -81,13 +82,13 @@ fn whoever_waits_too_long_for_the_lock_is_told() {
         .collect();
     assert!(waiting.len() > 20);
     for (call, json, child) in waiting {
-        check_output(&call, json, &Output::of(child.wait_with_output().unwrap()), Code::Busy);
+        check_output(&call, json, &Output::of(child.run_to_end()), Code::Busy);
     }
 }
 
 fn check(stage: &Stage, call: &[String], code: Code) {
     for json in [false, true] {
-        let output = Output::of(stage.start(call, json).wait_with_output().unwrap());
+        let output = Output::of(stage.start(call, json).run_to_end());
         check_output(call, json, &output, code);
     }
 }

@@ -9,6 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
 use rusqlite::Connection;
+use testkit::process::RunToEnd as _;
 
 use crate::machine::can;
 use crate::scratch::{Scratch, with_dying_process, with_options};
@@ -43,7 +44,7 @@ impl Stage {
             // Something staged that will be reserved, and a place for the hook that is taken.
             let script =
                 "git init -q && mkdir -p src .git/hooks/pre-commit && touch src/lib.rs && git add src";
-            assert!(scratch.shell(script).status().unwrap().success());
+            assert!(scratch.shell(script).run_to_end().status.success());
         }
         with_dying_process(|pid| {
             let register = ["agent", "register", "--name", "Pale", "--session-hint", "pale", "--pid", pid];

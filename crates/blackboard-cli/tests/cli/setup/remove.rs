@@ -1,6 +1,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use testkit::process::RunToEnd as _;
+
 use crate::scratch::Scratch;
 use crate::transcript;
 
@@ -61,7 +63,7 @@ fn two_scopes_in_one_file_come_and_go_in_any_order() {
                 let everything = scratch.contents();
                 let run = |command: &[&str], scope: &str| {
                     let call = command.iter().copied().chain(["claude", "--yes", "--scope", scope]);
-                    let output = scratch.command(call).current_dir(&project).output().unwrap();
+                    let output = scratch.command(call).current_dir(&project).run_to_end();
                     assert!(output.status.success(), "{output:?}");
                 };
                 for scope in setting_up {
@@ -145,7 +147,7 @@ fn an_agent_that_is_not_there_is_not_found_afterwards() {
         let scratch = Scratch::new();
         scratch.json(["setup", platform, "--yes"]);
         scratch.json(["setup", "remove", platform, "--yes"]);
-        let output = scratch.command(["setup", "status", "--json"]).env("PATH", "/nowhere").output().unwrap();
+        let output = scratch.command(["setup", "status", "--json"]).env("PATH", "/nowhere").run_to_end();
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let installed: Vec<_> =
             status["items"].as_array().unwrap().iter().filter(|one| one["installed"] == true).collect();

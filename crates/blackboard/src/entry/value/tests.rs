@@ -65,6 +65,7 @@ fn what_is_not_json_is_refused() {
 
 #[test]
 fn a_limit_is_named_with_what_was_found() {
+    testkit::limit_test();
     assert_eq!(Value::parse(" [1,2] ", 5).unwrap().as_str(), "[1,2]");
     let error = Value::parse("[1,23]", 5).unwrap_err();
     assert_eq!(error.to_string(), "the value has 6 bytes; 5 are allowed");
@@ -82,6 +83,7 @@ fn a_limit_is_named_with_what_was_found() {
 
 #[test]
 fn text_that_is_not_json_is_a_string_and_json_beyond_a_limit_is_not() {
+    testkit::limit_test();
     for (text, expected) in [
         ("42", "42"),
         (" null ", "null"),
@@ -119,6 +121,7 @@ fn an_answer_has_the_value_raw_and_on_one_line() {
     struct Answer {
         value: Value,
     }
+    testkit::limit_test();
     let answer = Answer { value: value("{\"b\":\r\n[1e999,\n1.0], \"a\":\"\\n\"}") };
     let line = serde_json::to_string(&answer).unwrap();
     assert_eq!(line, "{\"value\":{\"b\":  [1e999, 1.0], \"a\":\"\\n\"}}");
@@ -134,6 +137,7 @@ fn an_answer_has_the_value_raw_and_on_one_line() {
 
 #[test]
 fn a_typed_read_says_what_did_not_fit() {
+    testkit::limit_test();
     let error = value("{\"a\": \"x\"}").to::<std::collections::BTreeMap<String, u32>>().unwrap_err();
     assert_eq!(error.code(), Code::InvalidValue);
     assert!(error.to_string().contains("invalid type: string \"x\", expected u32"), "{error}");
@@ -153,6 +157,7 @@ fn what_has_no_form_in_json_is_refused() {
 
 #[test]
 fn appending_leaves_the_rest_alone() {
+    testkit::limit_test();
     for (array, item, expected) in [
         ("[]", "1", "[1]"),
         ("[ ]", "1", "[1 ]"),
@@ -195,6 +200,7 @@ fn counting_is_for_integers_and_does_not_wrap() {
 proptest! {
     #[test]
     fn whatever_is_taken_is_one_line_of_json_in_an_answer(text in r#"[\[\]{},:"\\ \n\r0-9eE.+ua-]{0,24}"#) {
+        testkit::limit_test();
         let value = Value::from_text_or_string(&text, LARGE).unwrap();
         let line = serde_json::to_string(&value).unwrap();
         prop_assert!(!line.contains(['\n', '\r']));

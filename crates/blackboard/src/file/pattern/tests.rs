@@ -29,6 +29,7 @@ fn a_pattern_has_one_text() {
 
 #[test]
 fn what_could_be_misread_or_takes_long_is_refused_with_what_to_write() {
+    testkit::limit_test();
     let longest = [&*"x".repeat(255); 4].join("/") + "y";
     assert_eq!(longest.len(), MAX_BYTES);
     let segments = |count: usize| vec!["x"; count].join("/");
@@ -190,6 +191,7 @@ fn all_small_patterns_overlap_exactly_when_a_small_path_fits_both() {
 
 #[test]
 fn hostile_patterns_are_compared_in_bounded_time() {
+    testkit::limit_test();
     // Earlier versions stored such patterns.
     let pattern = |text: &str| PathPattern::parse_stored(text).unwrap();
     let (stars, others) = ("*a".repeat(511) + "*", "a*".repeat(511) + "b");
@@ -206,6 +208,7 @@ fn hostile_patterns_are_compared_in_bounded_time() {
 
 #[test]
 fn patterns_with_wildcards_are_compared_in_linear_time() {
+    testkit::limit_test();
     let pattern = |text: &str| PathPattern::parse_stored(text).unwrap();
     for (one, two) in [
         ("*a".repeat(495) + "q001", "*a".repeat(495) + "q002"),
@@ -251,6 +254,7 @@ proptest! {
         ours in prop::collection::vec(any::<u8>(), 1..40),
         theirs in prop::collection::vec(any::<u8>(), 1..40),
     ) {
+        testkit::limit_test();
         let (one, two) = (pattern(&generalised(&path, &ours)), pattern(&generalised(&path, &theirs)));
         prop_assert!(one.matches(&path), "{} on {}", one, path);
         prop_assert!(two.matches(&path), "{} on {}", two, path);
@@ -262,6 +266,7 @@ proptest! {
         path in "[ab]{1,3}(/[ab]{1,3}){0,3}",
         text in r"([ab*?]{1,3}|\*\*)(/([ab?]{0,2}[ab*?]|\*\*)){0,3}",
     ) {
+        testkit::limit_test();
         let Ok(other) = PathPattern::parse(&text) else { return Ok(()) };
         prop_assert_eq!(pattern(&path).overlaps(&other), other.matches(&path), "{} and {}", path, other);
     }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, test_kill_process, waitid, waitpid,
 };
+use testkit::process::{RunToEnd as _, wait_for};
 
 use super::*;
 use crate::process::{Found, Liveness, ProcessIdentity, Processes, SystemProcesses, find_agent};
@@ -43,14 +44,14 @@ impl Sleeper {
     }
 
     fn reap(&mut self) {
-        self.0.wait().unwrap();
+        wait_for(&mut self.0);
     }
 }
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        wait_for(&mut self.0);
     }
 }
 
@@ -157,7 +158,7 @@ fn an_agent_is_found_by_its_child() {
 /// Copied by another process: a file that this one has open for writing may not be run while a thread forks.
 fn shell_called_claude(directory: &Path) -> String {
     let path = directory.canonicalize().unwrap().join("claude");
-    assert!(Command::new("cp").arg("/bin/sh").arg(&path).status().unwrap().success());
+    assert!(Command::new("cp").arg("/bin/sh").arg(&path).run_to_end().status.success());
     path.to_str().unwrap().to_owned()
 }
 
@@ -249,8 +250,7 @@ fn ask(what_for: &str, wrapper: &[&str], name: &str, question: &str) -> Option<S
         .arg(format!("process::linux::tests::{name}"))
         .env(QUESTION, question)
         .stdin(File::open(std::env::current_exe().unwrap()).unwrap())
-        .output()
-        .unwrap();
+        .run_to_end();
     let printed = String::from_utf8(output.stdout).unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && printed.contains("1 passed"), "{printed}{complaint}");

@@ -380,6 +380,8 @@ fn path_of(bytes: &[u8]) -> Option<PathBuf> {
 mod tests {
     use std::process::Command;
 
+    use testkit::process::RunToEnd as _;
+
     use super::super::sidecars::beside;
     use super::*;
 
@@ -391,7 +393,7 @@ mod tests {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
             git.env_remove(name);
         }
-        git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().is_ok_and(|output| output.status.success())
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").run_to_end().status.success()
     }
 
     fn tracked(path: &Path) -> Option<TrackedFiles> {
@@ -428,7 +430,7 @@ mod tests {
                 assert_eq!(names, expected, "version {version}");
                 let refusal = found.refusal(&board);
                 let cure = refusal.hint().and_then(crate::Hint::advice).unwrap();
-                assert!(Command::new("sh").args(["-c", cure]).output().unwrap().status.success(), "{cure}");
+                assert!(Command::new("sh").args(["-c", cure]).run_to_end().status.success(), "{cure}");
                 assert!(tracked(&board).is_none(), "{cure}");
             }
         }

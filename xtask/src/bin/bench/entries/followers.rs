@@ -9,7 +9,7 @@ use blackboard::entry::{Value, Write};
 
 use super::redis::{Client, Server};
 use crate::boards::Scratch;
-use crate::programs::{microseconds, milliseconds};
+use crate::programs::{end, microseconds, milliseconds};
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile, ratios};
 use crate::{Result, Scale};
@@ -46,8 +46,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
     }
 }
 

@@ -1,4 +1,6 @@
 //! A Redis server of one's own on loopback, and just enough of its protocol to measure against.
+//!
+//! Written by hand: no other part of the workspace needs a client of Redis, and one that does more would measure itself.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::Result;
+use crate::programs::end;
 
 /// A server, ended with the value.
 pub struct Server {
@@ -51,14 +54,15 @@ impl Server {
 
     /// A connection.
     pub fn connect(&self) -> Result<Client> {
-        Client::connect(self.port)
+        let client = Client::connect(self.port)?;
+        client.stream.set_read_timeout(Some(testkit::patience()))?;
+        Ok(client)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
     }
 }
 

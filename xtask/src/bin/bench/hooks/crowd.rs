@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use super::agents::Agents;
-use crate::programs::{feed, milliseconds};
+use crate::programs::{feed, milliseconds, status};
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
@@ -64,7 +64,7 @@ fn at_once(commands: Vec<Command>) -> Result<Vec<f64>> {
                     command.stdout(Stdio::null()).stderr(Stdio::null());
                     barrier.wait();
                     let start = Instant::now();
-                    let status = command.status()?;
+                    let status = status(&mut command, "a hook")?;
                     let elapsed = milliseconds(start.elapsed());
                     if status.success() {
                         Ok(elapsed)

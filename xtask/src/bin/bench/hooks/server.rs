@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use blackboard::work::Claim;
 use serde_json::{Value, json};
+use testkit::{limited, patience};
 
 use super::agents::Agents;
 use crate::boards::Scratch;
-use crate::programs::microseconds;
+use crate::programs::{end, microseconds};
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
@@ -59,7 +60,8 @@ impl Server {
         self.last_id += 1;
         self.say(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}))?;
         self.line.clear();
-        if self.output.read_line(&mut self.line)? == 0 {
+        let what = format!("the answer to {method}");
+        if limited(&what, patience(), || self.output.read_line(&mut self.line))? == 0 {
             return Err("the server is gone".into());
         }
         Ok(())
@@ -79,8 +81,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::store::sqlite::Waiting;
 use serde_json::Value;
+use testkit::{limited, patience};
 
 use super::worker::{Mode, waiting_name};
 use crate::boards::Scratch;
@@ -73,7 +74,8 @@ pub fn start_paced(scratch: &Scratch, session: &str, item: &str, rate: u32, seco
 
 /// Waits for a worker's answer.
 pub fn finish(worker: Child) -> Result<Outcome> {
-    let output = worker.wait_with_output()?;
+    // It works for 10 s at most.
+    let output = limited("a worker", 2 * patience(), || worker.wait_with_output())?;
     let answer: Value = serde_json::from_slice(&output.stdout)?;
     let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
     Ok(Outcome {

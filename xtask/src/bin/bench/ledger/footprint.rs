@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::boards::Scratch;
-use crate::programs::peak_memory;
+use crate::programs::{peak_memory, status};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
@@ -27,7 +27,8 @@ pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let commands = scale.of(10_000, 300);
     let mut longest = 0;
     for _ in 0..commands {
-        let status = command(&["agent", "heartbeat", "--json"]).stdout(Stdio::null()).status()?;
+        let mut heartbeat = command(&["agent", "heartbeat", "--json"]);
+        let status = status(heartbeat.stdout(Stdio::null()), "a heartbeat")?;
         if !status.success() {
             return Err(format!("a heartbeat ended with {status}").into());
         }

@@ -8,7 +8,7 @@ use blackboard::sweep::Sweep;
 use blackboard::work::Claim;
 
 use crate::boards::Scratch;
-use crate::programs::{Program, interleave, microseconds, milliseconds};
+use crate::programs::{Program, end, interleave, microseconds, milliseconds};
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
@@ -61,8 +61,7 @@ pub fn the_dead(scale: &Scale) -> Result<Vec<Line>> {
     let mut process = Command::new("sleep").arg("600").spawn()?;
     let template = Scratch::new()?;
     let sessions = template.register_with(AGENTS, process.id())?;
-    process.kill()?;
-    process.wait()?;
+    end(&mut process);
     template.add_items("item", AGENTS * ITEMS)?;
     let board = template.open()?;
     for number in 0..AGENTS * ITEMS {

@@ -20,7 +20,7 @@ pub fn listing(scale: &Scale) -> Result<Vec<Line>> {
     let scratch = Scratch::new()?;
     let board = scratch.open()?;
     scratch.add_items("item", ITEMS)?;
-    let server = Server::start(scale, &scratch.path())?;
+    let server = Server::start(scale, &scratch.path());
     let path = format!("/api/work?limit={LIMIT}");
     let mut stream = request(&server.access, "/api/status")?;
     // What was asked for to open the connection is not measured.

@@ -1,13 +1,15 @@
 //! What a thousand clients that wait cost.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use blackboard::entry::{Value, Write as WriteEntry};
+use testkit::process::Lines;
 
 use super::server::{Access, Server, request};
 use crate::boards::Scratch;
+use crate::programs::end;
 use crate::report::{Bar, Line, Unit};
 use crate::statistics::median;
 use crate::{Result, Scale};
@@ -30,7 +32,7 @@ pub fn of_clients(scale: &Scale) -> Result<Vec<Line>> {
             Ok(())
         };
         tell(0)?;
-        let server = Server::start(scale, &scratch.path())?;
+        let server = Server::start(scale, &scratch.path());
         drop(request(&server.access, "/api/status")?);
         let before = server.memory()?;
         let mut holders = Vec::new();
@@ -60,16 +62,14 @@ impl Holder {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["holder", &access.port.to_string(), &clients.to_string()]).env(TOKEN, &access.token);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().ok_or("a process without output")?).read_line(&mut line)?;
-        if line.trim() == "ready" { Ok(Holder(process)) } else { Err("a client got no stream".into()) }
+        let line = Lines::of(&mut process).next();
+        if line == "ready" { Ok(Holder(process)) } else { Err("a client got no stream".into()) }
     }
 }
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        end(&mut self.0);
     }
 }
 

@@ -27,7 +27,7 @@ pub fn hearing(scale: &Scale) -> Result<Vec<Line>> {
     let _follower = Follower::start(follow(scale, &followed), 0, sender)?;
     let mut tell = |number: usize| write(&board, number);
     until_heard(&mut tell, &heard, 1)?;
-    let server = Server::start(scale, &watched.path())?;
+    let server = Server::start(scale, &watched.path());
     let (sender, pushed) = mpsc::channel();
     let mut stream = request(&server.access, "/api/events/stream")?;
     std::thread::spawn(move || {

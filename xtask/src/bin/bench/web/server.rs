@@ -3,15 +3,15 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
-use serde_json::Value;
+use testkit::patience;
 
 use crate::{Result, Scale};
 
 /// A server, ended with the value.
 pub struct Server {
-    process: Child,
+    server: testkit::server::Server,
     pub access: Access,
 }
 
@@ -23,31 +23,20 @@ pub struct Access {
 }
 
 impl Server {
-    pub fn start(scale: &Scale, board: &Path) -> Result<Server> {
+    pub fn start(scale: &Scale, board: &Path) -> Server {
         let mut command = scale.blackboard(board);
-        command.args(["serve", "--json", "--port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().ok_or("a process without output")?).read_line(&mut line)?;
-        let said: Value = serde_json::from_str(&line)?;
-        let port = said["port"].as_u64().ok_or("the server did not start")?;
-        let token = said["token"].as_str().ok_or("the server has no token")?.to_owned();
-        Ok(Server { process, access: Access { port: u16::try_from(port)?, token } })
+        command.args(["serve", "--json", "--port", "0"]).stdin(Stdio::null());
+        let server = testkit::server::Server::start(command);
+        let access = Access { port: server.port(), token: server.token().to_owned() };
+        Server { server, access }
     }
 
     /// The memory that it has, in bytes.
     pub fn memory(&self) -> Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes: f64 = line.ok_or("no memory")?.trim().trim_end_matches(" kB").parse()?;
         Ok(kilobytes * 1024.0)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -55,6 +44,7 @@ impl Drop for Server {
 pub fn request(access: &Access, path: &str) -> Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect(("127.0.0.1", access.port))?;
     stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(patience()))?;
     let mut stream = BufReader::new(stream);
     ask(&mut stream, access, path)?;
     Ok(stream)

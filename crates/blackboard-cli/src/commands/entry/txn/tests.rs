@@ -81,6 +81,7 @@ fn a_time_to_live_is_seconds_or_a_text() {
 
 #[test]
 fn what_is_not_understood_is_named() {
+    testkit::limit_test();
     for (text, part) in [
         (" ", "requires a transaction"),
         ("{", "EOF"),
@@ -108,6 +109,7 @@ fn what_is_not_understood_is_named() {
 
 #[test]
 fn depth_is_bounded_before_anything_else_sees_it() {
+    testkit::limit_test();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let message = refused(&format!(r#"{{"then":[{{"write":{{"key":"a","value":{deep}}}}}]}}"#));
     assert!(message.contains("128 are allowed"), "{message}");
