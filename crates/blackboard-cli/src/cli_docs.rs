@@ -5,8 +5,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::commands::{COMMANDS, Command, Group, Leaf};
-use crate::tree::tree;
+use crate::commands::{COMMANDS, Command, Group, HELP_WIDTH, Leaf};
+use crate::help::PAGE;
 
 /// Set by `cargo xtask cli-docs`.
 const WRITE: &str = "BLACKBOARD_WRITE_CLI_DOCS";
@@ -30,8 +30,7 @@ fn page() -> String {
     let mut page = String::from(
         "# The `blackboard` command\n\n<!-- Made by `cargo xtask cli-docs` from the help texts. -->\n\n",
     );
-    writeln!(page, "```text\n{}\n```", tree().term_width(WIDTH).render_long_help().to_string().trim_end())
-        .unwrap();
+    writeln!(page, "```text\n{}\n```", PAGE.trim_end()).unwrap();
     for group in Group::ALL {
         let members: Vec<&Command> = COMMANDS.iter().filter(|command| command.group == group).collect();
         if members.is_empty() {
@@ -39,7 +38,7 @@ fn page() -> String {
         }
         writeln!(page, "\n## {}", group.heading()).unwrap();
         for command in members {
-            let mut definition = Leaf { command, alias: None }.standing_alone().term_width(WIDTH);
+            let mut definition = Leaf { command, alias: None }.standing_alone().term_width(HELP_WIDTH);
             let help = definition.render_long_help().to_string();
             writeln!(page, "\n### `blackboard {}`\n\n```text\n{}\n```", command.path, help.trim_end())
                 .unwrap();
@@ -48,5 +47,3 @@ fn page() -> String {
     // Help texts are padded to the width of the terminal in places.
     page.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
-
-const WIDTH: usize = 100;

@@ -11,19 +11,19 @@ use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
 use crate::tree::tree;
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 ///
-/// The script completes the words and options of every command. Load it from the start-up file of the shell.
+/// Prints a script that completes commands and options in bash, zsh, fish or PowerShell.
 ///
 /// Examples:
-///   blackboard completions bash > ~/.local/share/bash-completion/completions/blackboard
+///   blackboard completions bash > ~/.blackboard.bash
 ///   blackboard completions zsh > ~/.zfunc/_blackboard
 ///   blackboard completions fish > ~/.config/fish/completions/blackboard.fish
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Completions {
-    /// The shell that is to complete
-    #[arg(value_parser = shells())]
+    /// Shell to complete in
+    #[arg(value_parser = shells(), value_name = "SHELL")]
     shell: Shell,
 }
 

@@ -30,47 +30,36 @@ const BATCH: usize = 1000;
 /// The longest wait of a follower: after this time it notices that its reader is gone, or that its time is over.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Show what happened since one last looked, or follow what happens
+/// Show events since your last check, or follow new ones
 ///
-/// A session has a cursor: each call shows what came after the one before, the first one what came after its
-/// registration. The cursor moves only after everything was written. --since, --after, --peek and filters do not move
-/// it. Without a session and without --since it shows the last 24 hours.
-///
-/// With --follow it goes on and shows what happens as it happens; with --json that is one event a line. Without a session
-/// it starts now. --cursor keeps a place of its own in the log under a name, with or without filters, and a new one starts
-/// now or where --since or --after says: whoever is killed and started again sees at most its last batch twice, and misses
-/// nothing. If events were pruned that it had not shown, it says so and goes on. A named cursor that was not
-/// moved for as long as events are kept, and has missed some since, is forgotten and starts anew.
-///
-/// Of the filters all have to hold. --filter also takes write, create, update, delete, expire and clear. Keys and tags are
-/// those of one scope, the one that other commands use too, unless --scope or --all-scopes says otherwise; without --key
-/// and --tag every scope is shown. Events of entries carry the value and the value before.
+/// Shows events after the session's cursor and moves the cursor; without a session, the last 24 hours. --since,
+/// --after, --peek and filters leave the cursor where it is. --follow prints new events as they arrive, and --cursor
+/// NAME resumes after an interruption without a gap.
 ///
 /// Examples:
 ///   blackboard observe
 ///   blackboard observe --since 1h --json
-///   blackboard observe --since 2026-02-03T14:00:00Z --limit 50
-///   blackboard observe --filter agent_stale,stale_locks_released --peek
-///   blackboard observe --follow --key 'task:*' --filter write --json
-///   blackboard observe --follow --cursor mirror --scope team-1 --json
+///   blackboard observe --filter work_claimed,work_completed --peek
+///   blackboard observe --follow --key 'task:*' --timeout 1s
+///   blackboard observe --follow --cursor mirror --since 1h --limit 3
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Observe {
     #[command(flatten)]
     session: Session,
 
-    /// From then on: 90s, 15m, 1h, 2d ago, or an ISO 8601 time
+    /// Only what is newer: 90s, 15m, 1h, 2d, or an ISO 8601 time
     #[arg(long, value_name = "WHEN", conflicts_with = "after", allow_hyphen_values = true)]
     since: Option<String>,
 
-    /// What came after this revision
+    /// Only events after this revision
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     after: Option<Revision>,
 
     #[command(flatten)]
     filters: Filters,
 
-    /// About this many at most; a commit is never split
+    /// Maximum number of events; a commit is never split
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -78,15 +67,15 @@ pub struct Observe {
     #[arg(long)]
     peek: bool,
 
-    /// Go on, and show what happens as it happens
+    /// Print new events as they arrive
     #[arg(long, short)]
     follow: bool,
 
-    /// Follow from the cursor of this name, which moves with what was shown
+    /// Named cursor to follow from; it moves with what was printed
     #[arg(long, value_name = "NAME", requires = "follow", conflicts_with_all = ["peek", "session"])]
     cursor: Option<String>,
 
-    /// Follow for this long, such as 30s or 10m
+    /// Stop following after this long
     #[arg(long, value_name = "DURATION", requires = "follow", allow_hyphen_values = true)]
     timeout: Option<String>,
 }
@@ -94,27 +83,27 @@ pub struct Observe {
 /// Which events are wanted.
 #[derive(clap::Args, Debug)]
 struct Filters {
-    /// Only these types of events
+    /// Only these event types, separated by commas; also write, create, update, delete, expire, purge and clear
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     filter: Vec<String>,
 
-    /// Only entries whose keys fit this pattern; may be repeated
+    /// Only entries whose keys match this pattern; repeatable
     #[arg(long = "key", value_name = "PATTERN")]
     keys: Vec<String>,
 
-    /// Only entries of this scope; may be repeated [default with --key or --tag: $BLACKBOARD_SCOPE, or "default"]
+    /// Only entries of this scope; repeatable [default with --key or --tag: $BLACKBOARD_SCOPE or "default"]
     #[arg(long = "scope", value_name = "NAME")]
     scopes: Vec<String>,
 
-    /// Entries of every scope, also with --key or --tag
+    /// Include entries of every scope with --key or --tag
     #[arg(long, conflicts_with = "scopes")]
     all_scopes: bool,
 
-    /// Only what this agent or author did, by name or session id; may be repeated
+    /// Only events of this agent or author: agent name or session id; repeatable
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
 
-    /// Only entries with this tag; repeated, with all of them
+    /// Tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }

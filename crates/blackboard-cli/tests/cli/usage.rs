@@ -5,15 +5,62 @@ use blackboard::Code;
 use crate::scratch::Scratch;
 
 #[test]
-fn help_lists_the_commands_in_groups() {
+fn program_help_shows_everyday_commands_and_names_the_others() {
     let scratch = Scratch::new();
-    let help = scratch.run(["--help"]).success();
-    assert!(
-        help.stdout.contains("\nSet-up:\n  init              Create a board for this repository\n"),
-        "{help:?}"
-    );
-    assert!(help.stdout.contains("Exit codes:"));
-    assert_eq!(scratch.run(["help"]).success().stdout, help.stdout);
+    let help = scratch.run(["--help"]).success().stdout;
+    assert!(help.starts_with("Coordinate coding agents that work at the same time\n"), "{help}");
+    assert!(help.contains("\nGetting started:\n  demo           Watch four agents"), "{help}");
+    assert!(help.lines().count() < 45 && help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    for call in [&["help"][..], &["-h"], &["--json", "help"], &["help", "--json"], &["--help", "work"]] {
+        assert_eq!(scratch.run(call).success().stdout, help, "{call:?}");
+    }
+}
+
+#[test]
+fn help_all_prints_one_line_for_each_command() {
+    let scratch = Scratch::new();
+    let all = scratch.run(["help", "--all"]).success().stdout;
+    for (line, command) in all.lines().zip(crate::scratch::commands()) {
+        let help = scratch.run(command.split(' ').chain(["-h"])).success().stdout;
+        let (name, summary) = line.split_once("  ").unwrap();
+        assert_eq!((name, Some(summary.trim())), (command.as_str(), help.lines().next()));
+    }
+    assert!(all.contains("\nwork reassign "), "{all}");
+}
+
+#[test]
+fn every_help_fits_80_columns() {
+    let scratch = Scratch::new();
+    let nouns = ["agent", "work", "lock", "file", "project", "guard", "tasks"].map(str::to_owned);
+    for command in crate::scratch::commands().into_iter().chain(nouns) {
+        for option in ["--help", "-h"] {
+            let help = scratch.run(command.split(' ').chain([option])).success().stdout;
+            let long = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(long, None, "{command} {option}");
+        }
+    }
+    for topic in ["environment", "exit-codes", "--all"] {
+        let help = scratch.run(["help", topic]).success().stdout;
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+}
+
+#[test]
+fn help_of_an_unknown_command_suggests_the_nearest() {
+    let scratch = Scratch::new();
+    for (call, expected) in [
+        (&["help", "versoin"][..], "'version'"),
+        (&["help", "work", "clam"], "'claim'"),
+        (&["work", "clam"], "'claim'"),
+        (&["wrok", "claim"], "'work'"),
+        (&["help", "environmen"], "error: "),
+    ] {
+        let output = scratch.run(call);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
+        assert!(output.stderr.contains(expected), "{output:?}");
+    }
+    assert_eq!(scratch.run(["edit"]).code, 2, "the name is reserved");
+    assert_eq!(scratch.run(["work", "edit"]).code, 2, "the name is reserved");
 }
 
 #[test]
@@ -208,8 +255,8 @@ fn an_empty_list_says_what_it_leaves_out() {
 }
 
 #[test]
-fn the_help_text_lists_every_variable_that_is_read() {
-    let help = Scratch::new().run(["--help"]).success().stdout;
+fn help_environment_lists_every_variable_that_is_read() {
+    let help = Scratch::new().run(["help", "environment"]).success().stdout;
     let source = include_str!("../../src/environment.rs");
     let names = source.split('"').filter(|text| text.starts_with("BLACKBOARD_"));
     for name in names {

@@ -11,31 +11,31 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::CreatedItem;
 
-/// Create a work item that agents can claim
+/// Create a work item
 ///
-/// Creating the same item again changes nothing; another item under the same id is refused (exit 4). The project has
-/// to be registered.
+/// Creates an item that any agent can claim. Repeating the call with the same fields changes nothing; different
+/// fields under the same id are refused (exit 4).
 ///
 /// Examples:
-///   blackboard work create design-schema --title "Design SQL schema" --project pai-collab --priority P1
-///   blackboard work create --id gh:owner/repo#78 --title "Fix the login" --source github --source-ref owner/repo#78
-///   blackboard work create ship --title "Ship it" --blocked-by design-schema,run-tests
+///   blackboard work create design-schema --title "Design the SQL schema"
+///   blackboard work create ship --title "Ship it" --blocked-by design-schema
+///   blackboard work create gh:o/r#78 --title "Fix the login" --source github
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Create {
     #[command(flatten)]
     item: Item,
 
-    /// What is to be done
+    /// Title of the item
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: String,
 
-    /// The registered project that it belongs to
-    #[arg(long)]
+    /// Registered project that the item belongs to
+    #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// How soon it should be done: P1, P2 or P3 [default: P2]
-    #[arg(long)]
+    /// Priority: P1, P2 or P3 [default: P2]
+    #[arg(long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 
     #[command(flatten)]

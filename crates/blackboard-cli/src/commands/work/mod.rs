@@ -32,23 +32,24 @@ pub fn note_ignored(context: &Context, claimed: &Claimed) {
 #[derive(clap::Args, Debug)]
 #[group(id = "new_item")]
 pub struct NewItemOptions {
-    /// More about it; may have many lines
+    /// Description; may have several lines
     #[arg(long, value_name = "TEXT", requires = "title", allow_hyphen_values = true)]
     description: Option<String>,
 
-    /// Where it came from: local, github, operator, or your own word with a colon, such as jira:PROJ-7 [default: local]
-    #[arg(long, requires = "title")]
+    /// Origin: local, github, operator, or a word of your own with a colon, for example jira:PROJ-7 [default:
+    /// local]
+    #[arg(long, requires = "title", value_name = "SOURCE")]
     source: Option<String>,
 
-    /// What it is called there, such as owner/repo#78
+    /// Reference at the origin, for example owner/repo#78
     #[arg(long, value_name = "REF", requires = "title")]
     source_ref: Option<String>,
 
-    /// What it waits for: ids of work items, which may not exist yet
+    /// Ids of the blockers, separated by commas; they do not have to exist yet
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "title")]
     blocked_by: Vec<String>,
 
-    /// A JSON object to store with it
+    /// Additional data, as a JSON object
     #[arg(long, value_name = "JSON", requires = "title")]
     metadata: Option<String>,
 }

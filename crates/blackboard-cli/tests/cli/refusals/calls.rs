@@ -138,8 +138,8 @@ const SECRET: &str = "a credential";
 
 /// Calls that end with codes which depend on what they ask for.
 const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
-    ("setup", Code::InvalidValue, &["codex", "--scope", "local"]),
-    ("setup remove", Code::InvalidValue, &["codex", "--scope", "local"]),
+    ("setup", Code::InvalidValue, &["codex", "--settings", "local"]),
+    ("setup remove", Code::InvalidValue, &["codex", "--settings", "local"]),
     ("agent register", Code::SecretLooking, &["--name", SECRET]),
     ("agent register", Code::SessionStale, &["--parent", "pale"]),
     ("agent register", Code::SessionEnded, &["--parent", "gone"]),
