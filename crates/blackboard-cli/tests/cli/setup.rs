@@ -245,10 +245,11 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
         ]
     );
     for command in [&["setup", "cursor"][..], &["setup", "remove", "cursor"]] {
-        let call = command.iter().copied().chain(["--scope", "local", "--json"]);
+        let call = command.iter().copied().chain(["--settings", "local", "--json"]);
         let refusal = scratch.run(call).refused(Code::InvalidValue);
         let words = command.join(" ");
-        let hint = format!("run: blackboard {words} --scope user, or: blackboard {words} --scope project");
+        let hint =
+            format!("run: blackboard {words} --settings user, or: blackboard {words} --settings project");
         assert_eq!(refusal["hint"], hint);
     }
     // The others have no such scope, so that all of them is Claude Code.

@@ -50,7 +50,7 @@ pub struct SetupOptions {
     dry_run: bool,
 
     /// Do not ask
-    #[arg(long)]
+    #[arg(short = 'y', long)]
     yes: bool,
 }
 
@@ -129,7 +129,7 @@ fn chosen(
                 .levels
                 .iter()
                 .map(|scope| format!("{command} {id} --settings {}", scope.as_str()));
-            Err(Refusal::new(Code::InvalidValue, format!("{name} has no settings of the scope \"{scope}\""))
+            Err(Refusal::new(Code::InvalidValue, format!("{name} has no {scope} settings"))
                 .hint(format!("run: {}", calls.collect::<Vec<_>>().join(", or: ")))
                 .into())
         }
