@@ -11,8 +11,17 @@ use crate::args::Globals;
 use crate::commands::{self, ALIASES, COMMANDS, Command, HELP_WIDTH, Leaf, NOUNS};
 use crate::help::PAGE;
 
-/// Every command below one root.
+/// Every command below one root, with all its names.
 pub fn tree() -> clap::Command {
+    below_root(COMMANDS.iter().map(|command| command.path).chain(ALIASES.iter().map(|alias| alias.path)))
+}
+
+/// The same without aliases, for the completion of commands: shells would offer hidden names like all others.
+pub fn tree_without_aliases() -> clap::Command {
+    below_root(COMMANDS.iter().map(|command| command.path))
+}
+
+fn below_root(paths: impl Iterator<Item = &'static str>) -> clap::Command {
     let root = Globals::augment_args(clap::Command::new("blackboard"))
         .bin_name("blackboard")
         .version(env!("CARGO_PKG_VERSION"))
@@ -20,8 +29,6 @@ pub fn tree() -> clap::Command {
         .max_term_width(HELP_WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true);
-    let own = COMMANDS.iter().map(|command| command.path);
-    let paths = own.chain(ALIASES.iter().map(|alias| alias.path));
     paths.filter_map(commands::find).fold(root, |root, leaf| {
         let words: Vec<&str> = leaf.path().split(' ').collect();
         attach(root, &words, 0, leaf)

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::envelope::Answer;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
-use crate::tree::tree;
+use crate::tree::tree_without_aliases;
 
 /// Print a shell completion script
 ///
@@ -30,7 +30,7 @@ pub struct Completions {
 impl Run for Completions {
     fn run(self, _context: &Context) -> Result<Outcome> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut tree(), "blackboard", &mut script);
+        clap_complete::generate(self.shell, &mut tree_without_aliases(), "blackboard", &mut script);
         let script = String::from_utf8_lossy(&script).into_owned();
         Ok(Outcome::new(Script { shell: self.shell.to_string(), script }))
     }
