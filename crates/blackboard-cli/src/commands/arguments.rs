@@ -11,7 +11,7 @@ use clap::builder::NonEmptyStringValueParser;
 pub struct Session {
     /// Session to act as: id, prefix of 6 or more, or agent name [default: $BLACKBOARD_SESSION_ID, or the
     /// session of the calling agent]
-    #[arg(long, value_name = "ID")]
+    #[arg(short = 's', long, value_name = "ID")]
     pub session: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl Session {
 #[derive(clap::Args, Debug)]
 pub struct ScopeOption {
     /// Scope of the keys [default: $BLACKBOARD_SCOPE or "default"]
-    #[arg(long, value_name = "NAME")]
+    #[arg(short = 'S', long, value_name = "NAME")]
     pub scope: Option<String>,
 }
 

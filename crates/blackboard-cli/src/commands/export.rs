@@ -32,7 +32,7 @@ use crate::unreadable::UnreadableRows;
 #[command(verbatim_doc_comment)]
 pub struct Export {
     /// File to write to; - is standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Print the JSON on several lines

@@ -32,7 +32,7 @@ pub struct Run {
     name: Option<String>,
 
     /// Project of the session, and of an item that is created [default for a delegate: that of its parent]
-    #[arg(long, value_name = "PROJECT")]
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
     /// Work item to claim
@@ -40,7 +40,7 @@ pub struct Run {
     work_item: Option<String>,
 
     /// Title of the item to create if it does not exist
-    #[arg(long, value_name = "TEXT", requires = "work_item", allow_hyphen_values = true)]
+    #[arg(short = 't', long, value_name = "TEXT", requires = "work_item", allow_hyphen_values = true)]
     title: Option<String>,
 
     /// Current work, shown to other agents [default: the title of the item]

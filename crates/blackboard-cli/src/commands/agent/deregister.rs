@@ -24,7 +24,7 @@ pub struct Deregister {
     agent: Option<String>,
 
     /// Same as the SESSION argument
-    #[arg(long, value_name = "ID", alias = "id")]
+    #[arg(short = 's', long, value_name = "ID", alias = "id")]
     session: Option<String>,
 }
 

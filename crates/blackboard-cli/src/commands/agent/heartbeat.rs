@@ -26,7 +26,7 @@ pub struct Heartbeat {
     session: Session,
 
     /// Progress note, shown to other agents
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     progress: Option<String>,
 
     /// Mark the progress note as a milestone

@@ -23,7 +23,7 @@ use crate::output::agent::AgentList;
 #[command(verbatim_doc_comment)]
 pub struct List {
     /// Include stale and completed sessions
-    #[arg(long, conflicts_with = "status")]
+    #[arg(short = 'a', long, conflicts_with = "status")]
     all: bool,
 
     /// Only these statuses, separated by commas: active, idle, completed, stale
@@ -31,7 +31,7 @@ pub struct List {
     status: Vec<AgentStatus>,
 
     /// Only agents of this project
-    #[arg(long, value_name = "PROJECT")]
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 }
 

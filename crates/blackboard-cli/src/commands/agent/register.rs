@@ -30,7 +30,7 @@ pub struct Register {
     name: Option<String>,
 
     /// Project that the agent works on [default for a delegate: that of its parent]
-    #[arg(long, value_name = "PROJECT")]
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
     /// Current work, shown to other agents

@@ -27,7 +27,7 @@ pub struct History {
     key: String,
 
     /// Maximum number of results
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, default_value_t = 20)]
     limit: usize,
 
     #[command(flatten)]

@@ -31,11 +31,11 @@ pub struct List {
     pattern: Option<String>,
 
     /// Show values, authors, versions, ages and tags
-    #[arg(long)]
+    #[arg(short = 'l', long)]
     long: bool,
 
     /// Maximum number of results
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]

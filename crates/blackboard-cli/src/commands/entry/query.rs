@@ -31,7 +31,7 @@ pub struct Query {
     which: Matching,
 
     /// Maximum number of results
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = DEFAULT_LIMIT)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, default_value_t = DEFAULT_LIMIT)]
     limit: usize,
 
     /// Number of results to skip

@@ -31,7 +31,7 @@ pub struct Read {
     value: bool,
 
     /// Print the value only, and a string without its quotes
-    #[arg(long, conflicts_with = "value")]
+    #[arg(short = 'r', long, conflicts_with = "value")]
     raw: bool,
 
     /// Show the entry as of this revision

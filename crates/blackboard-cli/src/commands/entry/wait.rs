@@ -31,7 +31,7 @@ pub struct Wait {
     value: bool,
 
     /// Print the value only, and a string without its quotes
-    #[arg(long, conflicts_with = "value")]
+    #[arg(short = 'r', long, conflicts_with = "value")]
     raw: bool,
 
     /// Give up after this long

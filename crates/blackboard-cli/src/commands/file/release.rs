@@ -28,7 +28,7 @@ pub struct Release {
     patterns: Vec<String>,
 
     /// Release everything that the session has reserved, in every worktree
-    #[arg(long, group = "which")]
+    #[arg(short = 'a', long, group = "which")]
     all: bool,
 
     #[command(flatten)]

@@ -34,7 +34,7 @@ pub struct Reserve {
     shared: bool,
 
     /// Reason, shown to other agents
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     note: Option<String>,
 
     /// Time to live: 90s, 15m, 1h, 2d; a bare number is seconds [default: until the session ends]

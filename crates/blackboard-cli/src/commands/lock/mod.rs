@@ -26,7 +26,7 @@ pub struct LockOptions {
     pub ttl: Option<Duration>,
 
     /// Reason, shown to other agents
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Option<String>,
 }
 

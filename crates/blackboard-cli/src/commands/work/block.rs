@@ -29,7 +29,7 @@ pub struct Block {
     blocked_by: Vec<String>,
 
     /// Reason
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
     #[command(flatten)]

@@ -30,7 +30,7 @@ pub struct Complete {
     fence: Option<FenceArgument>,
 
     /// Result, shown with the item
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     summary: Option<String>,
 
     #[command(flatten)]

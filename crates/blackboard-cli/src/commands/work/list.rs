@@ -24,7 +24,7 @@ use crate::output::work::WorkList;
 #[command(verbatim_doc_comment)]
 pub struct List {
     /// Include completed items
-    #[arg(long, conflicts_with = "status")]
+    #[arg(short = 'a', long, conflicts_with = "status")]
     all: bool,
 
     /// Only these statuses, separated by commas: available, claimed, blocked, completed
@@ -32,11 +32,11 @@ pub struct List {
     status: Vec<Status>,
 
     /// Only items of this project
-    #[arg(long, value_name = "PROJECT")]
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
     /// Only items of this priority: P1, P2 or P3
-    #[arg(long, value_name = "PRIORITY")]
+    #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 
     /// Only items that your session, or that of --session, holds
@@ -44,7 +44,7 @@ pub struct List {
     mine: bool,
 
     /// Maximum number of results
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]

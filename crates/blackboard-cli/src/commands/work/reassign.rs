@@ -35,7 +35,7 @@ pub struct Reassign {
     fence: Option<FenceArgument>,
 
     /// Reason
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
     /// Reassign it even if a third session holds it
