@@ -2,6 +2,7 @@
 //!
 //! The page is made and checked by a test, so that nothing of it is in the program.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -31,6 +32,7 @@ fn page() -> String {
         "# The `blackboard` command\n\n<!-- Made by `cargo xtask cli-docs` from the help texts. -->\n\n",
     );
     writeln!(page, "```text\n{}\n```", PAGE.trim_end()).unwrap();
+    writeln!(page, "\n{}", short_options()).unwrap();
     for group in Group::ALL {
         let members: Vec<&Command> = COMMANDS.iter().filter(|command| command.group == group).collect();
         if members.is_empty() {
@@ -46,4 +48,22 @@ fn page() -> String {
     }
     // Help texts are padded to the width of the terminal in places.
     page.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// The short options, and which long ones they stand for.
+fn short_options() -> String {
+    let mut shorts: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    for command in COMMANDS {
+        let definition = Leaf { command, alias: None }.standing_alone();
+        for argument in definition.get_arguments() {
+            if let (Some(short), Some(long)) = (argument.get_short(), argument.get_long()) {
+                shorts.entry(short).or_default().insert(format!("`--{long}`"));
+            }
+        }
+    }
+    let mut text = String::from("## Short options\n\n| Short | Long |\n|---|---|\n");
+    for (short, longs) in shorts {
+        writeln!(text, "| `-{short}` | {} |", longs.into_iter().collect::<Vec<_>>().join(", ")).unwrap();
+    }
+    text.trim_end().to_owned()
 }

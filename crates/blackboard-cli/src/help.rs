@@ -112,7 +112,7 @@ Getting started:
 
 More commands:
   Agents         agent register, heartbeat, show, deregister
-  Work           work block, unblock, status, reassign, reset, delete
+  Work           work block, unblock, status, reassign, wait, reset, delete
   Entries        list, query, history, wait, append, increment, delete, clear,
                  purge, txn, snapshot
   Locks, files   lock acquire, release, list, run; file release, list, check

@@ -62,6 +62,7 @@ pub const COMMANDS: &[Command] = &[
     command::<work::unblock::Unblock>("work unblock", Group::Work),
     command::<work::status::Status>("work status", Group::Work),
     command::<work::reassign::Reassign>("work reassign", Group::Work),
+    command::<work::wait::Wait>("work wait", Group::Work),
     command::<work::reset::Reset>("work reset", Group::Work),
     command::<work::delete::Delete>("work delete", Group::Work),
     command::<entry::list::List>("list", Group::Entries),
@@ -105,13 +106,39 @@ pub const HELP_WIDTH: usize = 80;
 /// Other names of commands, which only the help of their command lists. `edit` and `work edit` are reserved for changing an
 /// item.
 pub const ALIASES: &[Alias] = &[
-    Alias { path: "register", of: "agent register", defaults: &[] },
-    Alias { path: "heartbeat", of: "agent heartbeat", defaults: &[] },
-    Alias { path: "deregister", of: "agent deregister", defaults: &[] },
-    Alias { path: "complete", of: "work complete", defaults: &[] },
+    alias("register", "agent register"),
+    alias("heartbeat", "agent heartbeat"),
+    alias("deregister", "agent deregister"),
+    alias("agent ls", "agent list"),
+    alias("who", "agent list"),
+    alias("agent status", "agent show"),
+    alias("create", "work create"),
+    alias("work new", "work create"),
+    alias("claim", "work claim"),
+    alias("tasks claim", "work claim"),
+    alias("release", "work release"),
+    alias("tasks release", "work release"),
+    alias("done", "work complete"),
+    alias("complete", "work complete"),
+    alias("work done", "work complete"),
+    alias("work close", "work complete"),
+    alias("work ls", "work list"),
+    Alias { path: "ready", of: "work list", defaults: &[("status", "available")] },
     Alias { path: "tasks list", of: "work list", defaults: &[("status", "available")] },
-    Alias { path: "tasks claim", of: "work claim", defaults: &[] },
-    Alias { path: "tasks release", of: "work release", defaults: &[] },
+    Alias { path: "tasks ls", of: "work list", defaults: &[("status", "available")] },
+    alias("show", "work status"),
+    alias("work show", "work status"),
+    Alias { path: "log", of: "observe", defaults: &[("last", "20"), ("peek", "true")] },
+    Alias { path: "watch", of: "observe", defaults: &[("follow", "true")] },
+    alias("st", "status"),
+    alias("get", "read"),
+    alias("set", "write"),
+    alias("ls", "list"),
+    alias("transaction", "txn"),
+    alias("lock ls", "lock list"),
+    alias("file ls", "file list"),
+    alias("project ls", "project list"),
+    alias("project show", "project status"),
 ];
 
 /// What the first words of longer commands mean.
@@ -211,6 +238,11 @@ pub struct Leaf {
     pub command: &'static Command,
     /// The other name by which it was called.
     pub alias: Option<&'static Alias>,
+}
+
+/// A row of [`ALIASES`] that presets no option.
+const fn alias(path: &'static str, of: &'static str) -> Alias {
+    Alias { path, of, defaults: &[] }
 }
 
 /// A row of the table.

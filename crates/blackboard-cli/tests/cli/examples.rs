@@ -12,7 +12,6 @@ mkdir -p src docs tests .claude .zfunc .config/fish/completions
 for script in agent.sh deploy.sh; do printf '#!/bin/sh\n' > $script && chmod +x $script; done
 echo '{"compare":[{"key":"counter","exists":true}],"then":[{"write":{"key":"b","value":1}}]}' > move.json
 blackboard init
-mkdir -p .pai/blackboard && echo '{"webServer":{"port":0}}' > .pai/blackboard/config.json
 blackboard project register pai-collab --name "PAI Collab"
 blackboard agent register --name Ivy --session-hint Ivy
 blackboard agent register --name Oak --session-hint Oak
@@ -32,17 +31,20 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ("work release", CLAIM),
     ("work reassign", CLAIM),
     ("work complete", CLAIM),
+    ("work wait", COMPLETE),
     ("work unblock", "blackboard work block ship --blocked-by design-schema"),
     ("lock release", "fence=$(blackboard lock acquire deploy)"),
     ("file release", "blackboard file reserve 'src/store/**'"),
     ("guard remove", "blackboard guard install"),
     ("project remove", "blackboard work delete design-schema"),
     ("setup remove", "blackboard setup claude --yes"),
-    ("serve", "trap 'blackboard serve --stop' EXIT"),
+    ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
 ];
 
 const CLAIM: &str =
     r#"fence=$(blackboard work claim design-schema --json | sed 's/.*"fence":\([0-9]*\).*/\1/')"#;
+
+const COMPLETE: &str = "blackboard work claim design-schema && blackboard work complete design-schema";
 
 /// The variable that some examples of entries use.
 const REVISION: &str =
@@ -52,17 +54,17 @@ const REVISION: &str =
 const DIFFERENT: &[(&str, &str, i32)] = &[
     // No write comes after the revision.
     ("blackboard wait counter --after", "", 6),
-    // It runs until it is stopped.
+    // It runs until it is stopped, and the usual port may be taken.
     (
         "blackboard serve",
-        "blackboard serve > address & server=$!\n\
+        "blackboard serve --port 0 > address & server=$!\n\
          until grep -q http address; do kill -0 $server || exit 1; sleep 0.05; done\n\
          kill $server; wait $server; true",
         0,
     ),
-    ("blackboard serve --background", "blackboard serve --background", 0),
-    ("blackboard serve --status", "blackboard serve --background && blackboard serve --status", 0),
-    ("blackboard serve --stop", "blackboard serve --background && blackboard serve --stop && trap - EXIT", 0),
+    ("blackboard serve --background", "blackboard serve --background --port 0", 0),
+    ("blackboard serve --status", "blackboard serve --background --port 0 && blackboard serve --status", 0),
+    ("blackboard serve --stop", "blackboard serve --background --port 0 && blackboard serve --stop", 0),
     // The story takes half a minute at the pace of a reader.
     ("blackboard demo", "blackboard demo --pace 10", 0),
 ];
@@ -95,7 +97,7 @@ fn every_example_of_every_command_runs() {
 /// Runs an example in a copy of the prepared directory.
 fn run(template: &Path, command: &str, example: &str) {
     let scratch = Scratch::new();
-    let different = DIFFERENT.iter().filter(|(begins, ..)| example.starts_with(begins)).next_back();
+    let different = DIFFERENT.iter().rfind(|(begins, ..)| example.starts_with(begins));
     let line = different.map(|(_, line, _)| *line).filter(|line| !line.is_empty()).unwrap_or(example);
     let expected = different.map_or(0, |(.., code)| *code);
     let prepare = PREPARATIONS.iter().find(|(of, _)| *of == command).map_or("", |(_, lines)| *lines);

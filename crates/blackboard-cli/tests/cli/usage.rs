@@ -264,3 +264,65 @@ fn help_environment_lists_every_variable_that_is_read() {
         assert!(is_listed, "{name} is missing: {help}");
     }
 }
+
+/// What each short option means, wherever it exists.
+const SHORT_OPTIONS: &[(&str, &[&str])] = &[
+    ("a", &["all"]),
+    ("f", &["follow"]),
+    ("h", &["help"]),
+    ("l", &["long"]),
+    ("m", &["note", "progress", "reason", "summary"]),
+    ("n", &["limit", "last"]),
+    ("o", &["output"]),
+    ("p", &["priority"]),
+    ("P", &["project"]),
+    ("r", &["raw"]),
+    ("s", &["session"]),
+    ("S", &["scope"]),
+    ("t", &["title"]),
+    ("y", &["yes"]),
+];
+
+#[test]
+fn short_options_mean_the_same_everywhere() {
+    let scratch = Scratch::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for command in crate::scratch::commands() {
+        let help = scratch.run(command.split(' ').chain(["--help"])).success().stdout;
+        let (_, options) = help.split_once("\nOptions:\n").unwrap();
+        for line in options.lines().map(str::trim_start) {
+            let Some((short, long)) = line.strip_prefix('-').and_then(|rest| rest.split_once(", --")) else {
+                // Every option with one of these names has its letter, but for `--limit` beside `--last`.
+                let long = line.strip_prefix("--").map(|rest| rest.split([' ', '\n']).next().unwrap());
+                let has_short = |long: &str| SHORT_OPTIONS.iter().any(|(_, longs)| longs.contains(&long));
+                let is_limit = command == "observe" && long == Some("limit");
+                assert!(is_limit || !long.is_some_and(has_short), "{command}: {line}");
+                continue;
+            };
+            let long = long.split(' ').next().unwrap();
+            let known = SHORT_OPTIONS.iter().find(|(known, _)| *known == short);
+            assert!(known.is_some_and(|(_, longs)| longs.contains(&long)), "{command}: {line}");
+            seen.insert(short.to_owned());
+        }
+    }
+    assert_eq!(seen.len(), SHORT_OPTIONS.len(), "{seen:?}");
+}
+
+#[test]
+fn short_options_may_stand_anywhere() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    for call in [
+        &["write", "key", "-s", "ivy", "1"][..],
+        &["write", "-S", "team", "key", "2"],
+        &["write", "key", "-3", "-s", "ivy"],
+        &["append", "list", "-s", "ivy", "-text"],
+        &["work", "claim", "item", "-t", "Item", "-p", "P1", "-s", "ivy"],
+        &["agent", "heartbeat", "-s", "ivy", "-m", "-50%"],
+        &["work", "complete", "item", "-s", "ivy", "-m", "Green"],
+    ] {
+        scratch.run(call).success();
+    }
+    assert_eq!(scratch.run(["read", "key", "-S", "team", "-r"]).stdout, "2\n");
+    assert_eq!(scratch.json(["work", "status", "item"])["summary"], "Green");
+}

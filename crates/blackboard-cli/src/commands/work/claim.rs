@@ -41,15 +41,15 @@ pub struct Claim {
     next: bool,
 
     /// Title of the item to create if it does not exist
-    #[arg(long, value_name = "TEXT", group = "how", allow_hyphen_values = true)]
+    #[arg(short = 't', long, value_name = "TEXT", groups = ["how", "has_title"], allow_hyphen_values = true)]
     title: Option<String>,
 
     /// With --next: only items of this project; with --title: project of the new item
-    #[arg(long, requires = "how", value_name = "PROJECT")]
+    #[arg(short = 'P', long, requires = "how", value_name = "PROJECT")]
     project: Option<String>,
 
     /// With --next: only items of this priority; with --title: priority of the new item
-    #[arg(long, requires = "how", value_name = "PRIORITY")]
+    #[arg(short = 'p', long, requires = "how", value_name = "PRIORITY")]
     priority: Option<Priority>,
 
     #[command(flatten)]
