@@ -15,12 +15,12 @@ use crate::hooks::log::LogFile;
 use crate::hooks::request::{HookEvent, HookRequest, Payload};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
-use crate::platforms::{PLATFORMS, Platform, listed};
+use crate::platforms::{PLATFORMS, Platform};
 
 #[derive(clap::Args, Debug)]
 #[command(about = SUMMARY, long_about = long_help())]
 pub struct Hook {
-    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = platform_help())]
+    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = "Platform that calls")]
     pub platform: String,
 }
 
@@ -35,10 +35,6 @@ fn long_help() -> String {
          Examples:\n  \
          echo '{{\"session_id\":\"1\",\"hook_event_name\":\"Stop\"}}' | blackboard hook claude"
     )
-}
-
-fn platform_help() -> String {
-    format!("Platform: {}", listed(PLATFORMS.iter().map(|platform| platform.id), "or"))
 }
 
 impl Run for Hook {

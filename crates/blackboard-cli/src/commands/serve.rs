@@ -14,8 +14,7 @@ use crate::web::{self, Listening, Options};
 /// Serve a live dashboard for your browser
 ///
 /// Serves a read-only page on this machine with agents, work, entries, locks and events as they change. Runs until
-/// Ctrl+C, or in the background with --background. There is one server per board. The address has a token; requests
-/// without it are refused.
+/// Ctrl+C, or in the background with --background. There is one server per board.
 ///
 /// Examples:
 ///   blackboard serve
