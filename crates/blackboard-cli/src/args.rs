@@ -7,20 +7,21 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::commands::{self, Leaf};
+use crate::help::Topic;
 use crate::output::escape;
 
 /// The options that every command takes, before or after its words.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
-    /// Use this board instead of the one that would be found from here
+    /// Board to use: a file, a directory or a redis:// URL
     #[arg(long, global = true, value_name = "PATH", help_heading = HEADING, overrides_with = "db")]
     pub db: Option<OsString>,
 
-    /// Answer with one JSON object, also when something is refused
+    /// Print JSON, also for errors
     #[arg(long, global = true, help_heading = HEADING, overrides_with = "json")]
     pub json: bool,
 
-    /// Store text even if it looks like a credential
+    /// Store text that looks like a credential
     #[arg(long, global = true, help_heading = HEADING, hide_short_help = true)]
     #[arg(overrides_with = "allow_secret_looking")]
     pub allow_secret_looking: bool,
@@ -31,12 +32,16 @@ pub struct Globals {
 pub enum Invocation {
     /// `--version`, which is answered without parsing anything.
     Version,
+    /// Help that is not about one command, which is printed without a parser.
+    Help(Topic),
+    /// No arguments at all.
+    NoCommand,
     /// `hook PLATFORM` and nothing else: agents call it after every tool, and a parser would take longer than the rest.
     Hook(String),
     /// One command, and every argument but the words that name it.
     Leaf { leaf: Leaf, arguments: Vec<OsString> },
-    /// Help, a mistake, or something that only the whole tree understands.
-    Tree,
+    /// A usage error, or something that only the complete tree understands: these arguments.
+    Tree(Vec<OsString>),
 }
 
 impl Invocation {
@@ -45,7 +50,7 @@ impl Invocation {
         match self {
             Invocation::Leaf { leaf, .. } => leaf.path(),
             Invocation::Hook(_) => "hook",
-            Invocation::Version | Invocation::Tree => "",
+            Invocation::Version | Invocation::Help(_) | Invocation::NoCommand | Invocation::Tree(_) => "",
         }
     }
 }
@@ -58,19 +63,25 @@ pub fn find(arguments: &[OsString]) -> Invocation {
     {
         return Invocation::Hook(platform.to_owned());
     }
+    if arguments.is_empty() {
+        return Invocation::NoCommand;
+    }
+    let tree = || Invocation::Tree(arguments.to_vec());
     let mut words = String::new();
     let mut before = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        let Some(text) = argument.to_str() else { return Invocation::Tree };
+        let Some(text) = argument.to_str() else { return tree() };
         match text {
             "--version" | "-V" if words.is_empty() => return Invocation::Version,
+            "--help" | "-h" if words.is_empty() => return Invocation::Help(Topic::Program),
+            "help" if words.is_empty() => return help(rest.as_slice()),
             "--db" => match rest.next() {
                 Some(value) => before.extend([argument.clone(), value.clone()]),
-                None => return Invocation::Tree,
+                None => return tree(),
             },
             _ if SWITCHES.contains(&text) || text.starts_with("--db=") => before.push(argument.clone()),
-            _ if text.starts_with('-') => return Invocation::Tree,
+            _ if text.starts_with('-') => return tree(),
             word => {
                 if !words.is_empty() {
                     words.push(' ');
@@ -88,7 +99,21 @@ pub fn find(arguments: &[OsString]) -> Invocation {
             }
         }
     }
-    Invocation::Tree
+    tree()
+}
+
+/// Finds what `help` with these arguments asks for.
+fn help(arguments: &[OsString]) -> Invocation {
+    let is_option = |argument: &&OsString| argument.to_string_lossy().starts_with('-');
+    if arguments.iter().any(|argument| argument == "--all" || argument == "-a") {
+        return Invocation::Help(Topic::All);
+    }
+    let words: Vec<OsString> = arguments.iter().filter(|argument| !is_option(argument)).cloned().collect();
+    match words.as_slice() {
+        [] => Invocation::Help(Topic::Program),
+        [word] if let Some(topic) = Topic::named(word) => Invocation::Help(topic),
+        _ => find(&words.into_iter().chain(["--help".into()]).collect::<Vec<_>>()),
+    }
 }
 
 /// The same call in words that can be repeated to a person: harmless and not too long. Bytes that are no text stay what
@@ -140,7 +165,9 @@ mod tests {
     fn found(line: &str) -> String {
         match find(&arguments(line)) {
             Invocation::Version => "--version".to_owned(),
-            Invocation::Tree => "tree".to_owned(),
+            Invocation::Tree(_) => "tree".to_owned(),
+            Invocation::Help(topic) => format!("help {topic:?}"),
+            Invocation::NoCommand => "no command".to_owned(),
             Invocation::Hook(platform) => format!("hook {platform}, quickly"),
             Invocation::Leaf { leaf, arguments } => {
                 let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
@@ -170,6 +197,16 @@ mod tests {
             ("--json hook claude", "hook [--json claude]"),
             ("-V", "--version"),
             ("--json --version", "--version"),
+            ("", "no command"),
+            ("help", "help Program"),
+            ("--help", "help Program"),
+            ("--json -h version", "help Program"),
+            ("help --all", "help All"),
+            ("help environment", "help Environment"),
+            ("help exit-codes", "help ExitCodes"),
+            ("help work claim", "work claim [--help]"),
+            ("help setup", "setup [--help]"),
+            ("help setup status", "setup status [--help]"),
         ] {
             assert_eq!(found(line), expected, "{line}");
         }
@@ -178,18 +215,7 @@ mod tests {
     #[test]
     fn what_is_no_command_is_left_to_the_whole_tree() {
         testkit::limit_test();
-        for line in [
-            "",
-            "--json",
-            "--db",
-            "help",
-            "help version",
-            "--help",
-            "-h version",
-            "versio",
-            "-- version",
-            "--dbx version",
-        ] {
+        for line in ["--json", "--db", "help work", "help versio", "versio", "-- version", "--dbx version"] {
             assert_eq!(found(line), "tree", "{line}");
         }
     }
@@ -200,7 +226,7 @@ mod tests {
         use std::os::unix::ffi::OsStringExt;
         testkit::limit_test();
         let bytes = OsString::from_vec(vec![0xff, 0xfe]);
-        assert!(matches!(find(std::slice::from_ref(&bytes)), Invocation::Tree));
+        assert!(matches!(find(std::slice::from_ref(&bytes)), Invocation::Tree(_)));
         let Invocation::Leaf { arguments, .. } = find(&["version".into(), bytes.clone()]) else { panic!() };
         assert_eq!(arguments, [bytes]);
     }

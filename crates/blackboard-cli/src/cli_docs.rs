@@ -2,11 +2,12 @@
 //!
 //! The page is made and checked by a test, so that nothing of it is in the program.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::commands::{COMMANDS, Command, Group, Leaf};
-use crate::tree::tree;
+use crate::commands::{COMMANDS, Command, Group, HELP_WIDTH, Leaf};
+use crate::help::PAGE;
 
 /// Set by `cargo xtask cli-docs`.
 const WRITE: &str = "BLACKBOARD_WRITE_CLI_DOCS";
@@ -31,8 +32,8 @@ fn page() -> String {
     let mut page = String::from(
         "# The `blackboard` command\n\n<!-- Made by `cargo xtask cli-docs` from the help texts. -->\n\n",
     );
-    writeln!(page, "```text\n{}\n```", tree().term_width(WIDTH).render_long_help().to_string().trim_end())
-        .unwrap();
+    writeln!(page, "```text\n{}\n```", PAGE.trim_end()).unwrap();
+    writeln!(page, "\n{}", short_options()).unwrap();
     for group in Group::ALL {
         let members: Vec<&Command> = COMMANDS.iter().filter(|command| command.group == group).collect();
         if members.is_empty() {
@@ -40,7 +41,7 @@ fn page() -> String {
         }
         writeln!(page, "\n## {}", group.heading()).unwrap();
         for command in members {
-            let mut definition = Leaf { command, alias: None }.standing_alone().term_width(WIDTH);
+            let mut definition = Leaf { command, alias: None }.standing_alone().term_width(HELP_WIDTH);
             let help = definition.render_long_help().to_string();
             writeln!(page, "\n### `blackboard {}`\n\n```text\n{}\n```", command.path, help.trim_end())
                 .unwrap();
@@ -50,4 +51,20 @@ fn page() -> String {
     page.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-const WIDTH: usize = 100;
+/// The short options, and which long ones they stand for.
+fn short_options() -> String {
+    let mut shorts: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    for command in COMMANDS {
+        let definition = Leaf { command, alias: None }.standing_alone();
+        for argument in definition.get_arguments() {
+            if let (Some(short), Some(long)) = (argument.get_short(), argument.get_long()) {
+                shorts.entry(short).or_default().insert(format!("`--{long}`"));
+            }
+        }
+    }
+    let mut text = String::from("## Short options\n\n| Short | Long |\n|---|---|\n");
+    for (short, longs) in shorts {
+        writeln!(text, "| `-{short}` | {} |", longs.into_iter().collect::<Vec<_>>().join(", ")).unwrap();
+    }
+    text.trim_end().to_owned()
+}

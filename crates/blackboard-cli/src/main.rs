@@ -27,6 +27,7 @@ mod envelope;
 mod environment;
 mod exit;
 mod git;
+mod help;
 mod hints;
 mod hooks;
 mod identity;
@@ -64,8 +65,10 @@ fn main() -> ExitCode {
 fn call(invocation: Invocation, arguments: &[OsString]) -> ExitCode {
     let parsed = match invocation {
         Invocation::Version => return exit::version(),
+        Invocation::Help(topic) => return topic.print(),
+        Invocation::NoCommand => return help::missing_command(),
         Invocation::Hook(platform) => return answer(Hook { platform }),
-        invocation => parse(invocation, arguments),
+        invocation => parse(invocation),
     };
     match parsed.and_then(run) {
         Ok(code) => code,
@@ -74,19 +77,20 @@ fn call(invocation: Invocation, arguments: &[OsString]) -> ExitCode {
             let arguments = args::repeatable(arguments);
             let invocation = args::find(&arguments);
             let path = invocation.path();
-            let error = parse(invocation, &arguments).err().unwrap_or(error);
+            let error = parse(invocation).err().unwrap_or(error);
             exit::usage(&error, path, &arguments)
         }
     }
 }
 
-fn parse(
-    invocation: Invocation,
-    arguments: &[OsString],
-) -> Result<(&'static Command, ArgMatches), clap::Error> {
+fn parse(invocation: Invocation) -> Result<(&'static Command, ArgMatches), clap::Error> {
     match invocation {
         Invocation::Leaf { leaf, arguments } => leaf.parse(&arguments).map(|matches| (leaf.command, matches)),
-        Invocation::Version | Invocation::Hook(_) | Invocation::Tree => tree::parse(arguments),
+        Invocation::Tree(arguments) => tree::parse(&arguments),
+        // These are answered before anything is parsed.
+        Invocation::Version | Invocation::Help(_) | Invocation::NoCommand | Invocation::Hook(_) => {
+            tree::parse(&[])
+        }
     }
 }
 

@@ -295,6 +295,7 @@ impl Engine for SqliteFile {
 /// | [`read`](Access::read) | is empty | is not looked for | yes |
 /// | [`read_as`](Access::read_as) | is empty | if there is one; refuses one that cannot be used | yes |
 /// | [`read_with`](Access::read_with) | is empty | if there is one that can be used | yes |
+/// | [`wait`](Access::wait) | is empty | if there is one that can be used, without a note | yes |
 /// | [`read_own`](Access::read_own) | is empty | is required | yes |
 /// | [`follow_as`](Access::follow_as) | is created | as `read_as` | yes |
 /// | [`follow`](Access::follow) | is created | if there is one that can be used, without a note | yes |
@@ -415,6 +416,11 @@ impl<'a> Access<'a, WithSession> {
     /// As [`Access::read_as`], for a command that follows the event log.
     pub fn follow_as(named: Option<&'a str>) -> Access<'a, WithSession> {
         Access::new(Purpose::Follow, Some(Search::new(named, Ended::AllowedIfNamed, Unusable::Refused)))
+    }
+
+    /// For a command that waits for a change of what exists. The session only keeps its sweeps from marking it stale.
+    pub fn wait() -> Access<'a, WithSession> {
+        Access::new(Purpose::Read, Some(Search::new(None, Ended::AllowedIfNamed, Unusable::Ignored)))
     }
 
     /// For a command that waits for what others write. The session only keeps its sweeps from marking it stale, so one that

@@ -4,32 +4,35 @@
 //! names a command never comes here.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 
 use clap::{ArgMatches, Args};
 
 use crate::args::Globals;
-use crate::commands::{self, ALIASES, COMMANDS, Command, Group, Leaf, NOUNS};
+use crate::commands::{self, ALIASES, COMMANDS, Command, HELP_WIDTH, Leaf, NOUNS};
+use crate::help::PAGE;
 
-/// Every command below one root.
+/// Every command below one root, with all its names.
 pub fn tree() -> clap::Command {
+    below_root(COMMANDS.iter().map(|command| command.path).chain(ALIASES.iter().map(|alias| alias.path)))
+}
+
+/// The same without aliases, for the completion of commands: shells would offer hidden names like all others.
+pub fn tree_without_aliases() -> clap::Command {
+    below_root(COMMANDS.iter().map(|command| command.path))
+}
+
+fn below_root(paths: impl Iterator<Item = &'static str>) -> clap::Command {
     let root = Globals::augment_args(clap::Command::new("blackboard"))
         .bin_name("blackboard")
         .version(env!("CARGO_PKG_VERSION"))
-        .about(ABOUT)
-        .long_about(None::<&str>)
-        .after_help("`blackboard help COMMAND` explains a command and shows examples.")
-        .after_long_help(AFTER)
+        .override_help(PAGE)
+        .max_term_width(HELP_WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true);
-    let own = COMMANDS.iter().map(|command| command.path);
-    let paths = own.chain(ALIASES.iter().map(|alias| alias.path));
-    let tree = paths.filter_map(commands::find).fold(root, |root, leaf| {
+    paths.filter_map(commands::find).fold(root, |root, leaf| {
         let words: Vec<&str> = leaf.path().split(' ').collect();
         attach(root, &words, 0, leaf)
-    });
-    let template = template(&tree);
-    tree.help_template(template)
+    })
 }
 
 /// Parses a call with the whole tree: mostly to explain what is wrong with it.
@@ -53,38 +56,9 @@ pub fn parse(arguments: &[OsString]) -> Result<(&'static Command, ArgMatches), c
     }
 }
 
-const ABOUT: &str = "A coordination surface for agents that work at the same time";
-
-const AFTER: &str = "\
-Environment:
-  BLACKBOARD_SESSION_ID          the session that acts, where --session does not say it
-  BLACKBOARD_DB                  the board, where --db does not say it
-  BLACKBOARD_SCOPE               the scope of entries, where --scope does not say it [default: default]
-  BLACKBOARD_FENCE               set by `run` and `lock run` for their command: the fence of what it holds
-  BLACKBOARD_HOME                where the board and the configuration of this user are [default: ~/.pai/blackboard]
-  BLACKBOARD_PID                 the process behind a session that registers
-  BLACKBOARD_AGENT_NAME          what an agent calls itself that registers by its hooks or the MCP server
-  BLACKBOARD_HOOK_DEADLINE       how many milliseconds a hook may take [default: 300]
-  BLACKBOARD_HEARTBEAT_INTERVAL  how many seconds apart an agent says that it is alive [default: 60]
-  BLACKBOARD_STALE_THRESHOLD     how many seconds an agent may be silent before it counts as gone [default: 300]
-  BLACKBOARD_PRUNE_AFTER         how many seconds heartbeats are kept [default: 604800]
-  BLACKBOARD_ALLOW_NETWORK_FILESYSTEM
-                                 true: accept a board on NFS, SMB, 9p or FUSE [default: false]
-
-Exit codes:
-  0  done
-  1  a fault: something is broken
-  2  wrong usage
-  3  not found
-  4  refused: someone else has it, or the version or fence is stale
-  5  not permitted
-  6  timed out
-
-`blackboard help COMMAND` explains a command and shows examples.";
-
 fn attach(parent: clap::Command, words: &[&'static str], depth: usize, leaf: Leaf) -> clap::Command {
     if depth + 1 == words.len() {
-        // Below a noun that is hidden itself, whoever asks for help wants to see what there is.
+        // Below a noun that is hidden itself, help lists its commands.
         let hidden = leaf.alias.is_some() && !parent.is_hide_set();
         // A command that others begin with shows its own help, in which it names them.
         let below_command = COMMANDS.iter().any(|command| command.path == words[..depth].join(" "));
@@ -109,29 +83,6 @@ fn noun(words: &[&'static str]) -> clap::Command {
         .hide(only_in_aliases)
         .subcommand_required(true)
         .arg_required_else_help(true)
-}
-
-/// The help of the program: clap knows no groups of subcommands, so that the list is written here.
-fn template(tree: &clap::Command) -> String {
-    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
-    let width = COMMANDS.iter().map(|command| command.path.len()).max().unwrap_or(0);
-    let heading = clap::builder::Styles::styled().get_header().to_owned();
-    for group in Group::ALL {
-        let mut members = COMMANDS.iter().filter(|command| command.group == group).peekable();
-        if members.peek().is_some() {
-            // Writing to a `String` can't fail.
-            let _ = write!(text, "\n{heading}{}:{heading:#}\n", group.heading());
-        }
-        for command in members {
-            let definition =
-                command.path.split(' ').try_fold(tree, |parent, word| parent.find_subcommand(word));
-            let about =
-                definition.and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "  {:width$}  {about}", command.path);
-        }
-    }
-    let _ = write!(text, "\n{heading}Options:{heading:#}\n{{options}}{{after-help}}");
-    text
 }
 
 #[cfg(test)]
@@ -177,38 +128,6 @@ mod tests {
         let (command, matches) = parse(&arguments).unwrap();
         assert_eq!(command.path, "completions");
         assert!(matches.get_flag("json"));
-    }
-
-    #[test]
-    fn every_example_in_the_help_texts_parses() {
-        testkit::limit_test();
-        let mut count = 0;
-        for command in COMMANDS {
-            let definition = Leaf { command, alias: None }.inside_tree();
-            let examples = definition.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-            for line in examples.lines().skip(1) {
-                let call = call_in(line).unwrap_or_else(|| panic!("{}: no call in {line}", command.path));
-                let (parsed, _) = parse(&call).unwrap_or_else(|error| panic!("{line}\n{error}"));
-                assert_eq!(parsed.path, command.path, "{line}");
-                count += 1;
-            }
-        }
-        assert!(count >= 2 * COMMANDS.len() - 5, "most commands have more than one example");
-    }
-
-    /// The arguments of `blackboard` in a line of a shell, up to what ends the command there.
-    fn call_in(line: &str) -> Option<Vec<OsString>> {
-        let mut words = vec![String::new()];
-        let mut quoted = false;
-        for character in line.split_once("blackboard ")?.1.chars() {
-            match character {
-                '"' => quoted = !quoted,
-                ' ' if !quoted => words.push(String::new()),
-                '|' | '>' | ')' if !quoted => break,
-                _ => words.last_mut()?.push(character),
-            }
-        }
-        Some(words.into_iter().filter(|word| !word.is_empty()).map(OsString::from).collect())
     }
 
     fn leaves() -> impl Iterator<Item = Leaf> {

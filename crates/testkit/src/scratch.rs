@@ -173,11 +173,9 @@ pub fn with_options<T: PartialEq<str>>(mut call: Vec<T>, options: impl IntoItera
 
 /// Every command of the program, from its help text.
 pub fn commands() -> Vec<String> {
-    let help = Scratch::new().run(["--help"]).success().stdout;
-    let listed = help.lines().take_while(|line| *line != "Options:");
-    let commands: Vec<_> = listed
-        .filter_map(|line| Some(line.strip_prefix("  ")?.split_once("  ")?.0.trim().to_owned()))
-        .collect();
+    let help = Scratch::new().run(["help", "--all"]).success().stdout;
+    let commands: Vec<_> =
+        help.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect();
     assert!(commands.len() > 20, "the help text lists the commands: {help}");
     commands
 }

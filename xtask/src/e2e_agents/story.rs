@@ -53,7 +53,7 @@ impl Stage {
         let programs = scratch::install(&client.package)?;
         let scratch = Scratch::new(client.id, program, keep)?;
         let model = Model::start(client.dialect, &scratch.log())?;
-        scratch.board(&["setup", client.id, "--scope", scope, "--yes"])?;
+        scratch.board(&["setup", client.id, "--settings", scope, "--yes"])?;
         (client.prepare)(&scratch, &model)?;
         Ok(Stage { client, scratch, model, program: programs.join(client.program), keep })
     }

@@ -9,9 +9,9 @@ use clap::builder::NonEmptyStringValueParser;
 /// The session that acts.
 #[derive(clap::Args, Debug)]
 pub struct Session {
-    /// The session that acts: its id, or the first 6 characters or more [default: $BLACKBOARD_SESSION_ID, or the only
-    /// live session of the agent that calls]
-    #[arg(long, value_name = "ID")]
+    /// Session to act as: id, prefix of 6 or more, or agent name [default: $BLACKBOARD_SESSION_ID, or the
+    /// session of the calling agent]
+    #[arg(short = 's', long, value_name = "ID")]
     pub session: Option<String>,
 }
 
@@ -25,27 +25,26 @@ impl Session {
 /// The scope of entries.
 #[derive(clap::Args, Debug)]
 pub struct ScopeOption {
-    /// The scope that the keys are in [default: $BLACKBOARD_SCOPE, or "default"]
-    #[arg(long, value_name = "NAME")]
+    /// Scope of the keys [default: $BLACKBOARD_SCOPE or "default"]
+    #[arg(short = 'S', long, value_name = "NAME")]
     pub scope: Option<String>,
 }
 
 /// On whose behalf entries are changed, and under which condition.
 #[derive(clap::Args, Debug)]
 pub struct WriteOptions {
-    /// The name of the author [default: the name of the session's agent, or "cli"]
+    /// Author [default: the session's agent, or "cli"]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
     #[command(flatten)]
     pub session: Session,
 
-    /// Only if this is still held at this fence: lock:NAME=N or work:ID=N; repeated, all of them
-    #[arg(long = "fence", value_name = "HELD=N")]
+    /// Apply only while this fence token is valid: lock:NAME=N or work:ID=N; repeatable
+    #[arg(long = "fence", value_name = "TOKEN")]
     pub fences: Vec<String>,
 
-    /// A name for this call, unique on the board: repeated with the same one it gives the same answer, and counts once;
-    /// another call needs another one
+    /// Idempotency key: a retry with the same key returns the same result and changes nothing
     #[arg(long = "op", value_name = "ID")]
     pub operation: Option<String>,
 }
@@ -62,11 +61,11 @@ impl WriteOptions {
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Item {
-    /// The work item
+    /// Id of the work item
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     item: Option<String>,
 
-    /// The work item, as an option
+    /// Same as the ID argument
     #[arg(long = "id", value_name = "ID", alias = "task", value_parser = NonEmptyStringValueParser::new())]
     item_option: Option<String>,
 }
@@ -83,11 +82,11 @@ impl Item {
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Project {
-    /// The project
+    /// Id of the project
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     project: Option<String>,
 
-    /// The project, as an option
+    /// Same as the ID argument
     #[arg(long = "id", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     project_option: Option<String>,
 }

@@ -9,28 +9,28 @@ use crate::context::Context;
 use crate::envelope::Answer;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
-use crate::tree::tree;
+use crate::tree::tree_without_aliases;
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 ///
-/// The script completes the words and options of every command. Load it from the start-up file of the shell.
+/// Prints a script that completes commands and options in bash, zsh, fish or PowerShell.
 ///
 /// Examples:
-///   blackboard completions bash > ~/.local/share/bash-completion/completions/blackboard
+///   blackboard completions bash > ~/.blackboard.bash
 ///   blackboard completions zsh > ~/.zfunc/_blackboard
 ///   blackboard completions fish > ~/.config/fish/completions/blackboard.fish
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Completions {
-    /// The shell that is to complete
-    #[arg(value_parser = shells())]
+    /// Shell to complete in
+    #[arg(value_parser = shells(), value_name = "SHELL")]
     shell: Shell,
 }
 
 impl Run for Completions {
     fn run(self, _context: &Context) -> Result<Outcome> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut tree(), "blackboard", &mut script);
+        clap_complete::generate(self.shell, &mut tree_without_aliases(), "blackboard", &mut script);
         let script = String::from_utf8_lossy(&script).into_owned();
         Ok(Outcome::new(Script { shell: self.shell.to_string(), script }))
     }

@@ -20,26 +20,22 @@ use crate::web;
 /// How often the command checks whether a signal asks it to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// See in half a minute what this is for
+/// Watch four agents share work for 30 seconds
 ///
-/// Makes a board of its own in a scratch directory, starts a dashboard for it and four agents, each a real process. They
-/// register, claim work, share facts and wait for a lock. One of them is killed, and another one takes over what it held.
-/// What happens is told here, and can be watched in a browser. At the end nothing is left, unless --keep holds the
-/// dashboard open until Ctrl-C. If a signal ends it early, nothing is left either, and the exit code is 128 and the number
-/// of the signal; only a kill -9 leaves its directory in the temporary one.
+/// Creates a temporary board and dashboard and starts four agents as real processes; one is killed, and another
+/// completes its work. Everything is removed at the end unless --keep is given.
 ///
 /// Examples:
 ///   blackboard demo
-///   blackboard demo --open --keep
 ///   blackboard demo --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Demo {
-    /// Keep the board and its dashboard at the end, until Ctrl-C
+    /// Keep the board and its dashboard until Ctrl+C
     #[arg(long)]
     keep: bool,
 
-    /// Open the dashboard in a browser
+    /// Open the dashboard in your browser
     #[arg(long)]
     open: bool,
 

@@ -20,9 +20,10 @@ use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen, escape};
 use crate::unreadable::UnreadableRows;
 
-/// Write the whole state of the board as JSON
+/// Export the board as JSON
 ///
-/// Agents, projects, work items, dependencies, entries of every scope and the log. The answer is always JSON.
+/// Prints agents, projects, work items, dependencies, entries and events as one JSON object, or writes it to
+/// --output.
 ///
 /// Examples:
 ///   blackboard export --pretty
@@ -30,11 +31,11 @@ use crate::unreadable::UnreadableRows;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Export {
-    /// Write it to this file instead; - is standard output
-    #[arg(long, value_name = "FILE")]
+    /// File to write to; - is standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// On many lines
+    /// Print the JSON on several lines
     #[arg(long)]
     pretty: bool,
 }

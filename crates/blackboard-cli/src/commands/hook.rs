@@ -15,33 +15,26 @@ use crate::hooks::log::LogFile;
 use crate::hooks::request::{HookEvent, HookRequest, Payload};
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
-use crate::platforms::{PLATFORMS, Platform, listed};
+use crate::platforms::{PLATFORMS, Platform};
 
 #[derive(clap::Args, Debug)]
 #[command(about = SUMMARY, long_about = long_help())]
 pub struct Hook {
-    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = platform_help())]
+    #[arg(value_name = "PLATFORM", value_parser = AnyPlatform, help = "Platform that calls")]
     pub platform: String,
 }
 
-const SUMMARY: &str = "Answer a hook of an agent platform (agents call this, not people)";
+const SUMMARY: &str = "Handle a hook call from an agent platform (internal)";
 
-/// The help text, with the platforms that there are.
 fn long_help() -> String {
-    let platforms = listed(PLATFORMS.iter().map(|platform| platform.name), "and");
     format!(
         "{SUMMARY}\n\n\
-         {platforms} run this when a session starts, a prompt is submitted, a tool is used, and a session ends, with JSON on \
-         standard input. It registers the session, is its heartbeat, tells it once what concerns it, and warns it before it \
-         edits a file that another agent has. Whatever goes wrong, it says nothing and exits with 0; the file hook.log beside \
-         the board has a line about it. docs/hooks.md says what is called when.\n\n\
+         Called by agent platforms with JSON on standard input; you do not run it yourself. Registers the session, sends its \
+         heartbeat, delivers updates and warns before an edit of a reserved file. Always exits with 0; errors go to hook.log \
+         next to the board.\n\n\
          Examples:\n  \
-         echo '{{\"session_id\":\"1\",\"hook_event_name\":\"SessionStart\",\"cwd\":\"/tmp\"}}' | blackboard hook claude"
+         echo '{{\"session_id\":\"1\",\"hook_event_name\":\"Stop\"}}' | blackboard hook claude"
     )
-}
-
-fn platform_help() -> String {
-    format!("Who calls: {}", listed(PLATFORMS.iter().map(|platform| platform.id), "or"))
 }
 
 impl Run for Hook {

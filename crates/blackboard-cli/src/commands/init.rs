@@ -18,13 +18,12 @@ use crate::output::{self, Screen, escape};
 
 /// Create a board for this repository
 ///
-/// Makes .blackboard/ at the root of the repository (or here, outside of one), private to this user and ignored by
-/// git. Every command below that directory, in every worktree of the repository, uses it from then on. Without it the
-/// board in the home directory serves.
+/// Creates .blackboard/ at the root of the repository, readable only by you and ignored by git. All commands in the
+/// repository and its worktrees then use this board instead of the one in your home directory.
 ///
 /// Examples:
 ///   blackboard init
-///   cd project && blackboard init --json
+///   blackboard init --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Init {}

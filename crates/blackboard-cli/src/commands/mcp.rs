@@ -7,16 +7,14 @@ use crate::context::Context;
 use crate::mcp;
 use crate::outcome::{Nothing, Outcome};
 
-/// Serve the board to an agent as MCP tools
+/// Run the MCP server for an agent
 ///
-/// Speaks the Model Context Protocol on standard input and output, in its versions with and without `initialize`. Agents start
-/// it by themselves once they are told of it, as by `claude mcp add blackboard -- blackboard mcp`. It acts for the session of
-/// the agent that started it; for an agent without one it registers a session at the first call that needs it, and ends that
-/// when its input ends. While the agent lives, it sends its heartbeats. docs/mcp.md has the tools and resources.
+/// Speaks the Model Context Protocol on standard input and output; `setup` configures agents to start it. Acts for
+/// the session of the agent that started it, or registers one when a call needs it.
 ///
 /// Examples:
 ///   blackboard mcp
-///   blackboard mcp --db /srv/team/board.db
+///   blackboard mcp --db team.db
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Mcp {}

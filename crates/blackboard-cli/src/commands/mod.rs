@@ -36,89 +36,120 @@ use crate::args::Globals;
 use crate::context::Context;
 use crate::outcome::Outcome;
 
-/// Every command, in the order in which help lists them.
+/// Every command, in the order in which `help --all` lists them.
 pub const COMMANDS: &[Command] = &[
-    command::<agent::register::Register>("agent register", Group::Everyday),
-    command::<agent::heartbeat::Heartbeat>("agent heartbeat", Group::Everyday),
+    command::<status::Status>("status", Group::Everyday),
     command::<agent::list::List>("agent list", Group::Everyday),
-    command::<agent::show::Show>("agent show", Group::Everyday),
-    command::<agent::deregister::Deregister>("agent deregister", Group::Everyday),
+    command::<work::list::List>("work list", Group::Everyday),
     command::<work::create::Create>("work create", Group::Everyday),
     command::<work::claim::Claim>("work claim", Group::Everyday),
-    command::<work::release::Release>("work release", Group::Everyday),
-    command::<work::reassign::Reassign>("work reassign", Group::Everyday),
     command::<work::complete::Complete>("work complete", Group::Everyday),
-    command::<work::block::Block>("work block", Group::Everyday),
-    command::<work::unblock::Unblock>("work unblock", Group::Everyday),
-    command::<work::list::List>("work list", Group::Everyday),
-    command::<work::status::Status>("work status", Group::Everyday),
+    command::<work::release::Release>("work release", Group::Everyday),
     command::<observe::Observe>("observe", Group::Everyday),
-    command::<run::Run>("run", Group::Everyday),
-    command::<status::Status>("status", Group::Everyday),
+    command::<file::reserve::Reserve>("file reserve", Group::Everyday),
+    command::<entry::write::Write>("write", Group::Everyday),
+    command::<entry::read::Read>("read", Group::Everyday),
     command::<serve::Serve>("serve", Group::Everyday),
-    command::<entry::write::Write>("write", Group::Entries),
-    command::<entry::read::Read>("read", Group::Entries),
-    command::<entry::delete::Delete>("delete", Group::Entries),
+    command::<demo::Demo>("demo", Group::GettingStarted),
+    command::<setup::Setup>("setup", Group::GettingStarted),
+    command::<init::Init>("init", Group::GettingStarted),
+    command::<run::Run>("run", Group::GettingStarted),
+    command::<agent::register::Register>("agent register", Group::Agents),
+    command::<agent::heartbeat::Heartbeat>("agent heartbeat", Group::Agents),
+    command::<agent::show::Show>("agent show", Group::Agents),
+    command::<agent::deregister::Deregister>("agent deregister", Group::Agents),
+    command::<work::block::Block>("work block", Group::Work),
+    command::<work::unblock::Unblock>("work unblock", Group::Work),
+    command::<work::status::Status>("work status", Group::Work),
+    command::<work::reassign::Reassign>("work reassign", Group::Work),
+    command::<work::wait::Wait>("work wait", Group::Work),
+    command::<work::reset::Reset>("work reset", Group::Work),
+    command::<work::delete::Delete>("work delete", Group::Work),
     command::<entry::list::List>("list", Group::Entries),
-    command::<entry::snapshot::Snapshot>("snapshot", Group::Entries),
     command::<entry::query::Query>("query", Group::Entries),
     command::<entry::history::History>("history", Group::Entries),
     command::<entry::wait::Wait>("wait", Group::Entries),
     command::<entry::append::Append>("append", Group::Entries),
     command::<entry::increment::Increment>("increment", Group::Entries),
-    command::<entry::txn::Txn>("txn", Group::Entries),
+    command::<entry::delete::Delete>("delete", Group::Entries),
     command::<entry::clear::Clear>("clear", Group::Entries),
     command::<entry::purge::Purge>("purge", Group::Entries),
-    command::<lock::acquire::Acquire>("lock acquire", Group::Entries),
-    command::<lock::release::Release>("lock release", Group::Entries),
-    command::<lock::list::List>("lock list", Group::Entries),
-    command::<lock::run::Run>("lock run", Group::Entries),
-    command::<file::reserve::Reserve>("file reserve", Group::Entries),
-    command::<file::release::Release>("file release", Group::Entries),
-    command::<file::list::List>("file list", Group::Entries),
-    command::<file::check::Check>("file check", Group::Entries),
-    command::<init::Init>("init", Group::SetUp),
-    command::<setup::Setup>("setup", Group::SetUp),
-    command::<setup::status::Status>("setup status", Group::SetUp),
-    command::<setup::remove::Remove>("setup remove", Group::SetUp),
-    command::<mcp::Mcp>("mcp", Group::SetUp),
-    command::<project::register::Register>("project register", Group::SetUp),
-    command::<project::list::List>("project list", Group::SetUp),
-    command::<project::status::Status>("project status", Group::SetUp),
-    command::<project::remove::Remove>("project remove", Group::SetUp),
-    command::<guard::install::Install>("guard install", Group::SetUp),
-    command::<guard::check::Check>("guard check", Group::SetUp),
-    command::<guard::remove::Remove>("guard remove", Group::SetUp),
-    command::<hook::Hook>("hook", Group::SetUp),
-    command::<demo::Demo>("demo", Group::SetUp),
-    command::<completions::Completions>("completions", Group::SetUp),
-    command::<version::Version>("version", Group::SetUp),
-    command::<work::reset::Reset>("work reset", Group::Operator),
-    command::<work::delete::Delete>("work delete", Group::Operator),
-    command::<sweep::Sweep>("sweep", Group::Operator),
-    command::<export::Export>("export", Group::Operator),
+    command::<entry::txn::Txn>("txn", Group::Entries),
+    command::<entry::snapshot::Snapshot>("snapshot", Group::Entries),
+    command::<lock::acquire::Acquire>("lock acquire", Group::LocksAndFiles),
+    command::<lock::release::Release>("lock release", Group::LocksAndFiles),
+    command::<lock::list::List>("lock list", Group::LocksAndFiles),
+    command::<lock::run::Run>("lock run", Group::LocksAndFiles),
+    command::<file::release::Release>("file release", Group::LocksAndFiles),
+    command::<file::list::List>("file list", Group::LocksAndFiles),
+    command::<file::check::Check>("file check", Group::LocksAndFiles),
+    command::<project::register::Register>("project register", Group::Projects),
+    command::<project::list::List>("project list", Group::Projects),
+    command::<project::status::Status>("project status", Group::Projects),
+    command::<project::remove::Remove>("project remove", Group::Projects),
+    command::<setup::status::Status>("setup status", Group::Setup),
+    command::<setup::remove::Remove>("setup remove", Group::Setup),
+    command::<guard::install::Install>("guard install", Group::Setup),
+    command::<guard::check::Check>("guard check", Group::Setup),
+    command::<guard::remove::Remove>("guard remove", Group::Setup),
+    command::<mcp::Mcp>("mcp", Group::Setup),
+    command::<hook::Hook>("hook", Group::Setup),
+    command::<completions::Completions>("completions", Group::Setup),
+    command::<version::Version>("version", Group::Setup),
+    command::<sweep::Sweep>("sweep", Group::Maintenance),
+    command::<export::Export>("export", Group::Maintenance),
 ];
 
-/// Other names of commands, which help does not list.
+/// How wide help is at most.
+pub const HELP_WIDTH: usize = 80;
+
+/// Other names of commands, which only the help of their command lists. `edit` and `work edit` are reserved for changing an
+/// item.
 pub const ALIASES: &[Alias] = &[
-    Alias { path: "register", of: "agent register", defaults: &[] },
-    Alias { path: "heartbeat", of: "agent heartbeat", defaults: &[] },
-    Alias { path: "deregister", of: "agent deregister", defaults: &[] },
-    Alias { path: "complete", of: "work complete", defaults: &[] },
+    alias("register", "agent register"),
+    alias("heartbeat", "agent heartbeat"),
+    alias("deregister", "agent deregister"),
+    alias("agent ls", "agent list"),
+    alias("who", "agent list"),
+    alias("agent status", "agent show"),
+    alias("create", "work create"),
+    alias("work new", "work create"),
+    alias("claim", "work claim"),
+    alias("tasks claim", "work claim"),
+    alias("release", "work release"),
+    alias("tasks release", "work release"),
+    alias("done", "work complete"),
+    alias("complete", "work complete"),
+    alias("work done", "work complete"),
+    alias("work close", "work complete"),
+    alias("work ls", "work list"),
+    Alias { path: "ready", of: "work list", defaults: &[("status", "available")] },
     Alias { path: "tasks list", of: "work list", defaults: &[("status", "available")] },
-    Alias { path: "tasks claim", of: "work claim", defaults: &[] },
-    Alias { path: "tasks release", of: "work release", defaults: &[] },
+    Alias { path: "tasks ls", of: "work list", defaults: &[("status", "available")] },
+    alias("show", "work status"),
+    alias("work show", "work status"),
+    Alias { path: "log", of: "observe", defaults: &[("last", "20"), ("peek", "true")] },
+    Alias { path: "watch", of: "observe", defaults: &[("follow", "true")] },
+    alias("st", "status"),
+    alias("get", "read"),
+    alias("set", "write"),
+    alias("ls", "list"),
+    alias("transaction", "txn"),
+    alias("lock ls", "lock list"),
+    alias("file ls", "file list"),
+    alias("project ls", "project list"),
+    alias("project show", "project status"),
 ];
 
 /// What the first words of longer commands mean.
 pub const NOUNS: &[Noun] = &[
-    Noun { path: "agent", about: "Who is here" },
-    Noun { path: "file", about: "Who works on which files" },
-    Noun { path: "guard", about: "What git asks before a commit" },
-    Noun { path: "lock", about: "What one session holds at a time" },
-    Noun { path: "project", about: "Where work happens" },
-    Noun { path: "tasks", about: "Work items, by another name" },
-    Noun { path: "work", about: "What there is to do, and who does it" },
+    Noun { path: "agent", about: "Register and list agents" },
+    Noun { path: "file", about: "Reserve and release files" },
+    Noun { path: "guard", about: "Keep reserved files out of commits" },
+    Noun { path: "lock", about: "Acquire and release locks" },
+    Noun { path: "project", about: "Register projects" },
+    Noun { path: "tasks", about: "Alias of `work`" },
+    Noun { path: "work", about: "Create, claim and complete work items" },
 ];
 
 /// The command that `words` name, by its own name or by another.
@@ -150,23 +181,34 @@ pub trait Run: Args {
 pub struct Command {
     /// The words that call it, as in `work claim`.
     pub path: &'static str,
-    /// Where the help of the program lists it.
+    /// The section of the page of the program that names it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare the page and `docs/cli.md` with it"))]
     pub group: Group,
     augment: fn(clap::Command) -> clap::Command,
     run: fn(&mut ArgMatches, &Context) -> Result<Result<Outcome>, clap::Error>,
 }
 
-/// The sections of the help text.
+/// The sections of the page of the program, and of `docs/cli.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What an agent runs while it works.
+    /// What an agent or its user runs every day.
     Everyday,
+    /// What a new user runs first.
+    GettingStarted,
+    /// Sessions of agents.
+    Agents,
+    /// Work items.
+    Work,
     /// Keys and values.
     Entries,
-    /// What is run once.
-    SetUp,
-    /// What a person runs to look after a board.
-    Operator,
+    /// What sessions exclude each other from.
+    LocksAndFiles,
+    /// Projects.
+    Projects,
+    /// What connects the board to other programs.
+    Setup,
+    /// What keeps a board in order.
+    Maintenance,
 }
 
 /// Another name of a command, which help does not list.
@@ -198,6 +240,11 @@ pub struct Leaf {
     pub alias: Option<&'static Alias>,
 }
 
+/// A row of [`ALIASES`] that presets no option.
+const fn alias(path: &'static str, of: &'static str) -> Alias {
+    Alias { path, of, defaults: &[] }
+}
+
 /// A row of the table.
 pub const fn command<C: Run>(path: &'static str, group: Group) -> Command {
     Command { path, group, augment: C::augment_args, run: run_parsed::<C> }
@@ -211,17 +258,40 @@ impl Command {
 }
 
 impl Group {
-    /// Every section, in the order of the help text.
-    pub const ALL: [Group; 4] = [Group::Everyday, Group::Entries, Group::SetUp, Group::Operator];
+    /// Every section, in the order of the page.
+    #[cfg(test)]
+    pub const ALL: [Group; 9] = [
+        Group::Everyday,
+        Group::GettingStarted,
+        Group::Agents,
+        Group::Work,
+        Group::Entries,
+        Group::LocksAndFiles,
+        Group::Projects,
+        Group::Setup,
+        Group::Maintenance,
+    ];
 
     /// Its heading.
+    #[cfg(test)]
     pub const fn heading(self) -> &'static str {
         match self {
             Group::Everyday => "Everyday",
+            Group::GettingStarted => "Getting started",
+            Group::Agents => "Agents",
+            Group::Work => "Work",
             Group::Entries => "Entries",
-            Group::SetUp => "Set-up",
-            Group::Operator => "Operator",
+            Group::LocksAndFiles => "Locks, files",
+            Group::Projects => "Projects",
+            Group::Setup => "Setup",
+            Group::Maintenance => "Maintenance",
         }
+    }
+
+    /// Whether the page shows the summaries of its commands, and not only their names.
+    #[cfg(test)]
+    pub const fn shows_summaries(self) -> bool {
+        matches!(self, Group::Everyday | Group::GettingStarted)
     }
 }
 
@@ -244,12 +314,34 @@ impl Leaf {
 
     /// The definition of this command without the tree around it, with the global options.
     pub fn standing_alone(self) -> clap::Command {
-        examples_last(self.without_tree())
+        self.for_readers(self.without_tree())
     }
 
     /// The definition of this command as a part of the tree, whose root has the global options.
     pub fn inside_tree(self) -> clap::Command {
-        examples_last(self.augment(clap::Command::new(self.name())))
+        self.for_readers(self.augment(clap::Command::new(self.name())))
+    }
+
+    /// The definition as help shows it: at most 80 columns wide, with the aliases of the command, and its examples last.
+    fn for_readers(self, definition: clap::Command) -> clap::Command {
+        let definition = definition.max_term_width(HELP_WIDTH);
+        let Some(text) = definition.get_long_about().map(ToString::to_string) else { return definition };
+        let (explanation, examples) = match text.split_once("\n\nExamples:\n") {
+            Some((explanation, examples)) => (explanation, Some(examples)),
+            None => (text.as_str(), None),
+        };
+        let mut explanation = unwrapped(explanation);
+        let aliases: Vec<_> =
+            ALIASES.iter().filter(|alias| alias.of == self.command.path).map(|alias| alias.path).collect();
+        if !aliases.is_empty() {
+            explanation.push_str("\n\nAliases: ");
+            explanation.push_str(&aliases.join(", "));
+        }
+        let definition = definition.long_about(explanation);
+        match examples {
+            Some(examples) => definition.after_long_help(format!("Examples:\n{examples}")),
+            None => definition,
+        }
     }
 
     fn without_tree(self) -> clap::Command {
@@ -274,17 +366,6 @@ impl Leaf {
 
 fn run_parsed<C: Run>(matches: &mut ArgMatches, context: &Context) -> Result<Result<Outcome>, clap::Error> {
     Ok(C::from_arg_matches_mut(matches)?.run(context))
-}
-
-/// Moves the examples of a doc comment behind the options, where readers of help texts look for them.
-fn examples_last(command: clap::Command) -> clap::Command {
-    let Some(text) = command.get_long_about().map(ToString::to_string) else { return command };
-    match text.split_once("\n\nExamples:\n") {
-        Some((explanation, examples)) => {
-            command.long_about(unwrapped(explanation)).after_long_help(format!("Examples:\n{examples}"))
-        }
-        None => command,
-    }
 }
 
 /// One line a paragraph: the lines of the source are not those of the reader's terminal.

@@ -1,15 +1,17 @@
 //! `blackboard observe`
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blackboard::clock::{Clock, SystemClock};
 use blackboard::duration::{parse, parse_since};
 use blackboard::event::{Event, Filter, Observation, Since};
 use blackboard::follow::{Follow, Follower, Start};
-use blackboard::{Board, Code, Error, Result, Revision};
+use blackboard::{Board, Code, Error, Refusal, Result, Revision};
 use serde::Serialize;
 
 use super::Run;
@@ -20,6 +22,7 @@ use crate::open::Access;
 use crate::outcome::{Outcome, Render};
 use crate::output::event::{EventLines, Reading, Summary, show_compacted, show_heading, show_summary};
 use crate::output::{self, Screen};
+use crate::session::no_session;
 
 /// The reader whose cursor this command moves.
 const READER: &str = "observe";
@@ -27,50 +30,52 @@ const READER: &str = "observe";
 /// How many events are in memory at once.
 const BATCH: usize = 1000;
 
+/// How many times more events each step of a search looks at.
+const SEARCH_FACTOR: u64 = 16;
+
 /// The longest wait of a follower: after this time it notices that its reader is gone, or that its time is over.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Show what happened since one last looked, or follow what happens
+/// Show events since your last check, or follow new ones
 ///
-/// A session has a cursor: each call shows what came after the one before, the first one what came after its
-/// registration. The cursor moves only after everything was written. --since, --after, --peek and filters do not move
-/// it. Without a session and without --since it shows the last 24 hours.
-///
-/// With --follow it goes on and shows what happens as it happens; with --json that is one event a line. Without a session
-/// it starts now. --cursor keeps a place of its own in the log under a name, with or without filters, and a new one starts
-/// now or where --since or --after says: whoever is killed and started again sees at most its last batch twice, and misses
-/// nothing. If events were pruned that it had not shown, it says so and goes on. A named cursor that was not
-/// moved for as long as events are kept, and has missed some since, is forgotten and starts anew.
-///
-/// Of the filters all have to hold. --filter also takes write, create, update, delete, expire and clear. Keys and tags are
-/// those of one scope, the one that other commands use too, unless --scope or --all-scopes says otherwise; without --key
-/// and --tag every scope is shown. Events of entries carry the value and the value before.
+/// Shows events after the session's cursor and moves the cursor; without a session, the last 24 hours. --since, --after,
+/// --last, --peek and filters leave the cursor where it is. --follow prints new events as they arrive, and --cursor NAME
+/// resumes after an interruption without a gap.
 ///
 /// Examples:
 ///   blackboard observe
+///   blackboard observe --others
+///   blackboard observe --last 20
 ///   blackboard observe --since 1h --json
-///   blackboard observe --since 2026-02-03T14:00:00Z --limit 50
-///   blackboard observe --filter agent_stale,stale_locks_released --peek
-///   blackboard observe --follow --key 'task:*' --filter write --json
-///   blackboard observe --follow --cursor mirror --scope team-1 --json
+///   blackboard observe --filter work_claimed,work_completed --peek
+///   blackboard observe --follow --key 'task:*' --timeout 1s
+///   blackboard observe --follow --cursor mirror --since 1h --limit 3
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Observe {
     #[command(flatten)]
     session: Session,
 
-    /// From then on: 90s, 15m, 1h, 2d ago, or an ISO 8601 time
+    /// Only what is newer: 90s, 15m, 1h, 2d, or an ISO 8601 time
     #[arg(long, value_name = "WHEN", conflicts_with = "after", allow_hyphen_values = true)]
     since: Option<String>,
 
-    /// What came after this revision
+    /// Only events after this revision
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     after: Option<Revision>,
+
+    /// Only the newest N events that match, oldest first
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, conflicts_with_all = ["since", "after"])]
+    last: Option<usize>,
+
+    /// Leave out events that your session, or that of --session, caused
+    #[arg(long)]
+    others: bool,
 
     #[command(flatten)]
     filters: Filters,
 
-    /// About this many at most; a commit is never split
+    /// Maximum number of events; a commit is never split
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -78,43 +83,43 @@ pub struct Observe {
     #[arg(long)]
     peek: bool,
 
-    /// Go on, and show what happens as it happens
+    /// Print new events as they arrive
     #[arg(long, short)]
     follow: bool,
 
-    /// Follow from the cursor of this name, which moves with what was shown
-    #[arg(long, value_name = "NAME", requires = "follow", conflicts_with_all = ["peek", "session"])]
+    /// Named cursor to follow from; it moves with what was printed
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["peek", "session"])]
     cursor: Option<String>,
 
-    /// Follow for this long, such as 30s or 10m
-    #[arg(long, value_name = "DURATION", requires = "follow", allow_hyphen_values = true)]
+    /// Stop following after this long
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     timeout: Option<String>,
 }
 
 /// Which events are wanted.
 #[derive(clap::Args, Debug)]
 struct Filters {
-    /// Only these types of events
+    /// Only these event types, separated by commas; also write, create, update, delete, expire, purge and clear
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     filter: Vec<String>,
 
-    /// Only entries whose keys fit this pattern; may be repeated
+    /// Only entries whose keys match this pattern; repeatable
     #[arg(long = "key", value_name = "PATTERN")]
     keys: Vec<String>,
 
-    /// Only entries of this scope; may be repeated [default with --key or --tag: $BLACKBOARD_SCOPE, or "default"]
-    #[arg(long = "scope", value_name = "NAME")]
+    /// Only entries of this scope; repeatable [default with --key or --tag: $BLACKBOARD_SCOPE or "default"]
+    #[arg(short = 'S', long = "scope", value_name = "NAME")]
     scopes: Vec<String>,
 
-    /// Entries of every scope, also with --key or --tag
+    /// Include entries of every scope with --key or --tag
     #[arg(long, conflicts_with = "scopes")]
     all_scopes: bool,
 
-    /// Only what this agent or author did, by name or session id; may be repeated
+    /// Only events of this agent or author: agent name or session id; repeatable
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
 
-    /// Only entries with this tag; repeated, with all of them
+    /// Tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }
@@ -142,32 +147,53 @@ impl Filters {
 
 impl Run for Observe {
     fn run(self, context: &Context) -> Result<Outcome> {
-        if self.follow { self.follow(context) } else { self.look(context) }
+        // Not a rule of clap's, which ignores what an alias presets.
+        let needs_follow = [("--cursor", self.cursor.is_some()), ("--timeout", self.timeout.is_some())];
+        match needs_follow.iter().find(|(_, given)| *given && !self.follow) {
+            Some((option, _)) => Err(Refusal::new(Code::Usage, format!("{option} needs --follow"))
+                .hint(format!("run: blackboard observe --follow {option} VALUE"))
+                .into()),
+            None if self.follow => self.follow(context),
+            None => self.look(context),
+        }
     }
 }
 
 impl Observe {
     /// Shows what has happened.
     fn look(self, context: &Context) -> Result<Outcome> {
-        let filters = self.filters.wanted(context)?;
+        let mut filters = self.filters.wanted(context)?;
+        // What --others leaves out is known to the session, so its cursor may pass it.
+        let moves = !self.peek && filters.is_empty();
+        let uses_cursor = self.since.is_none() && self.after.is_none() && self.last.is_none();
+        let named = self.session.named();
+        let (board, session) = match (self.others, uses_cursor) {
+            (true, _) => {
+                let (board, session) = context.open(Access::read_own(named))?;
+                leave_out(&mut filters, &session);
+                (board, Some(session))
+            }
+            (false, true) => context.open(Access::read_as(named))?,
+            (false, false) => (context.open(Access::read())?, None),
+        };
         let now = SystemClock.now();
-        let (board, since) = match (&self.since, self.after) {
-            (Some(since), _) => (context.open(Access::read())?, Since::Moment(parse_since(since, now)?)),
-            (None, Some(after)) => (context.open(Access::read())?, Since::Revision(after)),
-            (None, None) => match context.open(Access::read_as(self.session.named()))? {
-                (board, Some(session)) => (board, Since::Cursor { session, reader: READER.to_owned() }),
-                (board, None) => (board, Since::Moment(parse_since("24h", now)?)),
-            },
+        let limit = self.limit.unwrap_or(usize::MAX);
+        // An alias presets --last, so that another start may be given as well.
+        let since = match (&self.since, self.after, self.last, session) {
+            (Some(since), ..) => Since::Moment(parse_since(since, now)?),
+            (None, Some(after), ..) => Since::Revision(after),
+            (None, None, Some(last), _) => last_matching(&board, last.min(limit), &filters)?,
+            (None, None, None, Some(session)) => Since::Cursor { session, reader: READER.to_owned() },
+            (None, None, None, None) => Since::Moment(parse_since("24h", now)?),
         };
         let observation = board.events().observe_filtered(&since, &filters)?;
         let reading = match since {
-            Since::Cursor { .. } if !self.peek && filters.is_empty() => Reading::OnFromCursor,
+            Since::Cursor { .. } if moves => Reading::OnFromCursor,
             Since::Cursor { .. } => Reading::PeekFromCursor,
             _ => Reading::FromMoment,
         };
         let last_shown = Rc::new(Cell::new(observation.after));
         let shown = Rc::clone(&last_shown);
-        let limit = self.limit.unwrap_or(usize::MAX);
         let outcome =
             Outcome::new(Observed { board: board.clone(), observation, reading, limit, last_shown });
         Ok(match since {
@@ -184,23 +210,32 @@ impl Observe {
     /// Shows what happens.
     fn follow(self, context: &Context) -> Result<Outcome> {
         let timeout = self.timeout.as_deref().map(parse).transpose()?;
-        let filters = self.filters.wanted(context)?;
-        let asks_for_a_place = self.since.is_some() || self.after.is_some() || self.cursor.is_some();
-        let (board, session) = if asks_for_a_place {
+        let mut filters = self.filters.wanted(context)?;
+        let moves = !self.peek && filters.is_empty();
+        let has_start =
+            self.since.is_some() || self.after.is_some() || self.last.is_some() || self.cursor.is_some();
+        let (board, session) = if has_start && !self.others {
             context.open(Access::follow(self.session.named()))?
         } else {
             context.open(Access::follow_as(self.session.named()))?
         };
-        let given = match &self.since {
-            Some(since) => Some(revision_at(&board, since)?),
-            None => self.after,
+        if self.others {
+            leave_out(&mut filters, session.as_deref().ok_or_else(no_session)?);
+        }
+        let given = match (&self.since, self.after, self.last) {
+            (Some(since), ..) => {
+                Some(revision_at(&board, &Since::Moment(parse_since(since, SystemClock.now())?))?)
+            }
+            (None, Some(after), _) => Some(after),
+            (None, None, Some(last)) => Some(revision_at(&board, &last_matching(&board, last, &filters)?)?),
+            (None, None, None) => None,
         };
         let start = match (self.cursor, given, &session) {
             (Some(name), new_after, _) => Start::Cursor { name, new_after },
             (None, Some(after), _) => Start::Revision(after),
             (None, None, Some(session)) => {
                 let (session, reader) = (session.clone(), READER.to_owned());
-                Start::Session { session, reader, moves: !self.peek && filters.is_empty() }
+                Start::Session { session, reader, moves }
             }
             (None, None, None) => Start::Now,
         };
@@ -213,10 +248,47 @@ impl Observe {
     }
 }
 
-/// After which revision comes what happened since then.
-fn revision_at(board: &Board, since: &str) -> Result<Revision> {
-    let moment = Since::Moment(parse_since(since, SystemClock.now())?);
-    Ok(board.events().observe(&moment, &[])?.after)
+/// Leaves out the events that a session caused.
+fn leave_out(filters: &mut Vec<Filter>, session: &str) {
+    if filters.is_empty() {
+        filters.push(Filter::default());
+    }
+    for filter in filters {
+        let session = session.to_owned();
+        filter.custom = Some(Arc::new(move |event| !event.is_by(&session)));
+    }
+}
+
+/// Where the newest events begin that match, this many. The log is searched back in steps, because it has no index for
+/// filters.
+fn last_matching(board: &Board, count: usize, filters: &[Filter]) -> Result<Since> {
+    let mut looked_at = count as u64;
+    if filters.is_empty() {
+        return Ok(Since::Last(looked_at));
+    }
+    let mut searched_from = None;
+    loop {
+        looked_at = looked_at.saturating_mul(SEARCH_FACTOR);
+        let observation = board.events().observe_filtered(&Since::Last(looked_at), filters)?;
+        let mut newest = VecDeque::new();
+        let mut after = observation.after;
+        while let Some(batch) = board.events().next(&observation, after, BATCH)? {
+            newest.extend(batch.events.iter().map(|event| event.id));
+            newest.drain(..newest.len().saturating_sub(count));
+            after = batch.last;
+        }
+        let is_everything = searched_from == Some(observation.after) || observation.after == Revision::ZERO;
+        match newest.front() {
+            Some(first) if newest.len() == count => return Ok(Since::Revision(first.previous())),
+            _ if is_everything => return Ok(Since::Revision(observation.after)),
+            _ => searched_from = Some(observation.after),
+        }
+    }
+}
+
+/// After which revision an observation starts.
+fn revision_at(board: &Board, since: &Since) -> Result<Revision> {
+    Ok(board.events().observe(since, &[])?.after)
 }
 
 /// The answer of `observe`. It reads the event log in batches while it is printed, so that neither a million events nor a slow

@@ -14,51 +14,41 @@ use crate::context::{Context, warn};
 use crate::open::Access;
 use crate::outcome::Outcome;
 
-/// Run an agent that knows nothing of the board, with a session of its own
+/// Run a command as an agent session
 ///
-/// Registers a session for as long as the command runs, claims a work item for it if one is named, sends its heartbeats,
-/// and ends it with the command: what it still holds is released then. If the item can't be claimed, the command is
-/// not started (exit 4). Inside of another session, which BLACKBOARD_SESSION_ID names, the new one is its delegate.
-///
-/// Ends with the exit code of the command, or with 128 and the number of the signal that ended it; with 127 or 126 if it
-/// can't be started. The command finds its session in BLACKBOARD_SESSION_ID, so that every blackboard command in it acts
-/// for that session, and the fence of the work item in BLACKBOARD_FENCE, as --fence takes it. Signals that ask this program
-/// to end are passed on to the command.
-///
-/// If this program is killed with SIGKILL, the command goes on without it: the session is marked stale once a sweep finds
-/// it dead, and what it held is free.
+/// Registers a session, claims --work-item if given, runs the command with BLACKBOARD_SESSION_ID set, and ends the
+/// session when the command exits. If the item cannot be claimed, the command is not started (exit 4). Exits with the
+/// command's exit code.
 ///
 /// Examples:
-///   blackboard run -- aider src/lib.rs
-///   blackboard run --name Ivy --project pai-collab --work-item design-schema -- aider docs/schema.sql
-///   blackboard run --work-item fix-tests --title "Fix the tests" -- ./agent.sh
-///   blackboard run -- sh -c 'blackboard work claim --next && ./agent.sh'
+///   blackboard run -- ./agent.sh
+///   blackboard run --name Elm --work-item design-schema -- ./agent.sh
+///   blackboard run --work-item docs --title "Write docs" -- ./agent.sh
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Run {
-    /// What the session calls itself [default: agent.name of the configuration, or the name of the command; that of the
-    /// command if it is a delegate]
-    #[arg(long, value_name = "AGENT", allow_hyphen_values = true)]
+    /// Agent name [default: agent.name of the configuration, or the name of the command]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     name: Option<String>,
 
-    /// Where it works, and the project of an item that is created; a delegate inherits it
-    #[arg(long)]
+    /// Project of the session, and of an item that is created [default for a delegate: that of its parent]
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// The work item to claim
+    /// Work item to claim
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     work_item: Option<String>,
 
-    /// Create the work item with this title if it does not exist
-    #[arg(long, value_name = "TEXT", requires = "work_item", allow_hyphen_values = true)]
+    /// Title of the item to create if it does not exist
+    #[arg(short = 't', long, value_name = "TEXT", requires = "work_item", allow_hyphen_values = true)]
     title: Option<String>,
 
-    /// What it works on [default: the title of the work item]
+    /// Current work, shown to other agents [default: the title of the item]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 
-    /// The command and its arguments, behind --
-    #[arg(value_name = "CMD", last = true, required = true)]
+    /// Command and its arguments, after --
+    #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
 }
 

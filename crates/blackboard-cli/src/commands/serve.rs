@@ -11,15 +11,13 @@ use crate::outcome::Outcome;
 use crate::output::serve::{Background, Found, Serving, Stopped};
 use crate::web::{self, Listening, Options};
 
-/// Show the board in a browser
+/// Serve a live dashboard for your browser
 ///
 /// Serves a read-only page on this machine with agents, work, entries, locks and events as they change. Runs until
-/// Ctrl+C, or in the background with --background. There is one server per board. The printed address has a token
-/// that only this user can read; requests without it are refused. docs/dashboard.md has the API.
+/// Ctrl+C, or in the background with --background. There is one server per board.
 ///
 /// Examples:
 ///   blackboard serve
-///   blackboard serve --port 8080 --open
 ///   blackboard serve --background
 ///   blackboard serve --status
 ///   blackboard serve --stop
@@ -27,19 +25,19 @@ use crate::web::{self, Listening, Options};
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Serve {
-    /// The port; 0 for any that is free [default: webServer.port of the configuration, or 3141]
+    /// Port; 0 means any free one [default: webServer.port of the configuration, or 3141]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
 
-    /// Go on in the background, and say how to stop it
+    /// Run in the background
     #[arg(long)]
     background: bool,
 
-    /// Open the page in the browser
+    /// Open the page in your browser
     #[arg(long)]
     open: bool,
 
-    /// Answer requests without the token, also those of other users of this machine
+    /// Accept requests without the token, also from other users of this machine
     #[arg(long)]
     no_token: bool,
 
@@ -47,7 +45,7 @@ pub struct Serve {
     #[arg(long, conflicts_with_all = ["port", "background", "open", "no_token", "status"])]
     stop: bool,
 
-    /// Print the address of the server of this board, with its token; exit code 3 if none runs
+    /// Print the address of the running server; exits with 3 if there is none
     #[arg(long, conflicts_with_all = ["port", "background", "open", "no_token"])]
     status: bool,
 

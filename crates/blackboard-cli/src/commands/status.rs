@@ -8,7 +8,9 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::status::BoardOverview;
 
-/// Show the whole board at a glance
+/// Show a summary of the board
+///
+/// Shows the database, counts of agents, work items, entries and events, active agents and claimed work.
 ///
 /// Examples:
 ///   blackboard status

@@ -13,9 +13,8 @@ use crate::output::sweep::SweptBoard;
 
 /// Find stale agents and release what they hold
 ///
-/// An agent is stale when it has sent no heartbeat for the threshold or longer and its process is gone. Every command sweeps
-/// automatically; this one checks all agents and prints the result. An agent whose rows cannot be read is skipped and
-/// reported.
+/// An agent is stale when it has sent no heartbeat for longer than the threshold and its process is gone. Every
+/// command sweeps automatically; this one checks all agents and prints the result.
 ///
 /// Examples:
 ///   blackboard sweep
@@ -24,11 +23,11 @@ use crate::output::sweep::SweptBoard;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Sweep {
-    /// Report what would happen, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Seconds without a heartbeat; 0 includes the current moment [default: 300, or as configured]
+    /// Seconds without a heartbeat; 0 means any [default: 300, or as configured]
     #[arg(long, value_name = "SECONDS")]
     threshold: Option<u64>,
 }

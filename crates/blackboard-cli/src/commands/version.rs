@@ -9,7 +9,7 @@ use crate::envelope::Answer;
 use crate::outcome::{Outcome, Render};
 use crate::output::{self, Screen};
 
-/// Show the version of this program
+/// Print the version
 ///
 /// Examples:
 ///   blackboard version

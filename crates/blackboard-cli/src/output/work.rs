@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use blackboard::work::{
-    Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Unblocked,
-    WorkHistory, WorkItem,
+    Blocked, Claimed, Completed, Created, Deleted, ListedItem, Reassigned, Released, Reset, Status,
+    Unblocked, WorkHistory, WorkItem,
 };
 
 use super::{Cell, Column, Result, Screen, Table, escape, event, render_object, time};
@@ -30,6 +30,8 @@ render_object! {
     ResetItem(Reset) = reset;
     /// The answer of `work delete`.
     DeletedItem(Deleted) = deleted;
+    /// The answer of `work wait`.
+    AwaitedItem(WorkItem) = awaited;
     /// The answer of `work status`.
     ItemDetails(WorkHistory) = details;
 }
@@ -255,6 +257,14 @@ fn deleted(deleted: &Deleted, screen: &mut Screen<'_>) -> Result {
         escape(&deleted.title)
     ))?;
     now_available(&deleted.unblocked, screen)
+}
+
+fn awaited(item: &WorkItem, screen: &mut Screen<'_>) -> Result {
+    let by = match (item.status, &item.claimed_by_name) {
+        (Status::Claimed | Status::Completed, Some(name)) => format!(" by {}", escape(name)),
+        _ => String::new(),
+    };
+    screen.line(format_args!("Waited for work item: {} ({}{by})", escape(&item.item_id), item.status))
 }
 
 fn details(details: &WorkHistory, screen: &mut Screen<'_>) -> Result {

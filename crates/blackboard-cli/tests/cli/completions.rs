@@ -18,6 +18,18 @@ fn every_shell_gets_a_script_that_knows_the_commands() {
 }
 
 #[test]
+fn aliases_are_not_offered() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = Scratch::new().run(["completions", shell]).success().stdout;
+        let words = || script.split(|letter: char| !letter.is_alphanumeric());
+        for alias in ["ready", "tasks", "ls"] {
+            assert!(!words().any(|word| word == alias), "{shell} offers {alias}");
+        }
+        assert!(words().any(|word| word == "reassign"), "{shell}");
+    }
+}
+
+#[test]
 fn the_platforms_of_a_hook_are_offered_and_others_are_no_mistake() {
     let scratch = Scratch::new();
     let script = scratch.run(["completions", "bash"]).success().stdout;

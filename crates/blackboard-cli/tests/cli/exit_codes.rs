@@ -9,12 +9,12 @@ use crate::scratch::Scratch;
 
 /// What each exit code means; the help text says the same.
 const EXIT_CODES: &[(u8, &str)] = &[
-    (0, "done"),
-    (1, "a fault: something is broken"),
-    (2, "wrong usage"),
+    (0, "success"),
+    (1, "internal error or I/O failure"),
+    (2, "usage error"),
     (3, "not found"),
-    (4, "refused: someone else has it, or the version or fence is stale"),
-    (5, "not permitted"),
+    (4, "refused: held by another session, or a condition did not hold"),
+    (5, "permission denied"),
     (6, "timed out"),
 ];
 
@@ -36,7 +36,7 @@ fn the_page_of_exit_codes_is_up_to_date() {
 
 #[test]
 fn the_help_text_knows_the_same_exit_codes() {
-    let help = Scratch::new().run(["--help"]).success().stdout;
+    let help = Scratch::new().run(["help", "exit-codes"]).success().stdout;
     for (exit_code, meaning) in EXIT_CODES {
         assert!(help.contains(&format!("\n  {exit_code}  {meaning}\n")), "{exit_code} is missing: {help}");
     }

@@ -32,6 +32,8 @@ const DETAILS: &[(&[&str], i32)] = &[
     (&["work", "status", "held"], 0),
     (&["work", "status", "open"], 0),
     (&["work", "status", "done"], 0),
+    (&["work", "wait", "done"], 0),
+    (&["work", "wait", "held", "--timeout", "10ms"], 6),
     (&["observe", "--session", "ivy", "--peek"], 0),
     (&["read", "fact"], 0),
     (&["read", "leased"], 0),

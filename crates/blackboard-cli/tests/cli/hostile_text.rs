@@ -307,7 +307,12 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
     let bytes = OsStr::from_bytes(b"x\xff\xfe");
     for (command, arguments) in CALLS {
         let help = scratch.run(command.split(' ').chain(["--help"])).success().stdout;
-        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+        let options = help.lines().filter_map(|line| {
+            let line = line.trim_start();
+            // A short name may come first.
+            let long = if line.get(2..4) == Some(", ") { &line[4..] } else { line };
+            long.strip_prefix("--")
+        });
         for option in options.filter(|option| option.contains('<')) {
             let option = format!("--{}", option.split(' ').next().unwrap());
             if matches!(option.as_str(), "--db" | "--output" | "--file") {

@@ -40,6 +40,7 @@ mod write;
 
 mod aliases;
 mod configuration;
+mod examples;
 mod exit_codes;
 mod foreign_files;
 mod hostile_entries;

@@ -20,7 +20,8 @@ fn whoever_reads_creates_nothing() {
             }
             match *command {
                 // Nothing can be shown of what is not there.
-                "agent show" | "work status" | "project status" | "observe" | "history" | "file check" => {
+                "agent show" | "work status" | "work wait" | "project status" | "observe" | "history"
+                | "file check" => {
                     assert_eq!((output.code, answer["ok"].as_bool()), (3, Some(false)), "{command}");
                 }
                 // These have the shapes of the script that they replace.

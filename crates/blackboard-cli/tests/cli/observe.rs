@@ -223,3 +223,65 @@ fn a_limit_that_leaves_events_out_says_that_more_follow() {
     assert!(first.ends_with("More events follow. Check again, or use --limit N for more.\n"), "{first}");
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 5);
 }
+
+/// A board with five items, each an event of its own after the registration.
+fn board_with_items() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    for (id, session) in [("a", "ivy"), ("b", ""), ("c", "ivy"), ("d", ""), ("e", "ivy")] {
+        let mut call = vec!["work", "create", id, "--title", id];
+        if !session.is_empty() {
+            call.extend(["--session", session]);
+        }
+        scratch.json(call);
+    }
+    scratch
+}
+
+fn targets(answer: &serde_json::Value) -> Vec<&str> {
+    answer["items"].as_array().unwrap().iter().map(|event| event["target_id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn last_shows_the_newest_events_and_keeps_the_cursor() {
+    let scratch = board_with_items();
+    scratch.json(["write", "key", "1"]);
+    let last = |options: &[&str]| {
+        let call = ["observe", "--session", "ivy"].iter().chain(options);
+        targets(&scratch.json(call)).join(" ")
+    };
+    assert_eq!(last(&["--last", "2"]), "e key");
+    assert_eq!(last(&["-n", "3", "--filter", "work_created"]), "c d e");
+    assert_eq!(last(&["-n", "3", "--limit", "2", "--filter", "work_created"]), "d e");
+    assert_eq!(last(&["-n", "2", "--others", "--filter", "work_created"]), "b d");
+    assert_eq!(last(&["-n", "99", "--filter", "work_created"]), "a b c d e");
+    assert_eq!(last(&["-n", "99"]).split(' ').count(), 7);
+    assert_eq!(last(&["-n", "1", "--key", "none"]), "");
+    assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 6, "the cursor has not moved");
+    assert_eq!(scratch.run(["observe", "--last", "2", "--since", "1h"]).code, 2);
+    let follow = ["observe", "--follow", "--last", "2", "--timeout", "0s", "--json"];
+    assert_eq!(scratch.run(follow).success().stdout.lines().count(), 2);
+}
+
+#[test]
+fn others_leaves_out_what_the_session_did_and_moves_the_cursor() {
+    let scratch = board_with_items();
+    let others = ["observe", "--session", "ivy", "--others"];
+    let follow = ["observe", "--session", "ivy", "--others", "--follow", "--peek", "--timeout", "0s"];
+    assert_eq!(scratch.run(follow).success().stdout.lines().count(), 2);
+    assert_eq!(targets(&scratch.json(others)), ["b", "d"]);
+    assert_eq!(targets(&scratch.json(others)), [""; 0]);
+    assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 0);
+    let other = Scratch::new();
+    other.run(["observe", "--others", "--json"]).refused(blackboard::Code::NoSession);
+    other.run(["observe", "--others", "--follow", "--json"]).refused(blackboard::Code::NoSession);
+}
+
+#[test]
+fn cursor_and_timeout_need_follow() {
+    let scratch = Scratch::new();
+    for option in ["--cursor", "--timeout"] {
+        let refused = scratch.run(["observe", option, "1s", "--json"]).refused(blackboard::Code::Usage);
+        assert_eq!(refused["error"], format!("{option} needs --follow"));
+    }
+}

@@ -102,6 +102,7 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
         ("work unblock", &["new"], Ignored),
         ("work list", &["--mine"], Refused),
         ("work list", &[], NotUsed),
+        ("work wait", &["item", "--status", "available,claimed,blocked,completed"], NotUsed),
         ("work status", &["item"], NotUsed),
         ("observe", &[], Refused),
         ("observe", &["--since", "1h"], NotUsed),

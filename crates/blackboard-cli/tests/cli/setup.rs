@@ -120,7 +120,7 @@ fn whoever_has_not_put_the_program_on_the_path_is_told() {
         assert!(!here.contains("warning:"), "{here}");
     }
     assert!(told(&["setup", "status", "--json"]).contains("\"program_on_path\":false"));
-    let project = told(&["setup", "copilot", "--scope", "project", "--yes"]);
+    let project = told(&["setup", "copilot", "--settings", "project", "--yes"]);
     assert!(project.contains("Everybody who works here needs `blackboard` on the PATH."), "{project}");
 }
 
@@ -177,7 +177,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
         std::os::unix::fs::symlink(&outside, project.join(link)).unwrap();
         let call = |verb: &[&str]| {
             let mut command = scratch.command(verb);
-            let command = command.args(["claude", "--scope", scope, "--yes", "--json"]);
+            let command = command.args(["claude", "--settings", scope, "--yes", "--json"]);
             Output::of(command.current_dir(&project).run_to_end())
         };
         let refusal = call(&["setup"]).refused(Code::ReadOnly);
@@ -245,10 +245,11 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
         ]
     );
     for command in [&["setup", "cursor"][..], &["setup", "remove", "cursor"]] {
-        let call = command.iter().copied().chain(["--scope", "local", "--json"]);
+        let call = command.iter().copied().chain(["--settings", "local", "--json"]);
         let refusal = scratch.run(call).refused(Code::InvalidValue);
         let words = command.join(" ");
-        let hint = format!("run: blackboard {words} --scope user, or: blackboard {words} --scope project");
+        let hint =
+            format!("run: blackboard {words} --settings user, or: blackboard {words} --settings project");
         assert_eq!(refusal["hint"], hint);
     }
     // The others have no such scope, so that all of them is Claude Code.

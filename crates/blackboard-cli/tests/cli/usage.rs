@@ -5,15 +5,62 @@ use blackboard::Code;
 use crate::scratch::Scratch;
 
 #[test]
-fn help_lists_the_commands_in_groups() {
+fn program_help_shows_everyday_commands_and_names_the_others() {
     let scratch = Scratch::new();
-    let help = scratch.run(["--help"]).success();
-    assert!(
-        help.stdout.contains("\nSet-up:\n  init              Create a board for this repository\n"),
-        "{help:?}"
-    );
-    assert!(help.stdout.contains("Exit codes:"));
-    assert_eq!(scratch.run(["help"]).success().stdout, help.stdout);
+    let help = scratch.run(["--help"]).success().stdout;
+    assert!(help.starts_with("Coordinate coding agents that work at the same time\n"), "{help}");
+    assert!(help.contains("\nGetting started:\n  demo           Watch four agents"), "{help}");
+    assert!(help.lines().count() < 45 && help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    for call in [&["help"][..], &["-h"], &["--json", "help"], &["help", "--json"], &["--help", "work"]] {
+        assert_eq!(scratch.run(call).success().stdout, help, "{call:?}");
+    }
+}
+
+#[test]
+fn help_all_prints_one_line_for_each_command() {
+    let scratch = Scratch::new();
+    let all = scratch.run(["help", "--all"]).success().stdout;
+    for (line, command) in all.lines().zip(crate::scratch::commands()) {
+        let help = scratch.run(command.split(' ').chain(["-h"])).success().stdout;
+        let (name, summary) = line.split_once("  ").unwrap();
+        assert_eq!((name, Some(summary.trim())), (command.as_str(), help.lines().next()));
+    }
+    assert!(all.contains("\nwork reassign "), "{all}");
+}
+
+#[test]
+fn every_help_fits_80_columns() {
+    let scratch = Scratch::new();
+    let nouns = ["agent", "work", "lock", "file", "project", "guard", "tasks"].map(str::to_owned);
+    for command in crate::scratch::commands().into_iter().chain(nouns) {
+        for option in ["--help", "-h"] {
+            let help = scratch.run(command.split(' ').chain([option])).success().stdout;
+            let long = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(long, None, "{command} {option}");
+        }
+    }
+    for topic in ["environment", "exit-codes", "--all"] {
+        let help = scratch.run(["help", topic]).success().stdout;
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+}
+
+#[test]
+fn help_of_an_unknown_command_suggests_the_nearest() {
+    let scratch = Scratch::new();
+    for (call, expected) in [
+        (&["help", "versoin"][..], "'version'"),
+        (&["help", "work", "clam"], "'claim'"),
+        (&["work", "clam"], "'claim'"),
+        (&["wrok", "claim"], "'work'"),
+        (&["help", "environmen"], "error: "),
+    ] {
+        let output = scratch.run(call);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{call:?}");
+        assert!(output.stderr.contains(expected), "{output:?}");
+    }
+    assert_eq!(scratch.run(["edit"]).code, 2, "the name is reserved");
+    assert_eq!(scratch.run(["work", "edit"]).code, 2, "the name is reserved");
 }
 
 #[test]
@@ -208,12 +255,74 @@ fn an_empty_list_says_what_it_leaves_out() {
 }
 
 #[test]
-fn the_help_text_lists_every_variable_that_is_read() {
-    let help = Scratch::new().run(["--help"]).success().stdout;
+fn help_environment_lists_every_variable_that_is_read() {
+    let help = Scratch::new().run(["help", "environment"]).success().stdout;
     let source = include_str!("../../src/environment.rs");
     let names = source.split('"').filter(|text| text.starts_with("BLACKBOARD_"));
     for name in names {
         let is_listed = help.lines().any(|line| line.split_whitespace().next() == Some(name));
         assert!(is_listed, "{name} is missing: {help}");
     }
+}
+
+/// What each short option means, wherever it exists.
+const SHORT_OPTIONS: &[(&str, &[&str])] = &[
+    ("a", &["all"]),
+    ("f", &["follow"]),
+    ("h", &["help"]),
+    ("l", &["long"]),
+    ("m", &["note", "progress", "reason", "summary"]),
+    ("n", &["limit", "last"]),
+    ("o", &["output"]),
+    ("p", &["priority"]),
+    ("P", &["project"]),
+    ("r", &["raw"]),
+    ("s", &["session"]),
+    ("S", &["scope"]),
+    ("t", &["title"]),
+    ("y", &["yes"]),
+];
+
+#[test]
+fn short_options_mean_the_same_everywhere() {
+    let scratch = Scratch::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for command in crate::scratch::commands() {
+        let help = scratch.run(command.split(' ').chain(["--help"])).success().stdout;
+        let (_, options) = help.split_once("\nOptions:\n").unwrap();
+        for line in options.lines().map(str::trim_start) {
+            let Some((short, long)) = line.strip_prefix('-').and_then(|rest| rest.split_once(", --")) else {
+                // Every option with one of these names has its letter, but for `--limit` beside `--last`.
+                let long = line.strip_prefix("--").map(|rest| rest.split([' ', '\n']).next().unwrap());
+                let has_short = |long: &str| SHORT_OPTIONS.iter().any(|(_, longs)| longs.contains(&long));
+                let is_limit = command == "observe" && long == Some("limit");
+                assert!(is_limit || !long.is_some_and(has_short), "{command}: {line}");
+                continue;
+            };
+            let long = long.split(' ').next().unwrap();
+            let known = SHORT_OPTIONS.iter().find(|(known, _)| *known == short);
+            assert!(known.is_some_and(|(_, longs)| longs.contains(&long)), "{command}: {line}");
+            seen.insert(short.to_owned());
+        }
+    }
+    assert_eq!(seen.len(), SHORT_OPTIONS.len(), "{seen:?}");
+}
+
+#[test]
+fn short_options_may_stand_anywhere() {
+    let scratch = Scratch::new();
+    scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
+    for call in [
+        &["write", "key", "-s", "ivy", "1"][..],
+        &["write", "-S", "team", "key", "2"],
+        &["write", "key", "-3", "-s", "ivy"],
+        &["append", "list", "-s", "ivy", "-text"],
+        &["work", "claim", "item", "-t", "Item", "-p", "P1", "-s", "ivy"],
+        &["agent", "heartbeat", "-s", "ivy", "-m", "-50%"],
+        &["work", "complete", "item", "-s", "ivy", "-m", "Green"],
+    ] {
+        scratch.run(call).success();
+    }
+    assert_eq!(scratch.run(["read", "key", "-S", "team", "-r"]).stdout, "2\n");
+    assert_eq!(scratch.json(["work", "status", "item"])["summary"], "Green");
 }

@@ -100,6 +100,68 @@ impl Work<'_> {
             Ok((changes, created))
         })
     }
+
+    /// Creates a work item with an id that is generated from its title: its words in lower case, joined by `-`. If an item
+    /// has that id, the new one gets `-2`, `-3` and so on. The id of the request is ignored.
+    ///
+    /// ```
+    /// # use blackboard::{Board, work::Create};
+    /// # let board = Board::memory();
+    /// let create = Create::new("", "Fix the login!");
+    /// assert_eq!(board.work().create_with_generated_id(&create)?.item.item_id, "fix-the-login");
+    /// assert_eq!(board.work().create_with_generated_id(&create)?.item.item_id, "fix-the-login-2");
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn create_with_generated_id(&self, create: &Create) -> Result<Created> {
+        let numbered = |number| Create { id: generated_id(&create.title, number), ..create.clone() };
+        let (first, text) = numbered(1).cleaned(&self.board.settings().text)?;
+        self.board.commit("work create", &first.prefetch(), |tx| {
+            let mut create = first.clone();
+            let mut number = 1;
+            while tx.row::<WorkItem>(&Key::WorkItem(create.id.clone()))?.is_some() {
+                number += 1;
+                create.id = numbered(number).id;
+                tx.prefetch(&create.prefetch())?;
+            }
+            create.its_project_must_exist(tx)?;
+            let named = named_blockers(tx, &create.id, &create.blocked_by)?;
+            let (mut changes, mut created) = decide(&create, None, named, tx.now())?;
+            created.text.clone_from(&text);
+            self.board.agents().note_activity_of(tx, create.session.as_deref(), &mut changes)?;
+            Ok((changes, created))
+        })
+    }
+}
+
+/// The most characters of a generated id.
+const MAX_GENERATED: usize = 40;
+
+/// The id of the nth item with this title: as many words of it as fit, and the number from the second one on.
+fn generated_id(title: &str, number: usize) -> String {
+    let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+    let space = MAX_GENERATED.saturating_sub(suffix.len());
+    let mut id = String::new();
+    let mut length = 0;
+    let words = title.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    for word in words.map(str::to_lowercase) {
+        let separator = usize::from(length > 0);
+        let letters = word.chars().count();
+        if length + separator + letters > space {
+            if length == 0 {
+                id = word.chars().take(space).collect();
+            }
+            break;
+        }
+        if separator == 1 {
+            id.push('-');
+        }
+        id.push_str(&word);
+        length += separator + letters;
+    }
+    if id.is_empty() {
+        "item".clone_into(&mut id);
+    }
+    id + &suffix
 }
 
 impl Create {
@@ -320,6 +382,25 @@ fn already_there(create: &Create, known: Known, named: &[NamedBlocker]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn generated_ids_are_words_of_the_title() {
+        for (title, number, expected) in [
+            ("Fix the login", 1, "fix-the-login"),
+            ("Fix the login", 12, "fix-the-login-12"),
+            ("  Re-write  foo/bar.rs, (again)! ", 1, "re-write-foo-bar-rs-again"),
+            ("Ärger mit Ümläuten", 1, "ärger-mit-ümläuten"),
+            ("修复 登录", 1, "修复-登录"),
+            ("!?", 1, "item"),
+            ("!?", 2, "item-2"),
+            ("one two three four five six seven eight nine", 1, "one-two-three-four-five-six-seven-eight"),
+            ("one two three four five six seven eight nine", 2, "one-two-three-four-five-six-seven-2"),
+        ] {
+            assert_eq!(generated_id(title, number), expected);
+        }
+        let long = generated_id(&"x".repeat(200), 100);
+        assert_eq!((long.chars().count(), long.ends_with("x-100")), (MAX_GENERATED, true), "{long}");
+    }
 
     #[test]
     fn a_source_is_a_known_word_or_a_word_with_a_colon() {

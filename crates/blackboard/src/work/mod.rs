@@ -18,6 +18,7 @@ mod release;
 mod reset;
 mod status;
 mod unblock;
+mod wait;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,7 @@ pub use self::release::{Release, Released};
 pub use self::reset::Reset;
 pub use self::status::WorkHistory;
 pub use self::unblock::Unblocked;
+pub use self::wait::WaitForItem;
 use crate::agent::{Agent, AgentStatus, label};
 use crate::board::Board;
 use crate::clock::Timestamp;

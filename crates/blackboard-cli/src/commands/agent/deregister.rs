@@ -8,23 +8,23 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::DeregisteredAgent;
 
-/// End a session, and release what it holds
+/// End a session and release everything it holds
 ///
-/// Its claims, locks, file reservations and leased entries are released, and its delegates in the same process end with
-/// it, all in one step.
+/// Releases the session's claims, locks, file reservations and leased entries in one transaction. Delegates in the
+/// same process end with it. Ending a session twice is not an error.
 ///
 /// Examples:
 ///   blackboard agent deregister
-///   blackboard agent deregister --session 3f2504e0
+///   blackboard agent deregister Ivy
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Deregister {
-    /// The session: its id, or the first 6 characters or more [default: one's own]
+    /// Session: id, prefix of 6 or more, or agent name [default: your own]
     #[arg(value_name = "SESSION", conflicts_with = "session")]
     agent: Option<String>,
 
-    /// The session, as an option
-    #[arg(long, value_name = "ID", alias = "id")]
+    /// Same as the SESSION argument
+    #[arg(short = 's', long, value_name = "ID", alias = "id")]
     session: Option<String>,
 }
 

@@ -10,16 +10,14 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::RecordedHeartbeat;
 
-/// Say that this session lives, and how far it is
+/// Report that a session is alive, with optional progress
 ///
-/// Others are told only if there is progress. A session that was marked stale is active again afterwards, and is told
-/// what it lost; one that has ended stays ended (exit 4). A repeated heartbeat with progress counts twice, unless both
-/// have the same --op.
+/// Updates the session's last-seen time; --progress also records an event that other agents see. A stale session
+/// becomes active again, and the output lists what it lost. An ended session is refused (exit 4).
 ///
 /// Examples:
 ///   blackboard agent heartbeat
 ///   blackboard agent heartbeat --progress "Schema done, starting CLI"
-///   blackboard agent heartbeat --progress "All green" --milestone --work-item design-schema --op build-42
 ///   blackboard agent heartbeat --status idle
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -27,31 +25,31 @@ pub struct Heartbeat {
     #[command(flatten)]
     session: Session,
 
-    /// How far it is
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Progress note, shown to other agents
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     progress: Option<String>,
 
-    /// This progress is a milestone
+    /// Mark the progress note as a milestone
     #[arg(long, requires = "progress")]
     milestone: bool,
 
-    /// What it works on from now; an empty text clears it
+    /// Current work, shown to other agents; an empty text clears it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 
-    /// The work item that this is about
+    /// Work item that the progress note is about
     #[arg(long, value_name = "ID")]
     work_item: Option<String>,
 
-    /// Whether it is at work: active or idle [default: active]
-    #[arg(long, value_parser = live_status)]
+    /// New status: active or idle [default: active]
+    #[arg(long, value_parser = live_status, value_name = "STATUS")]
     status: Option<AgentStatus>,
 
-    /// A JSON object to store with the agent
+    /// Additional data, as a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
 
-    /// A name for this call: a repeated one with the same name changes nothing
+    /// Idempotency key: a retry with the same key returns the same result and changes nothing
     #[arg(long, value_name = "ID")]
     op: Option<String>,
 }

@@ -10,27 +10,28 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentList;
 
-/// List who is here
+/// List active agents
 ///
-/// Active and idle agents, oldest first, each followed by its delegates.
+/// Lists active and idle agents, oldest first, each followed by its delegates. --all includes stale and completed
+/// sessions.
 ///
 /// Examples:
 ///   blackboard agent list
-///   blackboard agent list --project pai-collab --json
-///   blackboard agent list --status stale,completed
+///   blackboard agent list --project pai-collab
+///   blackboard agent list --all --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct List {
-    /// Also those that have ended or were found dead
-    #[arg(long, conflicts_with = "status")]
+    /// Include stale and completed sessions
+    #[arg(short = 'a', long, conflicts_with = "status")]
     all: bool,
 
-    /// Those with one of these statuses: active, idle, completed, stale
-    #[arg(long, value_delimiter = ',', value_parser = trimmed::<AgentStatus>)]
+    /// Only these statuses, separated by commas: active, idle, completed, stale
+    #[arg(long, value_delimiter = ',', value_parser = trimmed::<AgentStatus>, value_name = "STATUSES")]
     status: Vec<AgentStatus>,
 
-    /// Those that work there
-    #[arg(long)]
+    /// Only agents of this project
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 }
 

@@ -13,45 +13,43 @@ use crate::outcome::Outcome;
 use crate::output::agent::{ExportLine, FailingLine, NAME_A_PROCESS, RegisteredAgent};
 use crate::output::time;
 
-/// Register this agent, so that others see it
+/// Register an agent session
 ///
-/// The session that this starts is what claims hang on: they are released when it deregisters, or when its process is
-/// gone. The process is the agent, script or terminal that runs this command, found among its ancestors. The same
-/// --session-hint gives the same session again, also after it ended.
+/// Starts a session that other agents can see, and prints its id. Claims, locks, file reservations and leased entries
+/// belong to the session and are released when it ends. The same --session-hint resumes the same session.
 ///
 /// Examples:
-///   eval "$(blackboard agent register --name Ivy --project pai-collab --shell)"
-///   blackboard agent register --name Ivy --work "Design the schema" --json
-///   blackboard agent register --parent "$BLACKBOARD_SESSION_ID" --work "Run the tests"
+///   eval "$(blackboard agent register --name Ivy --shell)"
+///   blackboard agent register --name Ivy --project pai-collab
+///   blackboard agent register --parent Ivy --work "Run the tests"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Register {
-    /// What the agent calls itself; a delegate is "PARENT (delegate)" unless it says otherwise [default: agent.name of
-    /// the configuration]
-    #[arg(long, allow_hyphen_values = true)]
+    /// Agent name [default: agent.name of the configuration; "PARENT (delegate)" for a delegate]
+    #[arg(long, allow_hyphen_values = true, value_name = "NAME")]
     name: Option<String>,
 
-    /// Where it works; a delegate inherits it
-    #[arg(long)]
+    /// Project that the agent works on [default for a delegate: that of its parent]
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// What it works on
+    /// Current work, shown to other agents
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     work: Option<String>,
 
-    /// The session that it works for
+    /// Parent session, which makes this one its delegate
     #[arg(long, value_name = "SESSION")]
     parent: Option<String>,
 
-    /// A name that stays the same when the session is resumed
+    /// Name under which the session can be resumed
     #[arg(long, value_name = "TEXT", alias = "session-id")]
     session_hint: Option<String>,
 
-    /// The process to watch [default: $BLACKBOARD_PID, or the agent, script or terminal among the ancestors]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Process to watch [default: $BLACKBOARD_PID, or the agent, script or terminal that runs this command]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "PID")]
     pid: Option<u32>,
 
-    /// A JSON object to store with it
+    /// Additional data, as a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
 

@@ -8,21 +8,22 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::agent::AgentDetails;
 
-/// Show everything about one agent
+/// Show one agent in detail
+///
+/// Shows status, process, current work, progress, delegates and everything the session holds.
 ///
 /// Examples:
 ///   blackboard agent show
-///   blackboard agent show 3f2504e0
-///   blackboard agent show --session 3f2504e0 --json
+///   blackboard agent show Ivy
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Show {
-    /// The session: its id, or the first 6 characters or more [default: one's own]
+    /// Session: id, prefix of 6 or more, or agent name [default: your own]
     #[arg(value_name = "SESSION", conflicts_with = "session")]
     agent: Option<String>,
 
-    /// The session, as an option
-    #[arg(long, value_name = "ID", alias = "id")]
+    /// Same as the SESSION argument
+    #[arg(short = 's', long, value_name = "ID", alias = "id")]
     session: Option<String>,
 }
 

@@ -10,19 +10,19 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::WrittenEntry;
 
-/// Add a value at the end of the array under a key
+/// Append a value to an array
 ///
-/// Nobody has to read the array first, so that many can append at once and nothing is lost. If there is no such key, an
-/// array is started. Tags, metadata and the time to live stay as they are. A repeated append counts twice, unless both
-/// have the same --op.
+/// Appends atomically, so concurrent calls lose nothing; a missing key becomes a new array. A retry appends twice
+/// unless it repeats the same --op.
 ///
 /// Examples:
-///   blackboard append trace:a1b2 '{"action":"delegate_task","status":"running"}'
-///   blackboard append notes "the tests are slow" --op note-7
+///   blackboard append trace:a1 '{"action":"build"}'
+///   blackboard append notes "The tests are slow" --op note-7
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Append {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
     #[command(flatten)]

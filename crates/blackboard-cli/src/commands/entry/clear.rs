@@ -10,10 +10,10 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{ClearedEntries, WouldClear};
 
-/// Delete every key that fits a pattern
+/// Delete all keys that match a pattern
 ///
-/// All of them go at one moment, or none: one that another session holds (exit 4) keeps the others. In a pattern * stands
-/// for any characters, ? for one, and [abc] for one of these.
+/// Deletes all matching entries in one transaction. If another session holds one of them, nothing is deleted (exit
+/// 4). --dry-run lists the keys.
 ///
 /// Examples:
 ///   blackboard clear 'cache:*' --dry-run
@@ -21,10 +21,11 @@ use crate::output::entry::{ClearedEntries, WouldClear};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Clear {
-    /// The pattern; in quotation marks, so that the shell leaves it alone
+    /// Pattern of the keys: * any characters, ? one, [abc] one of these; quote it
+    #[arg(value_name = "PATTERN")]
     pattern: String,
 
-    /// Show what would go, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 

@@ -9,21 +9,22 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::DeletedEntry;
 
-/// Delete a key
+/// Delete an entry
 ///
-/// If there is no such key, that is not found (exit 3).
+/// Exits with 3 if the key does not exist.
 ///
 /// Examples:
-///   blackboard delete signal:data_analyst
-///   blackboard delete task:analyze_q4 --if-revision 12
+///   blackboard delete counter
+///   blackboard delete counter --if-revision "$revision"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Delete {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
-    /// Only if the entry is at this revision
-    #[arg(long, value_name = "N", value_parser = revision)]
+    /// Delete only if the entry has this revision
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
     if_revision: Option<Revision>,
 
     #[command(flatten)]

@@ -11,21 +11,23 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{Change, KeyHistory};
 
-/// Show what was under a key, the newest first
+/// Show previous values of a key
 ///
-/// Writes, deletions and expiries, as far back as the log is kept. `read --as-of REVISION` shows one of them whole.
+/// Lists writes, deletions and expirations of a key, newest first, as far back as the event log is kept. `read
+/// --as-of REVISION` shows one version in full.
 ///
 /// Examples:
-///   blackboard history task:analyze_q4
+///   blackboard history counter
 ///   blackboard history counter --limit 100 --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct History {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
-    /// No more than this many
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = 20)]
+    /// Maximum number of results
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, default_value_t = 20)]
     limit: usize,
 
     #[command(flatten)]

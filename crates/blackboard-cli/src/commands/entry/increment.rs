@@ -9,11 +9,10 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::CountedEntry;
 
-/// Count up the number under a key
+/// Increment a number
 ///
-/// Nobody has to read the number first, so that many can count at once and every one counts. If there is no such key, it
-/// starts at zero. Tags, metadata and the time to live stay as they are. A repeated increment counts twice, unless both
-/// have the same --op.
+/// Adds atomically, so concurrent calls all count; a missing key starts at 0. --by may be negative. A retry counts
+/// twice unless it repeats the same --op.
 ///
 /// Examples:
 ///   blackboard increment tests:run
@@ -21,10 +20,11 @@ use crate::output::entry::CountedEntry;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Increment {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
-    /// How much, which may be negative
+    /// Number to add; may be negative
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     by: i64,
 

@@ -16,15 +16,15 @@ const SLACK: usize = 64 * 1024;
 /// A value, as an argument or from somewhere else.
 #[derive(clap::Args, Debug)]
 pub struct ValueInput {
-    /// The value: JSON if it is JSON, any other text is a string; - reads standard input
+    /// Value: JSON, or any other text as a string; - reads standard input
     #[arg(value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "file")]
     value: Option<String>,
 
-    /// Read the value from this file; - is standard input
+    /// File to read the value from; - is standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The value is a string, even if it is JSON
+    /// Store the value as a string, even if it is JSON
     #[arg(long)]
     string: bool,
 }

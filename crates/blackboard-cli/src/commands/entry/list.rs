@@ -13,28 +13,29 @@ use crate::output::entry::{EntryList, KeyList};
 
 /// List keys
 ///
-/// All of them, sorted, with the seconds that are left to those with a time to live. With --json it is an array of keys.
+/// Lists the keys of a scope in order, with the TTL that is left. --json prints an array of keys; --long adds values
+/// and metadata.
 ///
 /// Examples:
-///   blackboard list --prefix task: --tag urgent
-///   blackboard list --pattern 'agent:*:results' --long
-///   blackboard list --author analyst --since 1h --json
+///   blackboard list --prefix task:
+///   blackboard list --pattern 'task:*' --long
+///   blackboard list --tag finance --since 1h --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct List {
     #[command(flatten)]
     which: Matching,
 
-    /// Keys that fit this pattern: * is any characters, ? is one, [abc] is one of these
-    #[arg(long, value_name = "GLOB")]
+    /// Pattern of the keys: * any characters, ? one, [abc] one of these
+    #[arg(long, value_name = "PATTERN")]
     pattern: Option<String>,
 
-    /// With value, author, version, age, tags
-    #[arg(long)]
+    /// Show values, authors, versions, ages and tags
+    #[arg(short = 'l', long)]
     long: bool,
 
-    /// No more than this many
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Maximum number of results
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]

@@ -25,19 +25,19 @@ use crate::commands::arguments::trimmed;
 /// Which entries, beside the pattern that their keys fit. Every condition has to hold.
 #[derive(clap::Args, Debug)]
 pub struct Matching {
-    /// Keys that start with this
+    /// Only keys that start with this text
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 
-    /// Entries with this tag; several, or a list with commas: with all of them
+    /// Tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = trimmed::<String>)]
     tags: Vec<String>,
 
-    /// Entries that this author wrote last
+    /// Only entries last written by this author
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
 
-    /// Entries written from then on: 90s, 15m, 1h, 2d ago, or an ISO 8601 time
+    /// Only what is newer: 90s, 15m, 1h, 2d, or an ISO 8601 time
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 }

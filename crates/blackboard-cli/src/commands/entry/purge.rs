@@ -12,20 +12,20 @@ use crate::output::entry::{PurgedKey, WouldPurge};
 
 /// Erase a key with its history
 ///
-/// Erases the entry, its previous values, and what events and the files of the board hold of them. A deleted key can be
-/// purged too; one event reports the purge, without the value. Exits with 4 if another session holds the entry, and with
-/// 3 if the key has neither a value nor a history.
+/// Erases the entry, its previous values, and what events hold of them. A deleted key can be purged too. Exits with 4
+/// if another session holds the entry, and with 3 if the key has neither a value nor a history.
 ///
 /// Examples:
-///   blackboard purge config:token --dry-run
-///   blackboard purge config:token --scope team-1
+///   blackboard purge task:q4 --dry-run
+///   blackboard purge task:q4
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Purge {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
-    /// Show what would be erased, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 

@@ -11,38 +11,38 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::EntryList;
 
-/// Find entries by pattern, prefix, tags, author and time
+/// Find entries by pattern, tag, author or time
 ///
-/// A page of them, what was written last first. If there is more, the answer says with which --after the next page goes
-/// on. By key nothing is missed or seen twice, whatever others write in between; newest first, what is written in
-/// between comes to the front.
+/// Prints one page of matching entries, last written first. If there are more, the last line gives the --after option
+/// for the next page.
 ///
 /// Examples:
-///   blackboard query 'agent:*:results' --tag analysis --limit 50
-///   blackboard query --prefix task: --order key --after task:analyze_q4
-///   blackboard query --author analyst --since 1h --json
+///   blackboard query 'task:*' --tag finance --limit 50
+///   blackboard query --prefix task: --order key --after task:q3
+///   blackboard query --author cli --since 1h --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Query {
-    /// Keys that fit this pattern: * is any characters, ? is one, [abc] is one of these
+    /// Pattern of the keys: * any characters, ? one, [abc] one of these
+    #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
 
     #[command(flatten)]
     which: Matching,
 
-    /// No more than this many
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = DEFAULT_LIMIT)]
+    /// Maximum number of results
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, default_value_t = DEFAULT_LIMIT)]
     limit: usize,
 
-    /// Leave out this many first
+    /// Number of results to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
 
-    /// In which order: newest or key
-    #[arg(long, value_parser = order, default_value = "newest")]
+    /// Order of the results: newest or key
+    #[arg(long, value_parser = order, default_value = "newest", value_name = "ORDER")]
     order: Order,
 
-    /// Go on after a page, where it said
+    /// Page token printed with the previous page
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
 

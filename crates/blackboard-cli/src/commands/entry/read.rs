@@ -9,30 +9,32 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{BareValue, Missing, RawText, ReadEntry};
 
-/// Show the value under a key
+/// Read an entry
 ///
-/// If there is no such key it prints null, exactly that, and ends with exit code 3. With --json it is the entry itself.
+/// Prints the entry, or `null` with exit code 3 if the key does not exist. --value prints the value only; --raw also
+/// removes the quotes of a string.
 ///
 /// Examples:
-///   blackboard read cache:monthly_metrics
-///   blackboard read cache:monthly_metrics --value | jq .revenue
-///   blackboard read result:diff --raw
-///   blackboard read counter --as-of 41 --json
+///   blackboard read task:q4
+///   blackboard read task:q4 --value | jq .status
+///   blackboard read result:log --raw
+///   blackboard read counter --as-of "$revision"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Read {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
-    /// The value alone, as it came
+    /// Print the value only, unchanged
     #[arg(long)]
     value: bool,
 
-    /// The value alone, and a string without its quotation marks
-    #[arg(long, conflicts_with = "value")]
+    /// Print the value only, and a string without its quotes
+    #[arg(short = 'r', long, conflicts_with = "value")]
     raw: bool,
 
-    /// As it was at this revision of the board
+    /// Show the entry as of this revision
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     as_of: Option<Revision>,
 

@@ -10,9 +10,9 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::WholeScope;
 
-/// Show every entry of a scope as one JSON object, by key
+/// Print all entries of a scope as one JSON object
 ///
-/// All of them as they were at one moment. The answer is always JSON; with --json it stands on one line.
+/// Prints every entry by key, all as of one revision. The output is always JSON; --json prints it on one line.
 ///
 /// Examples:
 ///   blackboard snapshot > entries.json
@@ -23,8 +23,8 @@ pub struct Snapshot {
     #[command(flatten)]
     which: Matching,
 
-    /// Keys that fit this pattern: * is any characters, ? is one, [abc] is one of these
-    #[arg(long, value_name = "GLOB")]
+    /// Pattern of the keys: * any characters, ? one, [abc] one of these
+    #[arg(long, value_name = "PATTERN")]
     pattern: Option<String>,
 
     #[command(flatten)]

@@ -19,30 +19,18 @@ use crate::output::shortened;
 /// How much is read: what one commit may write, and the words around it.
 const MAX_BYTES: usize = 80 * 1024 * 1024;
 
-/// Change many keys at one moment, if what is expected is so
+/// Update several keys atomically, if conditions hold
 ///
-/// Takes one JSON object from standard input or --file, with these lists, each of which may be left out:
-///
-///   "compare": {"key", and one of "exists", "revision", "version", "value"}
-///
-///   "then": {"write": {"key", "value"}}, {"delete": {"key"}} or {"read": {"key"}}
-///
-///   "else": the same
-///
-/// If every comparison holds, everything in "then" is done, else everything in "else"; without "else" that is refused
-/// (exit 4). All of it happens, or nothing. Each part may name its "scope". A write may also have "tags", "ttl" (seconds,
-/// or as in "1h"), "metadata", "merge", "if_absent", "if_revision" and "lease". A revision or version of 0 means that there is
-/// no such key. Compare revisions to be safe: versions begin at 1 again once a removal was forgotten. A value is compared as
-/// text, but for the white space between its parts: 1.0 is not 1, and the order of keys counts. With --op the answer is
-/// remembered, with what was read.
+/// Reads a JSON object with the lists "compare", "then" and "else" from standard input or --file. If every comparison
+/// holds, runs "then"; otherwise runs "else", or exits with 4 if there is none. All operations are applied, or none.
 ///
 /// Examples:
-///   echo '{"then":[{"write":{"key":"a","value":1}},{"delete":{"key":"b"}}]}' | blackboard txn
-///   blackboard txn --file move.json --fence lock:deploy=41 --op move-7 --json
+///   echo '{"then":[{"write":{"key":"a","value":1}}]}' | blackboard txn
+///   blackboard txn --file move.json --op move-7
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Txn {
-    /// Read the transaction from this file instead of standard input
+    /// File to read the transaction from [default: standard input]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 

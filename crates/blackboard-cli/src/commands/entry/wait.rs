@@ -10,35 +10,35 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::{BareValue, RawText, ReadEntry};
 
-/// Wait until a key is there, and print it
+/// Wait for a key to be written
 ///
-/// It ends at once if the key is there already, and else as soon as somebody writes it, from whatever process, and
-/// prints what `read` prints. With --after it waits for a write after that revision, such as the one that was read
-/// before. When the time is over it ends with exit code 6; without --timeout it waits for ever.
+/// Returns at once if the key exists; otherwise waits until any process writes it, then prints the entry. --after
+/// waits for a write after that revision. Exits with 6 when --timeout expires; without it, waits indefinitely.
 ///
 /// Examples:
-///   blackboard wait result:q4 --timeout 10m
-///   blackboard wait signal:ready --value | jq .host
-///   blackboard wait config --after 41 --json
+///   blackboard wait task:q4 --timeout 10m
+///   blackboard wait result:log --raw
+///   blackboard wait counter --after "$revision" --timeout 1s
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Wait {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
-    /// The value alone, as it came
+    /// Print the value only, unchanged
     #[arg(long)]
     value: bool,
 
-    /// The value alone, and a string without its quotation marks
-    #[arg(long, conflicts_with = "value")]
+    /// Print the value only, and a string without its quotes
+    #[arg(short = 'r', long, conflicts_with = "value")]
     raw: bool,
 
-    /// How long, such as 500ms, 30s or 10m
+    /// Give up after this long
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     timeout: Option<String>,
 
-    /// Only an entry that was written after this revision
+    /// Wait for a write after this revision
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     after: Option<Revision>,
 

@@ -11,55 +11,53 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::entry::WrittenEntry;
 
-/// Write a value under a key
+/// Write an entry
 ///
-/// The value is stored and returned as it came. A write replaces tags, metadata and the time to live as well, unless it
-/// has --merge. With a condition it is refused (exit 4) if that does not hold, and says what is there instead. With
-/// --lease the entry dies with the session that writes it, and nobody else can change it. The line break at the end of
-/// a file or of standard input is not a part of the value.
-///
-/// A repeated write counts twice, unless it has --op, --if-absent or --if-revision.
+/// Stores the value unchanged and replaces tags, metadata and TTL unless --merge is given. With --if-absent or
+/// --if-revision, the write is refused (exit 4) if the condition does not hold. With --lease, the entry is deleted
+/// when the session ends and only that session can change it.
 ///
 /// Examples:
-///   blackboard write task:analyze_q4 '{"status":"pending","for":"data_analyst"}'
-///   blackboard write cache:monthly_metrics '{"revenue":1250000}' --ttl 1h --tag finance
-///   blackboard write counter 8 --if-revision 41
-///   blackboard write lead:review '"me"' --if-absent --lease
-///   git diff --stat | blackboard write result:diff - --string
+///   blackboard write counter 8
+///   blackboard write task:q4 '{"status":"open"}' --ttl 1h --tag finance
+///   blackboard write counter 9 --if-revision "$revision"
+///   blackboard write lead:review me --if-absent --lease
+///   git log | blackboard write result:log - --string
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Write {
-    /// The key
+    /// Key
+    #[arg(value_name = "KEY")]
     key: String,
 
     #[command(flatten)]
     given: ValueInput,
 
-    /// How long it lives: 90s, 15m, 1h, 2d; a bare number is seconds
+    /// Time to live: 90s, 15m, 1h, 2d; a bare number is seconds
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     ttl: Option<String>,
 
-    /// A tag; several, or a list with commas
+    /// Tag of the entry; repeatable
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = trimmed::<String>)]
     tags: Vec<String>,
 
-    /// A JSON object to store with it
+    /// Additional data, as a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
 
-    /// Add to the tags and the metadata, and keep the time to live if none is given
+    /// Keep tags, metadata and TTL, and add the given ones
     #[arg(long)]
     merge: bool,
 
-    /// Only if there is no such key
+    /// Write only if the key does not exist
     #[arg(long, conflicts_with = "if_revision")]
     if_absent: bool,
 
-    /// Only if the entry is at this revision; 0 means that there is none
-    #[arg(long, value_name = "N", value_parser = revision)]
+    /// Write only if the entry has this revision; 0 means that the key does not exist
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
     if_revision: Option<Revision>,
 
-    /// Let it die with the session
+    /// Delete the entry when the session ends
     #[arg(long)]
     lease: bool,
 

@@ -10,19 +10,18 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::CheckedFiles;
 
-/// Ask whether somebody else has reserved files
+/// Check whether another agent has reserved files
 ///
-/// Exit 4 and the name of whoever has one of them, whether shared or not; exit 0 if nobody else has. What the session
-/// itself has reserved does not count. A directory stands for everything in it. What is reserved in another
-/// worktree of the repository is told, and is not in the way.
+/// Exits with 0 if no other session has reserved any of the paths; otherwise exits with 4 and prints the holder. Your
+/// own reservations are ignored.
 ///
 /// Examples:
-///   blackboard file check src/lib.rs && $EDITOR src/lib.rs
+///   blackboard file check src/lib.rs
 ///   blackboard file check src/ docs/cli.md --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Check {
-    /// The files
+    /// Files or directories
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
 

@@ -9,7 +9,9 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::FileList;
 
-/// Show who has reserved which files
+/// List reserved files and their holders
+///
+/// Lists each reserved pattern with its holder, mode, age, note and worktree.
 ///
 /// Examples:
 ///   blackboard file list

@@ -11,9 +11,10 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::ReleasedPatterns;
 
-/// Give reserved files back
+/// Release reserved files
 ///
-/// The patterns are those that were reserved. What the session has not reserved stays as it is.
+/// Releases the given patterns, or with --all everything the session has reserved. Patterns that it has not reserved
+/// are reported and ignored.
 ///
 /// Examples:
 ///   blackboard file release 'src/store/**'
@@ -22,12 +23,12 @@ use crate::output::file::ReleasedPatterns;
 #[command(verbatim_doc_comment)]
 #[command(group = ArgGroup::new("which").required(true))]
 pub struct Release {
-    /// The patterns
+    /// Patterns that were reserved
     #[arg(value_name = "PATTERN", group = "which")]
     patterns: Vec<String>,
 
-    /// Everything that the session has reserved, in every worktree
-    #[arg(long, group = "which")]
+    /// Release everything that the session has reserved, in every worktree
+    #[arg(short = 'a', long, group = "which")]
     all: bool,
 
     #[command(flatten)]

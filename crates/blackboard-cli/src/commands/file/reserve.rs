@@ -13,35 +13,31 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::file::ReservedFiles;
 
-/// Reserve files, so that others leave them alone
+/// Reserve files so that other agents do not edit them
 ///
-/// A pattern is relative to the working directory: * and ? stand for anything in one name, ** for any directories, and a
-/// directory for everything in it. Quote patterns, or the shell replaces them. Two sessions can't reserve
-/// overlapping patterns in one worktree, unless both use --shared; whoever is too late is told who has them (exit 4).
-/// All patterns are reserved, or none. Reservations in other worktrees of the repository are shown and are not in
-/// the way. They end when they are released, when the session ends or is found dead, or when their time is over.
-/// Reserving the same again renews --note, --ttl and --shared.
+/// Reserves paths or patterns relative to the current directory; quote patterns. A pattern that overlaps another
+/// session's reservation is refused (exit 4) unless both use --shared. All patterns are reserved, or none.
 ///
 /// Examples:
-///   blackboard file reserve 'src/store/**' --note "rewriting the engine"
+///   blackboard file reserve 'src/store/**' --note "New engine"
 ///   blackboard file reserve src/lib.rs 'tests/*.rs' --ttl 30m
 ///   blackboard file reserve docs/ --shared
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Reserve {
-    /// The files
+    /// Paths or patterns: * and ? match within one name, ** any directories; a directory means everything in it
     #[arg(value_name = "PATTERN", required = true)]
     patterns: Vec<String>,
 
-    /// Others may reserve them too, if they share them as well
+    /// Allow other sessions to reserve the files with --shared too
     #[arg(long)]
     shared: bool,
 
-    /// What they are reserved for, for others to read
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Reason, shown to other agents
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     note: Option<String>,
 
-    /// For this long at most, as in 30s or 10m [default: as long as the session lives]
+    /// Time to live: 90s, 15m, 1h, 2d; a bare number is seconds [default: until the session ends]
     #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
     ttl: Option<Duration>,
 

@@ -17,13 +17,10 @@ use crate::output::guard::{CheckedCommit, NotChecked, RefusedCommit};
 /// How many files the board is asked about at once.
 const AT_ONCE: usize = 10_000;
 
-/// Ask whether somebody else has reserved a file that is about to be committed
+/// Check staged files against reservations
 ///
-/// Exit 4 and the names of those who have, whether shared or not; exit 0 if nobody else has. The files are those that
-/// git has staged in this worktree. What the session itself has reserved does not count; a delegate that shares the
-/// environment of its parent commits with BLACKBOARD_SESSION_ID=ID git commit. In a process with several sessions, what
-/// any of them has reserved is told of and stops nobody. If git or the board can't be made out, that is told on
-/// stderr, and the exit code is 0: nobody's commit is stopped for that.
+/// Exits with 4 if another session has reserved a staged file, and prints the holder. If git or the board cannot be
+/// read, prints a warning and exits with 0.
 ///
 /// Examples:
 ///   blackboard guard check
@@ -31,7 +28,7 @@ const AT_ONCE: usize = 10_000;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Check {
-    /// Only tell, with exit 0
+    /// Report reserved files, and exit with 0
     #[arg(long)]
     warn: bool,
 

@@ -8,12 +8,10 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::guard::InstalledHook;
 
-/// Have git check every commit for files that others have reserved
+/// Install the commit guard for this repository
 ///
-/// Writes a pre-commit hook that runs `blackboard guard check`, for all worktrees of this repository. A hook that is there
-/// already is kept as it is: it runs first, and `blackboard guard remove` puts it back. Whatever goes wrong with the
-/// board or with this program, commits are not stopped; only a reservation of somebody else stops them. Where something
-/// else looks after the hooks (core.hooksPath, husky, symbolic links), nothing is written, and the line to add is told.
+/// Installs a pre-commit hook that refuses commits of files that another session has reserved. An existing hook is
+/// kept and runs first. If the board cannot be read, commits are allowed.
 ///
 /// Examples:
 ///   blackboard guard install
@@ -21,7 +19,7 @@ use crate::output::guard::InstalledHook;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Install {
-    /// Only tell of reserved files, and let them be committed
+    /// Report reserved files, and allow the commit
     #[arg(long)]
     warn: bool,
 }

@@ -8,9 +8,9 @@ use crate::context::Context;
 use crate::outcome::Outcome;
 use crate::output::guard::RemovedHook;
 
-/// Take the check away that `blackboard guard install` has installed
+/// Remove the commit guard
 ///
-/// The hook that was there before comes back byte for byte. One that somebody has changed since is left alone.
+/// Restores the previous pre-commit hook byte for byte. A hook that was edited since is left unchanged.
 ///
 /// Examples:
 ///   blackboard guard remove

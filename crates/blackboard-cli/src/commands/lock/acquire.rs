@@ -11,16 +11,15 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::AcquiredLock;
 
-/// Take a lock: exactly one session gets it
+/// Acquire a lock
 ///
-/// Prints the fence of the lock, a number that only grows: `write`, `delete` and `txn` take it as --fence
-/// lock:NAME=N and do nothing once somebody else has the lock. Whoever is too late is told who has it and since when
-/// (exit 4, or 6 after waiting). The lock is free again when it is released, when its session ends or is found
-/// dead, or when its time is over. Taking it again prints the same fence; with --ttl its time begins anew.
+/// Exactly one session holds a lock at a time; if another session holds it, exits with 4, or with 6 after --wait.
+/// Prints the lock's fence token, which `write`, `delete` and `txn` accept as --fence lock:NAME=N. The lock ends with
+/// `lock release`, with the session, or after --ttl.
 ///
 /// Examples:
 ///   blackboard lock acquire deploy
-///   fence=$(blackboard lock acquire deploy --wait 30s --note "releasing 1.2")
+///   fence=$(blackboard lock acquire deploy --wait 30s --note "Release 1.2")
 ///   blackboard lock acquire migrations --ttl 10m --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

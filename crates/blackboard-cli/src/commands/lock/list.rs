@@ -8,7 +8,9 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::LockList;
 
-/// Show who holds which lock
+/// List locks and their holders
+///
+/// Lists each lock with its holder, fence token, age and note.
 ///
 /// Examples:
 ///   blackboard lock list

@@ -13,20 +13,20 @@ use clap::builder::NonEmptyStringValueParser;
 /// Which lock is wanted, and how.
 #[derive(clap::Args, Debug)]
 pub struct LockOptions {
-    /// The lock: a name as keys have it, without * ? [ ] and without a colon at either end
+    /// Name of the lock
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub name: String,
 
-    /// Wait this long for it, as in 30s or 10m, instead of not at all
+    /// Wait up to this long for the lock [default: do not wait]
     #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
 
-    /// Hold it for this long at most, as in 30s or 10m [default: as long as the session lives]
+    /// Time to live: 90s, 15m, 1h, 2d; a bare number is seconds [default: until the session ends]
     #[arg(long, value_name = "DURATION", value_parser = length, allow_hyphen_values = true)]
     pub ttl: Option<Duration>,
 
-    /// What it is held for, for others to read
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Reason, shown to other agents
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Option<String>,
 }
 

@@ -11,21 +11,21 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::lock::ReleasedLock;
 
-/// Give a lock back
+/// Release a lock
 ///
-/// A lock that nobody holds stays as it is. With --fence only the very lock that had this fence is released.
+/// Releasing a lock that is not held is not an error. With --fence, only the lock with that fence token is released.
 ///
 /// Examples:
 ///   blackboard lock release deploy
-///   blackboard lock release deploy --fence 42
+///   blackboard lock release deploy --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Release {
-    /// The lock
+    /// Name of the lock
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
-    /// The fence that taking it gave
+    /// Fence token printed by `work claim` or `lock acquire`
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

@@ -14,28 +14,22 @@ use crate::context::{Context, warn};
 use crate::open::Access;
 use crate::outcome::Outcome;
 
-/// Hold a lock while a command runs
+/// Run a command while holding a lock
 ///
-/// Ends with the exit code of the command, or with 128 and the number of the signal that ended it; with 127 or 126 if it
-/// cannot be started. The command finds the fence of the lock in BLACKBOARD_FENCE, as --fence takes it, and the
-/// number alone in BLACKBOARD_LOCK_FENCE. Signals that ask this program to end are passed on to the command. Without a
-/// session, one is registered together with the lock and ends with it. Two commands that share a session exclude each other
-/// too.
-///
-/// If this program is killed with SIGKILL, the command goes on without it: the lock is free once a sweep finds the
-/// session dead, and what the command writes with --fence "$BLACKBOARD_FENCE" is refused from then on.
+/// Acquires the lock, runs the command with BLACKBOARD_FENCE set, and releases the lock when the command exits.
+/// Without a session, one is registered for the duration. Exits with the command's exit code.
 ///
 /// Examples:
 ///   blackboard lock run deploy -- ./deploy.sh
-///   blackboard lock run deploy --wait 10m --name "nightly build" -- make release
-///   blackboard lock run deploy -- sh -c 'blackboard write result 1 --fence "$BLACKBOARD_FENCE"'
+///   blackboard lock run deploy --wait 10m --name "Nightly build" -- ./deploy.sh
+///   blackboard lock run deploy -- sh -c 'echo "$BLACKBOARD_FENCE"'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Run {
     #[command(flatten)]
     wish: LockOptions,
 
-    /// What the session calls itself that is registered if there is none [default: agent.name of the configuration,
+    /// Agent name of the session that is registered if there is none [default: agent.name of the configuration,
     /// or the name of the command]
     #[arg(long = "name", value_name = "AGENT", id = "agent", allow_hyphen_values = true)]
     agent: Option<String>,
@@ -43,8 +37,8 @@ pub struct Run {
     #[command(flatten)]
     session: Session,
 
-    /// The command and its arguments, behind --
-    #[arg(value_name = "CMD", last = true, required = true)]
+    /// Command and its arguments, after --
+    #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
 }
 

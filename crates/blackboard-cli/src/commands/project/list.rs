@@ -8,7 +8,9 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::ProjectList;
 
-/// List registered projects
+/// List projects
+///
+/// Lists projects with their path, repository and number of active agents.
 ///
 /// Examples:
 ///   blackboard project list

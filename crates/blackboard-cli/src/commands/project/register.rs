@@ -10,32 +10,33 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::RegisteredProject;
 
-/// Register a project, or update it
+/// Register or update a project
 ///
-/// Work items can belong to registered projects. Registering again changes what is given and keeps the rest.
+/// Registers a project that work items can belong to. Registering it again updates the given fields and keeps the
+/// rest.
 ///
 /// Examples:
-///   blackboard project register pai-collab --name "PAI Collab" --path "$PWD" --repo owner/pai-collab
-///   blackboard project register --id pai-collab --repo owner/pai-collab
+///   blackboard project register pai-collab --name "PAI Collab" --path "$PWD"
+///   blackboard project register pai-collab --repo owner/pai-collab
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Register {
     #[command(flatten)]
     project: Project,
 
-    /// Its name for people; a new project needs one
-    #[arg(long, allow_hyphen_values = true)]
+    /// Name; required for a new project
+    #[arg(long, allow_hyphen_values = true, value_name = "NAME")]
     name: Option<String>,
 
-    /// Where it lies on disk
-    #[arg(long)]
+    /// Directory of the project
+    #[arg(long, value_name = "PATH")]
     path: Option<String>,
 
-    /// Where it comes from, such as owner/repo
-    #[arg(long)]
+    /// Repository, for example owner/repo
+    #[arg(long, value_name = "REPO")]
     repo: Option<String>,
 
-    /// A JSON object to store with it
+    /// Additional data, as a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
 

@@ -11,18 +11,19 @@ use crate::output::project::RemovedProject;
 
 /// Remove a project
 ///
-/// Its work items stay, without a project. Without --force none of them may be open (exit 4).
+/// Removes the registration; its work items stay, without a project. Refused (exit 4) while it has open work items,
+/// unless --force is given.
 ///
 /// Examples:
 ///   blackboard project remove pai-collab
-///   blackboard project remove --id pai-collab --force
+///   blackboard project remove pai-collab --force
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Remove {
     #[command(flatten)]
     project: Project,
 
-    /// Also if it has open work items
+    /// Remove it even if it has open work items
     #[arg(long)]
     force: bool,
 

@@ -9,11 +9,13 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::project::ProjectDetails;
 
-/// Show who works on a project, and on what
+/// Show a project's agents and work items
+///
+/// Shows the project, its active agents, and its open work items with all blockers.
 ///
 /// Examples:
 ///   blackboard project status pai-collab
-///   blackboard project status --id pai-collab --json
+///   blackboard project status pai-collab --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Status {

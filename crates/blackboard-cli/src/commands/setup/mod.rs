@@ -17,25 +17,20 @@ use crate::output::setup::{Done, PlatformChanges, Report};
 use crate::platforms::{PLATFORMS, Platform};
 use crate::setup::{self, Change, SettingsDirs, SettingsLevel, Target};
 
-/// Connect the agents that you have to the board
+/// Connect Claude Code, Codex and other agents
 ///
-/// Puts hooks, the MCP server and a short skill into the settings of each agent that is found here (its program on
-/// the PATH, or its settings directory), or of the one that is named. From then on its sessions register themselves.
-/// Shows the difference and asks before anything is written. What is not ours stays as it is, to the byte; one backup is
-/// kept beside a file that was there. A file that can't be edited safely is left alone: what to add by hand is
-/// printed, and the exit code is 5. docs/setup.md says what is written where.
-///
-/// `setup status` shows what is set up, `setup remove` undoes it.
+/// Adds hooks, the MCP server and a skill to the settings of every platform found on this machine, or of the one you
+/// name. Shows a diff and asks before writing. `setup remove` restores every file byte for byte.
 ///
 /// Examples:
 ///   blackboard setup --dry-run
 ///   blackboard setup claude --yes
-///   blackboard setup codex --scope project
+///   blackboard setup codex --settings project --dry-run
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Setup {
-    /// The agent to connect; `all` are all that are found here [default: all]
-    #[arg(value_name = "AGENT", value_parser = platforms())]
+    /// Platform to connect [default: all that are found]
+    #[arg(value_name = "PLATFORM", value_parser = platforms())]
     platform: Option<PlatformSelection>,
 
     #[command(flatten)]
@@ -45,16 +40,17 @@ pub struct Setup {
 /// For whom, and whether to ask.
 #[derive(clap::Args, Debug)]
 pub struct SetupOptions {
-    /// For whom; the project is the one that this directory is in
-    #[arg(long, value_name = "SCOPE", value_enum, default_value = "user")]
-    scope: SettingsLevel,
+    /// Settings to change: user, project (shared through the repository) or local [default: user]
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "user", alias = "scope")]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
+    settings: SettingsLevel,
 
-    /// Show what would be written, and write nothing
+    /// Show what would change, and change nothing
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 
-    /// Do not ask, and show only which files are written
-    #[arg(long)]
+    /// Do not ask
+    #[arg(short = 'y', long)]
     yes: bool,
 }
 
@@ -71,7 +67,7 @@ impl Run for Setup {
     fn run(self, context: &Context) -> Result<Outcome> {
         let dirs = setup::settings_dirs(context)?;
         let chosen =
-            chosen("blackboard setup", self.platform, self.how.scope, |platform| dirs.has(platform))?;
+            chosen("blackboard setup", self.platform, self.how.settings, |platform| dirs.has(platform))?;
         self.how.run(context, &dirs, &chosen, Change::to_set_up, Done::SetUp)
     }
 }
@@ -91,8 +87,8 @@ impl SetupOptions {
         }
         let plan_of = |platform: &&'static Platform| PlatformChanges {
             platform,
-            scope: self.scope,
-            changes: platform.targets_of(dirs, self.scope).iter().map(plan).collect(),
+            scope: self.settings,
+            changes: platform.targets_of(dirs, self.settings).iter().map(plan).collect(),
         };
         let platforms: Vec<_> = platforms.iter().map(plan_of).collect();
         let on_path = dirs.has_this_program();
@@ -132,8 +128,8 @@ fn chosen(
                 .settings
                 .levels
                 .iter()
-                .map(|scope| format!("{command} {id} --scope {}", scope.as_str()));
-            Err(Refusal::new(Code::InvalidValue, format!("{name} has no settings of the scope \"{scope}\""))
+                .map(|scope| format!("{command} {id} --settings {}", scope.as_str()));
+            Err(Refusal::new(Code::InvalidValue, format!("{name} has no {scope} settings"))
                 .hint(format!("run: {}", calls.collect::<Vec<_>>().join(", or: ")))
                 .into())
         }

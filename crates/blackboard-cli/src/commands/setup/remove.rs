@@ -8,10 +8,10 @@ use crate::outcome::Outcome;
 use crate::output::setup::Done;
 use crate::setup::{self, Change};
 
-/// Disconnect agents from the board again
+/// Disconnect agents and restore their settings
 ///
-/// Takes out exactly what `setup` has put in. A file that nobody has changed since is as it was before, to the byte, and a
-/// file that `setup` has made is gone.
+/// Removes exactly what `setup` added. Files that have not changed since are restored byte for byte; files that
+/// `setup` created are deleted.
 ///
 /// Examples:
 ///   blackboard setup remove --dry-run
@@ -19,8 +19,8 @@ use crate::setup::{self, Change};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Remove {
-    /// The agent to disconnect; `all` are all that there are [default: all]
-    #[arg(value_name = "AGENT", value_parser = platforms())]
+    /// Platform to disconnect [default: all]
+    #[arg(value_name = "PLATFORM", value_parser = platforms())]
     platform: Option<PlatformSelection>,
 
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct Remove {
 impl Run for Remove {
     fn run(self, context: &Context) -> Result<Outcome> {
         let dirs = setup::settings_dirs(context)?;
-        let chosen = chosen("blackboard setup remove", self.platform, self.how.scope, |_| true)?;
+        let chosen = chosen("blackboard setup remove", self.platform, self.how.settings, |_| true)?;
         self.how.run(context, &dirs, &chosen, Change::to_remove, Done::Removed)
     }
 }

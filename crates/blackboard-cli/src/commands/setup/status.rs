@@ -9,10 +9,9 @@ use crate::output::setup::{PlatformStatus, SetupStatus, TargetStatus};
 use crate::platforms::{PLATFORMS, Platform};
 use crate::setup::{self, SettingsLevel};
 
-/// Show which agents are connected to the board
+/// Show which agents are connected
 ///
-/// For each agent: whether it is installed here, and what is set up in which file for this user and for the project
-/// that this directory is in.
+/// Shows for each platform whether it is installed, and what is set up in which file.
 ///
 /// Examples:
 ///   blackboard setup status

@@ -10,26 +10,26 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::BlockedItem;
 
-/// Make a work item wait for others
+/// Block a work item until others are completed
 ///
-/// It can't be claimed until all of them are completed. Whoever holds it keeps it, and may release or unblock it, but
-/// not complete it. Items may wait for ones that do not exist yet; circles are refused (exit 4).
+/// The item cannot be claimed until every item in --blocked-by is completed; a current holder keeps it but cannot
+/// complete it. Blockers do not have to exist yet. Dependency cycles are refused (exit 4).
 ///
 /// Examples:
 ///   blackboard work block ship --blocked-by design-schema
-///   blackboard work block --id ship --blocked-by run-tests,gh:owner/repo#78 --reason "Waiting for review"
+///   blackboard work block ship --blocked-by run-tests --reason "Flaky tests"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Block {
     #[command(flatten)]
     item: Item,
 
-    /// What it waits for
+    /// Ids of the blockers, separated by commas
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, required = true)]
     blocked_by: Vec<String>,
 
-    /// Why
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Reason
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
     #[command(flatten)]

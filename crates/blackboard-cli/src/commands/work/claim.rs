@@ -13,44 +13,43 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ClaimedItem;
 
-/// Claim a work item: exactly one session gets it
+/// Claim a work item for this session
 ///
-/// Whoever is too late is told who has it and since when (exit 4). With --title the item is created if it does not
-/// exist; one that exists is claimed as it is. --next takes the first available item: P1 before P2 before P3, oldest
-/// first. The answer has the fence of the claim, which `complete` and `release` take to make sure that the item was
-/// not lost and claimed again meanwhile.
+/// Exactly one session gets the item; if another session holds it, the command exits with 4 and prints the holder.
+/// --next claims the first available item, P1 first, then oldest; --title creates the item if it does not exist.
+/// Prints a fence token for `complete` and `release`.
 ///
 /// Examples:
 ///   blackboard work claim design-schema
 ///   blackboard work claim --next --project pai-collab
-///   blackboard work claim --id fix-tests --title "Fix the tests" --priority P1
-///   fence=$(blackboard work claim design-schema --json | jq -e 'select(.ok) | .fence')
+///   blackboard work claim fix-tests --title "Fix the tests" --priority P1
+///   fence=$(blackboard work claim design-schema --json | jq .fence)
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(group = ArgGroup::new("which").required(true), group = ArgGroup::new("how"))]
 pub struct Claim {
-    /// The work item
+    /// Id of the work item
     #[arg(value_name = "ID", group = "which", value_parser = NonEmptyStringValueParser::new())]
     item: Option<String>,
 
-    /// The work item, as an option
+    /// Same as the ID argument
     #[arg(long = "id", value_name = "ID", group = "which", alias = "task", value_parser = NonEmptyStringValueParser::new())]
     item_option: Option<String>,
 
-    /// Take the first one that is available
+    /// Claim the first available item
     #[arg(long, groups = ["which", "how"], conflicts_with = "new_item")]
     next: bool,
 
-    /// Create it with this title if it does not exist
-    #[arg(long, value_name = "TEXT", group = "how", allow_hyphen_values = true)]
+    /// Title of the item to create if it does not exist
+    #[arg(short = 't', long, value_name = "TEXT", groups = ["how", "has_title"], allow_hyphen_values = true)]
     title: Option<String>,
 
-    /// With --next: only of this project; with --title: the project of the new item
-    #[arg(long, requires = "how")]
+    /// With --next: only items of this project; with --title: project of the new item
+    #[arg(short = 'P', long, requires = "how", value_name = "PROJECT")]
     project: Option<String>,
 
-    /// With --next: only of this priority; with --title: the priority of the new item
-    #[arg(long, requires = "how")]
+    /// With --next: only items of this priority; with --title: priority of the new item
+    #[arg(short = 'p', long, requires = "how", value_name = "PRIORITY")]
     priority: Option<Priority>,
 
     #[command(flatten)]

@@ -10,27 +10,27 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::CompletedItem;
 
-/// Mark a work item as done
+/// Complete a work item
 ///
-/// Only the session that holds it can do that. What waited for it last becomes available in the same step. With
-/// --fence it is refused (exit 4) if the claim was lost and claimed again meanwhile.
+/// Only the session that holds the item can complete it. Items that were blocked only by this one become available in
+/// the same transaction. With --fence, exits with 4 if the claim was lost meanwhile.
 ///
 /// Examples:
 ///   blackboard work complete design-schema
-///   blackboard work complete --id design-schema --fence 42 --summary "Five tables, three indexes"
-///   blackboard work complete fix-tests --fence work:fix-tests=42
+///   blackboard work complete design-schema --summary "Five tables"
+///   blackboard work complete design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Complete {
     #[command(flatten)]
     item: Item,
 
-    /// The fence of the claim
+    /// Fence token printed by `work claim` or `lock acquire`
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 
-    /// What came of it
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Result, shown with the item
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     summary: Option<String>,
 
     #[command(flatten)]

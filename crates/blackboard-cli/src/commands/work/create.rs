@@ -1,41 +1,54 @@
 //! `blackboard work create`
 
-use blackboard::Result;
+use blackboard::text::check_id;
 use blackboard::work::Priority;
+use blackboard::{Code, Refusal, Result};
+use clap::ArgGroup;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::NewItemOptions;
 use crate::commands::Run;
-use crate::commands::arguments::{Item, Session};
+use crate::commands::arguments::Session;
 use crate::context::Context;
 use crate::open::Access;
 use crate::outcome::Outcome;
+use crate::output::shortened;
 use crate::output::work::CreatedItem;
 
-/// Create a work item that agents can claim
+/// Create a work item
 ///
-/// Creating the same item again changes nothing; another item under the same id is refused (exit 4). The project has
-/// to be registered.
+/// Creates an item that any agent can claim. With a title instead of an ID, the id is generated from the title and
+/// printed. With an ID, repeating the call with the same fields changes nothing; different fields under the same id are
+/// refused (exit 4).
 ///
 /// Examples:
-///   blackboard work create design-schema --title "Design SQL schema" --project pai-collab --priority P1
-///   blackboard work create --id gh:owner/repo#78 --title "Fix the login" --source github --source-ref owner/repo#78
-///   blackboard work create ship --title "Ship it" --blocked-by design-schema,run-tests
+///   blackboard work create "Design the SQL schema"
+///   blackboard work create design-schema --title "Design the SQL schema"
+///   blackboard work create "Ship it" --blocked-by design-schema,run-tests
+///   blackboard work create gh:o/r#78 --title "Fix the login" --source github
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(group = ArgGroup::new("which").required(true))]
+#[command(group = ArgGroup::new("has_title").multiple(true))]
 pub struct Create {
-    #[command(flatten)]
-    item: Item,
+    /// Id of the work item, or without --title its title
+    #[arg(value_name = "ID|TITLE", groups = ["which", "has_title"], value_parser = NonEmptyStringValueParser::new())]
+    item: Option<String>,
 
-    /// What is to be done
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    title: String,
+    /// Same as the ID argument
+    #[arg(long = "id", value_name = "ID", group = "which", alias = "task", value_parser = NonEmptyStringValueParser::new())]
+    item_option: Option<String>,
 
-    /// The registered project that it belongs to
-    #[arg(long)]
+    /// Title of the item
+    #[arg(short = 't', long, value_name = "TEXT", group = "has_title", allow_hyphen_values = true)]
+    title: Option<String>,
+
+    /// Registered project that the item belongs to
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// How soon it should be done: P1, P2 or P3 [default: P2]
-    #[arg(long)]
+    /// Priority: P1, P2 or P3 [default: P2]
+    #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 
     #[command(flatten)]
@@ -47,10 +60,34 @@ pub struct Create {
 
 impl Run for Create {
     fn run(self, context: &Context) -> Result<Outcome> {
+        let id = match (self.item, self.item_option, &self.title) {
+            (item, option, Some(_)) => item.or(option),
+            (Some(text), _, None) if is_title(&text) => {
+                let (board, session) = context.open(Access::write(self.session.named()))?;
+                let item = self.options.item(String::new(), text, self.project, self.priority, session)?;
+                let created = board.work().create_with_generated_id(&item)?;
+                context.note_text(&created.text);
+                return Ok(Outcome::new(CreatedItem(created)));
+            }
+            (item, option, None) => return Err(no_title(&item.or(option).unwrap_or_default())),
+        };
         let (board, session) = context.open(Access::write(self.session.named()))?;
-        let item = self.options.item(self.item.id(), self.title, self.project, self.priority, session)?;
+        let (id, title) = (id.unwrap_or_default(), self.title.unwrap_or_default());
+        let item = self.options.item(id, title, self.project, self.priority, session)?;
         let created = board.work().create(&item)?;
         context.note_text(&created.text);
         Ok(Outcome::new(CreatedItem(created)))
     }
+}
+
+/// Whether the argument is a title: text with white space, or that cannot be an id.
+fn is_title(text: &str) -> bool {
+    text.contains(char::is_whitespace) || text.contains(',') || check_id("work item", text).is_err()
+}
+
+fn no_title(id: &str) -> blackboard::Error {
+    let id = shortened(id, 100);
+    Refusal::new(Code::Usage, format!("work item {id} has no title"))
+        .hint(format!("add one: blackboard work create {id} --title TEXT"))
+        .into()
 }

@@ -11,18 +11,18 @@ use crate::output::work::DeletedItem;
 
 /// Delete a work item
 ///
-/// Without --force not one that a session holds, or that others wait for (exit 4).
+/// Refused (exit 4) while a session holds the item or it blocks other items, unless --force is given.
 ///
 /// Examples:
 ///   blackboard work delete design-schema
-///   blackboard work delete --id design-schema --force
+///   blackboard work delete design-schema --force
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Delete {
     #[command(flatten)]
     item: Item,
 
-    /// Also if a session holds it or others wait for it
+    /// Delete it even if a session holds it or it blocks other items
     #[arg(long)]
     force: bool,
 

@@ -12,38 +12,39 @@ use crate::output::work::WorkList;
 
 /// List work items
 ///
-/// Everything that is not completed, P1 first, then oldest first.
+/// Lists open items in the order in which `work claim --next` takes them: P1 first, then oldest. --all includes
+/// completed items.
 ///
 /// Examples:
 ///   blackboard work list
-///   blackboard work list --status available --project pai-collab --json
+///   blackboard work list --status available --project pai-collab
 ///   blackboard work list --mine
 ///   blackboard work list --all --limit 20
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct List {
-    /// Also what is completed
-    #[arg(long, conflicts_with = "status")]
+    /// Include completed items
+    #[arg(short = 'a', long, conflicts_with = "status")]
     all: bool,
 
-    /// What has one of these statuses: available, claimed, blocked, completed
-    #[arg(long, value_delimiter = ',', value_parser = trimmed::<Status>)]
+    /// Only these statuses, separated by commas: available, claimed, blocked, completed
+    #[arg(long, value_delimiter = ',', value_parser = trimmed::<Status>, value_name = "STATUSES")]
     status: Vec<Status>,
 
-    /// What belongs to this project
-    #[arg(long)]
+    /// Only items of this project
+    #[arg(short = 'P', long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// What has this priority: P1, P2 or P3
-    #[arg(long)]
+    /// Only items of this priority: P1, P2 or P3
+    #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<Priority>,
 
-    /// What one's own session holds, or that of --session
+    /// Only items that your session, or that of --session, holds
     #[arg(long)]
     mine: bool,
 
-    /// No more than this many
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Maximum number of results
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]

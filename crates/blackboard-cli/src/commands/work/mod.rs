@@ -11,6 +11,7 @@ pub mod release;
 pub mod reset;
 pub mod status;
 pub mod unblock;
+pub mod wait;
 
 use blackboard::Result;
 use blackboard::work::{Claimed, Create as NewItem, Priority};
@@ -28,28 +29,29 @@ pub fn note_ignored(context: &Context, claimed: &Claimed) {
     }
 }
 
-/// What a new work item is, besides its id and title. Without a title there is no new item, and they mean nothing.
+/// What a new work item is, besides its id and title. They need a title: an argument of the group `has_title`.
 #[derive(clap::Args, Debug)]
 #[group(id = "new_item")]
 pub struct NewItemOptions {
-    /// More about it; may have many lines
-    #[arg(long, value_name = "TEXT", requires = "title", allow_hyphen_values = true)]
+    /// Description; may have several lines
+    #[arg(long, value_name = "TEXT", requires = "has_title", allow_hyphen_values = true)]
     description: Option<String>,
 
-    /// Where it came from: local, github, operator, or your own word with a colon, such as jira:PROJ-7 [default: local]
-    #[arg(long, requires = "title")]
+    /// Origin: local, github, operator, or a word of your own with a colon, for example jira:PROJ-7 [default:
+    /// local]
+    #[arg(long, requires = "has_title", value_name = "SOURCE")]
     source: Option<String>,
 
-    /// What it is called there, such as owner/repo#78
-    #[arg(long, value_name = "REF", requires = "title")]
+    /// Reference at the origin, for example owner/repo#78
+    #[arg(long, value_name = "REF", requires = "has_title")]
     source_ref: Option<String>,
 
-    /// What it waits for: ids of work items, which may not exist yet
-    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "title")]
+    /// Ids of the blockers, separated by commas; they do not have to exist yet
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>, requires = "has_title")]
     blocked_by: Vec<String>,
 
-    /// A JSON object to store with it
-    #[arg(long, value_name = "JSON", requires = "title")]
+    /// Additional data, as a JSON object
+    #[arg(long, value_name = "JSON", requires = "has_title")]
     metadata: Option<String>,
 }
 

@@ -12,34 +12,33 @@ use crate::output::work::ReassignedItem;
 
 /// Hand a work item over to another session
 ///
-/// In one step, the session that acts loses the item and the other one holds it, with a new fence. The old fence is refused
-/// from then on. An available item is claimed for the other session; for a session that holds it already nothing changes.
-/// An item that a third session holds is refused (exit 4), unless --force takes it from that session. Items that are
-/// completed or blocked, and sessions that are not active, are refused also with --force (exit 4).
+/// Moves the claim to the session in --to, with a new fence token; the old one is refused from then on. An available
+/// item is claimed for that session. If a third session holds the item, the command exits with 4 unless --force is
+/// given.
 ///
 /// Examples:
-///   blackboard work reassign design-schema --to 3a8153
-///   blackboard work reassign --id design-schema --to 3a8153 --fence 42 --reason "Oak knows the tables"
-///   blackboard work reassign design-schema --to "$BLACKBOARD_SESSION_ID" --force
+///   blackboard work reassign design-schema --to Oak
+///   blackboard work reassign design-schema --to Oak --reason "Oak knows SQL"
+///   blackboard work reassign design-schema --to Ivy --force
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Reassign {
     #[command(flatten)]
     item: Item,
 
-    /// The session that gets it: its id, or the first 6 characters or more
+    /// Session that gets the item: id, prefix of 6 or more, or agent name
     #[arg(long, value_name = "SESSION")]
     to: String,
 
-    /// The fence of the claim
+    /// Fence token printed by `work claim` or `lock acquire`
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 
-    /// Why
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Reason
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 
-    /// Also if a third session holds it
+    /// Reassign it even if a third session holds it
     #[arg(long)]
     force: bool,
 

@@ -10,20 +10,21 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ReleasedItem;
 
-/// Give a work item back without completing it
+/// Release a claimed work item without completing it
 ///
-/// An item that nobody holds stays as it is. With --fence only the very claim that had this fence is released.
+/// Makes the item available to other agents. Releasing an unclaimed item is not an error. With --fence, only the
+/// claim with that fence token is released.
 ///
 /// Examples:
 ///   blackboard work release design-schema
-///   blackboard work release --id design-schema --fence 42
+///   blackboard work release design-schema --fence "$fence"
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Release {
     #[command(flatten)]
     item: Item,
 
-    /// The fence of the claim
+    /// Fence token printed by `work claim` or `lock acquire`
     #[arg(long, value_name = "N", value_parser = fence)]
     fence: Option<FenceArgument>,
 

@@ -9,10 +9,10 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ResetItem;
 
-/// Put a work item back to its beginning
+/// Reset a work item so that it can be claimed again
 ///
-/// Takes it from whoever holds or completed it, whoever that is. A holder that goes on is refused when it tries to
-/// complete it.
+/// Clears the claim or completion, whichever session it belongs to. The previous holder can no longer complete it.
+/// Items that depend on it are blocked again.
 ///
 /// Examples:
 ///   blackboard work reset design-schema

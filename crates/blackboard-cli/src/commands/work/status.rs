@@ -9,11 +9,13 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::ItemDetails;
 
-/// Show everything about one work item, with its history
+/// Show one work item with its history
+///
+/// Shows the item's fields, holder, blockers, the items it blocks, and its events.
 ///
 /// Examples:
 ///   blackboard work status design-schema
-///   blackboard work status --id gh:owner/repo#78 --json
+///   blackboard work status design-schema --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Status {

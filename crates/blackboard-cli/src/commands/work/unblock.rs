@@ -9,20 +9,20 @@ use crate::open::Access;
 use crate::outcome::Outcome;
 use crate::output::work::UnblockedItem;
 
-/// Make a work item wait no longer
+/// Remove blockers from a work item
 ///
-/// For nothing at all, or no longer for what --blocked-by names.
+/// Removes the blockers in --blocked-by, or all of them.
 ///
 /// Examples:
 ///   blackboard work unblock ship
-///   blackboard work unblock --id ship --blocked-by run-tests
+///   blackboard work unblock ship --blocked-by design-schema
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Unblock {
     #[command(flatten)]
     item: Item,
 
-    /// What it no longer waits for [default: everything]
+    /// Ids of the blockers to remove, separated by commas [default: all]
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = trimmed::<String>)]
     blocked_by: Vec<String>,
 

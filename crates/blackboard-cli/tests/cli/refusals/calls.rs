@@ -63,6 +63,7 @@ pub const READING: &[&str] = &[
     "agent show",
     "work list",
     "work status",
+    "work wait",
     "observe",
     "status",
     "read",
@@ -98,6 +99,7 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("work unblock", &["waiting"]),
     ("work list", &[]),
     ("work status", &["open"]),
+    ("work wait", &["done", "--timeout", "1s"]),
     ("observe", &["--session", "ivy"]),
     ("run", &["--work-item", "new", "--title", "New", "--", "true"]),
     ("status", &[]),
@@ -138,8 +140,8 @@ const SECRET: &str = "a credential";
 
 /// Calls that end with codes which depend on what they ask for.
 const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
-    ("setup", Code::InvalidValue, &["codex", "--scope", "local"]),
-    ("setup remove", Code::InvalidValue, &["codex", "--scope", "local"]),
+    ("setup", Code::InvalidValue, &["codex", "--settings", "local"]),
+    ("setup remove", Code::InvalidValue, &["codex", "--settings", "local"]),
     ("agent register", Code::SecretLooking, &["--name", SECRET]),
     ("agent register", Code::SessionStale, &["--parent", "pale"]),
     ("agent register", Code::SessionEnded, &["--parent", "gone"]),
@@ -203,6 +205,8 @@ const PROVOCATIONS: &[(&str, Code, &[&str])] = &[
     ("work unblock", Code::WorkNotFound, &["none"]),
     ("work reset", Code::WorkNotFound, &["none"]),
     ("work status", Code::WorkNotFound, &["none"]),
+    ("work wait", Code::WorkNotFound, &["none"]),
+    ("work wait", Code::TimedOut, &["open", "--timeout", "10ms"]),
     ("work delete", Code::WorkNotFound, &["none"]),
     ("work delete", Code::InUse, &["held"]),
     ("project register", Code::SecretLooking, &["new", "--name", SECRET]),

@@ -1,3 +1,5 @@
+use blackboard::Code;
+
 use crate::scratch::Scratch;
 use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
@@ -17,4 +19,33 @@ fn programs_get_the_item() {
     assert_eq!(item["missing_blockers"], serde_json::json!(["later"]));
     assert_eq!((item["source"].as_str(), item["priority"].as_str()), (Some("local"), Some("P2")));
     assert_eq!(scratch.json(call)["created"], false);
+}
+
+#[test]
+fn title_alone_gets_a_generated_id() {
+    let scratch = Scratch::new();
+    let created = |title: &str| scratch.json(["work", "create", title])["item_id"].clone();
+    assert_eq!(created("Fix the login"), "fix-the-login");
+    assert_eq!(created("Fix the login"), "fix-the-login-2");
+    assert_eq!(created("fix, the, login!"), "fix-the-login-3");
+    assert_eq!(created("a,b"), "a-b", "no id has a comma");
+    let item =
+        scratch.json(["work", "create", "Ship it", "-p", "p1", "--description", "All of it", "-t", "Ship"]);
+    assert_eq!((item["item_id"].as_str(), item["title"].as_str()), (Some("Ship it"), Some("Ship")), "an id");
+    let item =
+        scratch.json(["work", "create", "Ship it", "--description", "All of it", "--blocked-by", "a-b"]);
+    assert_eq!((item["item_id"].as_str(), item["title"].as_str()), (Some("ship-it"), Some("Ship it")));
+    assert_eq!(item["open_blockers"], serde_json::json!(["a-b"]));
+}
+
+#[test]
+fn id_without_a_title_is_a_usage_error() {
+    let scratch = Scratch::new();
+    for call in [&["work", "create", "item", "--json"][..], &["work", "create", "--id", "item", "--json"]] {
+        let refused = scratch.run(call).refused(Code::Usage);
+        assert_eq!(refused["error"], "work item item has no title");
+        assert_eq!(refused["hint"], "add one: blackboard work create item --title TEXT");
+    }
+    assert_eq!(scratch.run(["work", "create"]).code, 2);
+    assert_eq!(scratch.run(["work", "create", "--id", "x", "--description", "y"]).code, 2);
 }

@@ -9,3 +9,4 @@ mod release;
 mod reset;
 mod status;
 mod unblock;
+mod wait;

@@ -6,6 +6,7 @@ use crate::work::{Block, NewestWork, WorkFilter};
 
 on_every_engine![
     an_item_is_created_once,
+    a_generated_id_is_unique_on_its_board,
     another_item_under_the_same_id_is_refused,
     what_is_created_has_been_checked,
     a_reset_takes_an_item_back_to_its_beginning,
@@ -102,6 +103,32 @@ fn a_list_of_an_unknown_project_is_refused(fixture: &Fixture) {
     assert_eq!(code(of("pai")), Code::ProjectNotFound);
     fixture.board.projects().register(&RegisterProject::new("pai", "PAI")).unwrap();
     assert_eq!(of("pai").unwrap(), []);
+}
+
+fn a_generated_id_is_unique_on_its_board(fixture: &Fixture) {
+    let create = |title: &str| {
+        let create = Create { blocked_by: owned(&["z"]), ..Create::new("ignored", title) };
+        fixture.board.work().create_with_generated_id(&create).unwrap()
+    };
+    for expected in ["fix-it", "fix-it-2", "fix-it-3"] {
+        let created = create("Fix it");
+        assert_eq!((created.item.item_id.as_str(), created.created), (expected, true));
+        assert_eq!((created.open_blockers, fixture.work(expected)), (owned(&["z"]), created.item));
+    }
+    fixture.board.work().delete("fix-it-2", true, None).unwrap();
+    assert_eq!(create("fix it!").item.item_id, "fix-it-2");
+    let refused = |create: &Create| code(fixture.board.work().create_with_generated_id(create));
+    assert_eq!(refused(&Create::new("", " ")), Code::InvalidValue);
+    let lost = Create { project: Some("none".to_owned()), ..Create::new("", "Fix it") };
+    assert_eq!(refused(&lost), Code::ProjectNotFound);
+    // Ten at once get ten ids.
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..10).map(|_| scope.spawn(|| create("At once").item.item_id)).collect();
+        let mut ids: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 10, "{ids:?}");
+    });
 }
 
 fn another_item_under_the_same_id_is_refused(fixture: &Fixture) {

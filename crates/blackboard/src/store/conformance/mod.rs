@@ -53,6 +53,7 @@ mod sweep_clock;
 mod text;
 mod transactions;
 mod wait;
+mod wait_for_item;
 mod wait_for_key;
 mod waiting_sweeps;
 mod watched;
@@ -148,6 +149,7 @@ const FILES: &[&[Test]] = &[
     text::TESTS,
     transactions::TESTS,
     wait::TESTS,
+    wait_for_item::TESTS,
     wait_for_key::TESTS,
     waiting_sweeps::TESTS,
     writers::TESTS,

@@ -16,7 +16,7 @@ use crate::file::{Check, FileFilter, Release as ReleaseFiles, Reserve};
 use crate::follow::{Follow, Start};
 use crate::lock::{Acquire, Release as ReleaseLock};
 use crate::project::RegisterProject;
-use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, WorkFilter};
+use crate::work::{Block, ClaimNext, LastCompleted, NewestWork, Reassign, Status, WaitForItem, WorkFilter};
 
 /// Verbs that have no line of their own, and why.
 const NOT_COUNTED: &[(&str, &str)] = &[
@@ -428,6 +428,18 @@ fn count_readers(counted: &mut Counted) {
     });
     counted.count("Work::lanes", "work lanes", |fixture| {
         fixture.board.work().lanes(Duration::from_hours(1)).unwrap()
+    });
+    counted.count("Work::create_with_generated_id", "work create, with a generated id", |fixture| {
+        fixture.board.work().create_with_generated_id(&Create::new("", "Generated")).unwrap()
+    });
+    counted.count(
+        "Work::create_with_generated_id",
+        "work create, with a generated id that is taken",
+        |fixture| fixture.board.work().create_with_generated_id(&Create::new("", "Generated")).unwrap(),
+    );
+    counted.count("Work::wait", "work wait, for a status that it has", |fixture| {
+        let statuses = Status::ALL.to_vec();
+        fixture.board.work().wait(&WaitForItem { statuses, ..WaitForItem::completed("z") }).unwrap()
     });
     counted.count("Work::status", "work status", |fixture| fixture.board.work().status("z").unwrap());
     counted.count("Board::status", "status", |fixture| fixture.board.status().unwrap());

@@ -9,8 +9,8 @@ use crate::e2e_agents::story::{Stage, ended, holds, text};
 
 pub const CHECKS: &[&str] = &[PROJECT, LOCAL];
 
-const PROJECT: &str = "the same with setup --scope project";
-const LOCAL: &str = "the same with setup --scope local";
+const PROJECT: &str = "the same with setup --settings project";
+const LOCAL: &str = "the same with setup --settings local";
 
 pub fn play(stage: &Stage, checks: &mut Checks) {
     checks.see(PROJECT, || {

@@ -1,0 +1,46 @@
+//! `blackboard work wait`
+
+use blackboard::work::{Status, WaitForItem};
+use blackboard::{Result, duration};
+
+use crate::commands::Run;
+use crate::commands::arguments::{Item, trimmed};
+use crate::context::Context;
+use crate::open::Access;
+use crate::outcome::Outcome;
+use crate::output::work::AwaitedItem;
+
+/// Wait for a work item to be completed
+///
+/// Returns at once if the item has the status; otherwise waits until it gets it, then prints the item. Sweeps
+/// automatically, so an item that a stale agent holds becomes available. Exits with 6 when --timeout expires; without it,
+/// waits indefinitely.
+///
+/// Examples:
+///   blackboard work wait design-schema
+///   blackboard work wait design-schema --timeout 10m
+///   blackboard work wait design-schema --status available,completed
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Wait {
+    #[command(flatten)]
+    item: Item,
+
+    /// Statuses to wait for, separated by commas: available, claimed, blocked, completed [default: completed]
+    #[arg(long, value_name = "STATUSES", value_delimiter = ',', value_parser = trimmed::<Status>)]
+    status: Vec<Status>,
+
+    /// Give up after this long
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    timeout: Option<String>,
+}
+
+impl Run for Wait {
+    fn run(self, context: &Context) -> Result<Outcome> {
+        let timeout = self.timeout.as_deref().map(duration::parse).transpose()?;
+        let (board, session) = context.open(Access::wait())?;
+        let (id, statuses) = (self.item.id(), self.status);
+        let item = board.work().wait(&WaitForItem { id, statuses, timeout, session })?;
+        Ok(Outcome::new(AwaitedItem(item)))
+    }
+}

@@ -1,0 +1,121 @@
+//! Every example in the help of every command runs, on a board that is prepared for it.
+
+use std::path::Path;
+
+use crate::machine::can;
+use crate::scratch::{Output, Scratch, commands};
+
+/// What every example finds: a repository with a board, two sessions, work items, entries and scripts.
+const BOARD: &str = r#"
+git init -q . && git -c user.name=Ivy -c user.email=ivy@example.org commit -q --allow-empty -m "Start"
+mkdir -p src docs tests .claude .zfunc .config/fish/completions
+for script in agent.sh deploy.sh; do printf '#!/bin/sh\n' > $script && chmod +x $script; done
+echo '{"compare":[{"key":"counter","exists":true}],"then":[{"write":{"key":"b","value":1}}]}' > move.json
+blackboard init
+blackboard project register pai-collab --name "PAI Collab"
+blackboard agent register --name Ivy --session-hint Ivy
+blackboard agent register --name Oak --session-hint Oak
+blackboard work create design-schema --title "Design the SQL schema" --project pai-collab
+blackboard work create run-tests --title "Run the tests"
+blackboard work create ship --title "Ship it"
+blackboard write task:q3 '{"status":"done"}'
+blackboard write task:q4 '{"status":"open"}' --tag finance
+blackboard write result:log "All green"
+blackboard write cache:a 1
+blackboard write counter 8
+"#;
+
+/// What a command needs in addition.
+const PREPARATIONS: &[(&str, &str)] = &[
+    ("work create", "blackboard work delete design-schema; blackboard work delete ship"),
+    ("work release", CLAIM),
+    ("work reassign", CLAIM),
+    ("work complete", CLAIM),
+    ("work wait", COMPLETE),
+    ("work unblock", "blackboard work block ship --blocked-by design-schema"),
+    ("lock release", "fence=$(blackboard lock acquire deploy)"),
+    ("file release", "blackboard file reserve 'src/store/**'"),
+    ("guard remove", "blackboard guard install"),
+    ("project remove", "blackboard work delete design-schema"),
+    ("setup remove", "blackboard setup claude --yes"),
+    ("serve", "trap 'blackboard serve --stop 2>/dev/null' EXIT"),
+];
+
+const CLAIM: &str =
+    r#"fence=$(blackboard work claim design-schema --json | sed 's/.*"fence":\([0-9]*\).*/\1/')"#;
+
+const COMPLETE: &str = "blackboard work claim design-schema && blackboard work complete design-schema";
+
+/// The variable that some examples of entries use.
+const REVISION: &str =
+    r#"revision=$(blackboard read counter --json | sed 's/.*"revision":\([0-9]*\).*/\1/')"#;
+
+/// Examples that run differently here: what an example begins with, the line to run, and its exit code.
+const DIFFERENT: &[(&str, &str, i32)] = &[
+    // No write comes after the revision.
+    ("blackboard wait counter --after", "", 6),
+    // It runs until it is stopped, and the usual port may be taken.
+    (
+        "blackboard serve",
+        "blackboard serve --port 0 > address & server=$!\n\
+         until grep -q http address; do kill -0 $server || exit 1; sleep 0.05; done\n\
+         kill $server; wait $server; true",
+        0,
+    ),
+    ("blackboard serve --background", "blackboard serve --background --port 0", 0),
+    ("blackboard serve --status", "blackboard serve --background --port 0 && blackboard serve --status", 0),
+    ("blackboard serve --stop", "blackboard serve --background --port 0 && blackboard serve --stop", 0),
+    // The story takes half a minute at the pace of a reader.
+    ("blackboard demo", "blackboard demo --pace 10", 0),
+];
+
+#[test]
+fn every_example_of_every_command_runs() {
+    if !can("examples in help", "git", &["--version"]) {
+        return;
+    }
+    let template = Scratch::new();
+    let prepared = template.shell(&format!("set -e{BOARD}")).output().unwrap();
+    assert!(prepared.status.success(), "{prepared:?}");
+    let has_jq = can("examples in help", "jq", &["--version"]);
+    let mut count = 0;
+    for command in commands() {
+        let help = template.run(command.split(' ').chain(["--help"])).success().stdout;
+        let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_else(|| panic!("{command}: {help}"));
+        for example in examples.lines().map(str::trim) {
+            assert!(example.chars().count() <= 76, "{example}");
+            assert!(example.contains(&format!("blackboard {command}")), "{command}: {example}");
+            if has_jq || !example.contains("jq ") {
+                run(template.path(), &command, example);
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count} examples");
+}
+
+/// Runs an example in a copy of the prepared directory.
+fn run(template: &Path, command: &str, example: &str) {
+    let scratch = Scratch::new();
+    let different = DIFFERENT.iter().rfind(|(begins, ..)| example.starts_with(begins));
+    let line = different.map(|(_, line, _)| *line).filter(|line| !line.is_empty()).unwrap_or(example);
+    let expected = different.map_or(0, |(.., code)| *code);
+    let prepare = PREPARATIONS.iter().find(|(of, _)| *of == command).map_or("", |(_, lines)| *lines);
+    let revision = if example.contains("$revision") { REVISION } else { "" };
+    let script = format!(
+        "set -e\n\
+         cp -a {}/. .\n\
+         export BLACKBOARD_SESSION_ID=Ivy\n\
+         exec 3>&1 >/dev/null\n\
+         {revision}\n\
+         {prepare}\n\
+         exec >&3 3>&-\n\
+         set +e\n\
+         {line}\n",
+        template.display()
+    );
+    let output = Output::of(scratch.shell(&script).output().unwrap());
+    assert_eq!(output.code, expected, "{example}: {output:?}");
+    let failed = output.stderr.contains("error:") || output.stdout.contains("\"ok\":false");
+    assert_eq!(failed, expected != 0, "{example}: {output:?}");
+}

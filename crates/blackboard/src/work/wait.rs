@@ -1,0 +1,94 @@
+//! `work wait`: returns when an item has a status.
+
+use std::time::Duration;
+
+use super::{Status, Work, WorkItem, existing};
+use crate::error::{Code, Error, Refusal, Result};
+use crate::follow::{Check, Sweeping, Wait};
+use crate::store::{Key, Prefetch};
+
+/// The longest time between two checks.
+const TICK: Duration = Duration::from_secs(1);
+
+/// An item to wait for, and how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitForItem {
+    /// The item.
+    pub id: String,
+    /// The statuses that end the wait; `completed` if it is empty.
+    pub statuses: Vec<Status>,
+    /// How long to wait; without a limit if it is not given.
+    pub timeout: Option<Duration>,
+    /// The session that waits, which its own sweep never marks stale.
+    pub session: Option<String>,
+}
+
+impl WaitForItem {
+    /// Until this item is completed, without a limit.
+    pub fn completed(id: &str) -> WaitForItem {
+        WaitForItem { id: id.to_owned(), ..WaitForItem::default() }
+    }
+}
+
+impl Work<'_> {
+    /// Waits until an item has one of the statuses, and returns it: at once if it has one already. When the time is over,
+    /// that is a refusal of the code `timed_out`. An item that does not exist, or that is deleted meanwhile, is not found.
+    /// Sweeps automatically while it waits: the session that holds the item may never come back.
+    ///
+    /// The item is checked after each commit of other processes. A status that it has only for a moment can be missed.
+    ///
+    /// ```
+    /// use blackboard::Board;
+    /// use blackboard::agent::Register;
+    /// use blackboard::work::{Claim, Complete, Create, WaitForItem};
+    ///
+    /// let board = Board::memory();
+    /// let session = board.agents().register(&Register::named("Ivy"))?.agent.session_id;
+    /// board.work().create(&Create::new("fix-tests", "Fix the tests"))?;
+    /// board.work().claim(&Claim::of("fix-tests", &session))?;
+    /// let other = board.clone();
+    /// let holder = std::thread::spawn(move || other.work().complete(&Complete::of("fix-tests", &session)));
+    /// let item = board.work().wait(&WaitForItem::completed("fix-tests"))?;
+    /// assert_eq!(item.claimed_by_name.as_deref(), Some("Ivy"));
+    /// # holder.join().unwrap()?;
+    /// # Ok::<(), blackboard::Error>(())
+    /// ```
+    pub fn wait(&self, wait: &WaitForItem) -> Result<WorkItem> {
+        let statuses: &[Status] =
+            if wait.statuses.is_empty() { &[Status::Completed] } else { &wait.statuses };
+        let waiting = Wait {
+            timeout: wait.timeout.unwrap_or(Duration::MAX),
+            tick: TICK,
+            sweep: Sweeping::For(wait.session.as_deref()),
+            stop: None,
+        };
+        let mut last = None;
+        let found = self.board.check_until(&waiting, |_| {
+            let prefetch = [Prefetch::Row(Key::WorkItem(wait.id.clone())), Prefetch::Revision];
+            let (item, seen) =
+                self.board.read(&prefetch, |tx| Ok((existing(tx, &wait.id)?, tx.revision()?)))?;
+            if statuses.contains(&item.status) {
+                return Ok(Check::Done(item));
+            }
+            last = Some(item);
+            Ok(Check::After(seen))
+        })?;
+        found.ok_or_else(|| timed_out(wait, last.as_ref()))
+    }
+}
+
+fn timed_out(wait: &WaitForItem, last: Option<&WorkItem>) -> Error {
+    let waited = match wait.timeout.unwrap_or_default() {
+        short if short.as_secs() == 0 => format!("{} ms", short.as_millis()),
+        long => crate::duration::short(long),
+    };
+    let status = last.map_or("open", |item| item.status.as_str());
+    let message = format!("timed out after {waited}: work item {} is still {status}", wait.id);
+    let refusal = Refusal::new(Code::TimedOut, message).detail("status", status);
+    match last.and_then(|item| Some((item, item.claimed_by.clone()?))) {
+        Some((item, session)) => {
+            refusal.held_by(session, item.claimed_by_name.clone(), item.claimed_at).into()
+        }
+        None => refusal.into(),
+    }
+}
