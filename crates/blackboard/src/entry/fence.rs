@@ -53,9 +53,9 @@ impl fmt::Display for FenceToken {
 /// ```
 /// use blackboard::{Revision, entry::FenceToken};
 ///
-/// let fence: Fence = "work:gh:owner/repo#78=42".parse()?;
+/// let fence: FenceToken = "work:gh:owner/repo#78=42".parse()?;
 /// assert_eq!(fence, FenceToken::Work { id: "gh:owner/repo#78".to_owned(), fence: Revision::new(42) });
-/// assert!("deploy=42".parse::<Fence>().is_err());
+/// assert!("deploy=42".parse::<FenceToken>().is_err());
 /// # Ok::<(), blackboard::Error>(())
 /// ```
 impl FromStr for FenceToken {

@@ -414,15 +414,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_refused_hears_who_what_and_why() {
+    fn a_conflict_names_the_holder_the_pattern_and_the_note() {
         let other = standing("other", "/w", "src/**", Mode::Exclusive).reservation;
         let refused = conflict_error(&PathPattern::parse("src/lib.rs").unwrap(), &other);
-        assert_eq!(
-            refused.to_string(),
-            "src/lib.rs overlaps src/**, which is reserved by Ivy since 1970-01-01T00:00:00.000Z (a note)"
-        );
+        assert_eq!(refused.to_string(), "src/lib.rs is reserved by Ivy (other) as src/**: a note");
         let refused = conflict_error(&PathPattern::parse("src/").unwrap(), &other);
-        assert_eq!(refused.to_string(), "src/** is reserved by Ivy since 1970-01-01T00:00:00.000Z (a note)");
+        assert_eq!(refused.to_string(), "src/** is reserved by Ivy (other): a note");
         let details = refused.details().unwrap();
         assert_eq!((&details["pattern"], &details["note"]), (&"src/**".into(), &"a note".into()));
     }

@@ -47,9 +47,9 @@ pub const ANCESTORS_MAX: usize = 32;
 /// Its text is stored with the PID, as `host/boot/namespace/started`; no part contains a slash.
 ///
 /// ```
-/// use blackboard::process::ProcessMark;
+/// use blackboard::process::ProcessIdentity;
 ///
-/// let mark: ProcessMark = "laptop/first-boot/4026531836/59235".parse()?;
+/// let mark: ProcessIdentity = "laptop/first-boot/4026531836/59235".parse()?;
 /// assert_eq!(mark.started, 59235);
 /// assert_eq!(mark.to_string(), "laptop/first-boot/4026531836/59235");
 /// # Ok::<(), blackboard::Error>(())

@@ -553,6 +553,6 @@ mod tests {
         };
         let refused = decide(&an_agent("me"), candidate, Timestamp::EPOCH).unwrap_err();
         assert_eq!(refused.code(), Code::WorkBlocked);
-        assert_eq!(refused.to_string(), "work item x would wait for a and was not created");
+        assert_eq!(refused.to_string(), "cannot claim x: it would be blocked by a; nothing was created");
     }
 }

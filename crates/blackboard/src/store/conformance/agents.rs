@@ -314,6 +314,7 @@ fn a_session_is_found_by_id_prefix_name_or_hint(fixture: &Fixture) {
     assert_eq!(resolve(&hinted[..6]).unwrap(), (hinted.clone(), ResolvedBy::Prefix));
     assert_eq!(code(resolve(&hinted[..5])), Code::AgentNotFound);
     assert_eq!(resolve(&counted[..8]).unwrap(), (counted.clone(), ResolvedBy::Prefix));
+    fixture.board.agents().deregister(&hinted).unwrap();
     assert_eq!(resolve("Ivy").unwrap(), (counted.clone(), ResolvedBy::Name));
     let oak = fixture.session("Oak");
     assert_eq!(code(resolve(&counted[..8])), Code::AmbiguousSession);

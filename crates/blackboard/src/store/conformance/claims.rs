@@ -26,7 +26,7 @@ on_every_engine![
     an_item_is_completed_once,
     a_fence_of_another_claim_is_refused,
     nobody_gives_back_or_completes_what_another_one_holds,
-    whoever_was_swept_comes_too_late,
+    a_swept_session_cannot_complete_its_old_claim,
     a_handover_is_one_commit_with_a_new_fence,
     a_handover_in_every_state,
     a_handover_of_what_a_third_session_holds_takes_force,
@@ -152,7 +152,7 @@ fn a_claim_may_create_the_item(fixture: &Fixture) {
     let refused = fixture.board.work().claim(&Claim { create: Some(blocked), ..Claim::of("y", &session) });
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::WorkBlocked);
-    assert_eq!(refused.to_string(), "work item y would wait for x and was not created");
+    assert_eq!(refused.to_string(), "cannot claim y: it would be blocked by x; nothing was created");
     assert_eq!(refused.details().unwrap()["blocked_by"], serde_json::json!(["x"]));
     assert_eq!(code(fixture.board.work().status("y")), Code::WorkNotFound, "nothing was created either");
 }
@@ -394,7 +394,7 @@ fn nobody_gives_back_or_completes_what_another_one_holds(fixture: &Fixture) {
     }
 }
 
-fn whoever_was_swept_comes_too_late(fixture: &Fixture) {
+fn a_swept_session_cannot_complete_its_old_claim(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     let fence = fixture.claim("x", &ivy).item.fence;
@@ -404,7 +404,7 @@ fn whoever_was_swept_comes_too_late(fixture: &Fixture) {
     let late = Complete { fence, ..Complete::of("x", &ivy) };
     let refused = fixture.board.work().complete(&late).unwrap_err();
     assert_eq!(refused.code(), Code::SessionStale);
-    assert!(refused.to_string().ends_with("was marked stale and lost what it held"), "{refused}");
+    assert!(refused.to_string().ends_with("is stale; what it held was released"), "{refused}");
     assert_eq!(code(fixture.board.work().release(&Release::of("x", &ivy))), Code::SessionStale);
     fixture.claim("x", &oak);
     fixture.beat(&ivy);

@@ -150,7 +150,7 @@ fn an_item_waits_for_many_and_shows_the_first_open_one(fixture: &Fixture) {
     assert_eq!(state(fixture, "x"), blocked_by(&["b", "z", "w"]));
     complete_all(fixture, &session, &["b"]);
     assert_eq!(state(fixture, "x"), blocked_by(&["z", "w"]));
-    assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of x\" still waits for z, w");
+    assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of x\" is still blocked by z, w");
     assert_eq!(fixture.board.work().status("z").unwrap().dependents, ["x"]);
 }
 
@@ -266,7 +266,7 @@ fn a_completed_item_neither_waits_nor_is_waited_for(fixture: &Fixture) {
     assert_eq!(code(block(fixture, "done", &["x"])), Code::AlreadyCompleted);
     let refused = block(fixture, "x", &["done"]).unwrap_err();
     assert_eq!((refused.code(), refused.hint()), (Code::AlreadyCompleted, None));
-    assert_eq!(refused.to_string(), "work item done is completed: there is nothing to wait for");
+    assert_eq!(refused.to_string(), "cannot block on done: it is already completed");
     assert_eq!(code(block(fixture, "nothing", &["x"])), Code::WorkNotFound);
     assert_eq!(code(block(fixture, "x", &["two\nlines"])), Code::InvalidValue);
     assert_eq!(state(fixture, "x"), (Status::Available, None, Vec::new()));

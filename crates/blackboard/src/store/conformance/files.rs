@@ -423,7 +423,7 @@ fn nothing_is_free_while_a_reservation_cannot_be_read(fixture: &Fixture) {
         .unwrap();
     let error = refused(fixture, &["src/**"], &oak);
     assert_eq!(error.code(), Code::Corrupt);
-    assert_eq!(error.to_string(), "the file reservation odd can't be read");
+    assert_eq!(error.to_string(), "file reservation odd cannot be read");
     assert_eq!(code(fixture.board.files().check(&Check::of("/w", &["src/lib.rs"], None))), Code::Corrupt);
     assert_eq!(fixture.board.files().release(&ReleaseFiles::all(&ivy)).unwrap().released, ["odd"]);
     reserve(fixture, &["src/**"], &oak);

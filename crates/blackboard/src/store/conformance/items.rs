@@ -224,7 +224,10 @@ fn an_item_that_is_needed_is_deleted_only_by_force(fixture: &Fixture) {
         assert_eq!(code(fixture.board.work().status(id)), Code::WorkNotFound);
         assert_eq!(code(fixture.board.work().delete(id, true, None)), Code::WorkNotFound);
     }
-    assert_eq!(fixture.events().pop().unwrap().summary, "\"Title of completed\" was deleted (was completed)");
+    assert_eq!(
+        fixture.events().pop().unwrap().summary,
+        "Work item \"Title of completed\" deleted (was completed)"
+    );
 }
 
 fn deleting_a_blocker_frees_what_waited_for_it(fixture: &Fixture) {

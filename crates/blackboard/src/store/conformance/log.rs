@@ -123,7 +123,7 @@ fn the_revision_before_a_moment_is_the_same_where_the_clock_went_back(fixture: &
     let times: Vec<_> = fixture.events().iter().map(|event| event.timestamp).collect();
     assert_eq!(times, [start, after(3 * 86_400), after(10)]);
     for (seconds, expected) in [(0, 0), (1, 1), (20, 1), (2 * 86_400, 1), (4 * 86_400, 3)] {
-        let before = fixture.board.read(&[], |tx| tx.revision_before(after(seconds))).unwrap();
+        let before = fixture.read(|tx| tx.revision_before(after(seconds))).unwrap();
         assert_eq!(fixture.number(before), expected, "{seconds} s");
     }
 }
@@ -155,9 +155,7 @@ fn a_bound_between_two_commits_counts_as_the_event_before(fixture: &Fixture) {
     four_commits(fixture);
     let between = |number| fixture.id(number).previous();
     let read = |after, until, back| {
-        let read = fixture
-            .board
-            .read(&[], |tx| Ok((tx.count_events(after, until)?, tx.revision_back(until, back)?)));
+        let read = fixture.read(|tx| Ok((tx.count_events(after, until)?, tx.revision_back(until, back)?)));
         let (count, start) = read.unwrap();
         (count, fixture.number(start))
     };
@@ -165,7 +163,7 @@ fn a_bound_between_two_commits_counts_as_the_event_before(fixture: &Fixture) {
     assert_eq!(read(between(2), between(5), 1), (3, 3));
     assert_eq!(read(between(5), between(7), 3), (2, 3));
     fixture.trim(between(5));
-    assert_eq!(fixture.board.read(&[], |tx| tx.floor()).unwrap(), between(5));
+    assert_eq!(fixture.read(|tx| tx.floor()).unwrap(), between(5));
     assert_eq!(read(Revision::ZERO, between(7), 1), (2, 5));
     assert_eq!(read(between(5), fixture.id(7), 3), (3, 4));
     fixture.put(&[an_item("x").into()]);

@@ -199,8 +199,9 @@ impl<'a> SqliteTx<'a> {
     /// Removes all elements of a row that cannot be read.
     fn drop_elements(&self, key: &Key) -> Result<()> {
         let table = key.table();
+        let columns = table.columns[..table.key_columns].join(" = ? AND ");
         for each in table.indexes.iter().filter_map(|index| index.each.as_ref()) {
-            let sql = format!("DELETE FROM {} WHERE {}", each.table, table.sql.by_key);
+            let sql = format!("DELETE FROM {} WHERE {columns} = ?", each.table);
             self.execute(&sql, params_from_iter(key.cells()))?;
         }
         Ok(())
