@@ -170,7 +170,7 @@ fn a_bound_between_two_commits_counts_as_the_event_before(fixture: &Fixture) {
     assert_eq!(read(between(5), fixture.revision(), 1), (4, 7));
     let last = fixture.now();
     fixture.pass(1);
-    assert_eq!(fixture.board.read(&[], |tx| tx.revision_before(last)).unwrap(), fixture.id(7));
+    assert_eq!(fixture.read(|tx| tx.revision_before(last)).unwrap(), fixture.id(7));
 }
 
 fn since(session: &str, reader: &str) -> Since {
