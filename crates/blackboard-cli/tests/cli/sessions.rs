@@ -264,12 +264,12 @@ fn a_process_with_several_sessions_is_told_which_ones() {
     }
     let create = ["work", "create", "new", "--title", "New"];
     let said = output(as_agent(&mut scratch.command(create))).success().stderr;
-    assert!(said.starts_with("warning: this process has 2 live sessions: "), "{said}");
+    assert!(said.starts_with("warning: this process has 2 active sessions: "), "{said}");
     let more = ["Elm", "Fir", "Yew"].map(register);
     let answer =
         output(as_agent(&mut scratch.command(["agent", "heartbeat", "--json"]))).refused(Code::NoSession);
     let message = answer["error"].as_str().unwrap();
-    assert!(message.starts_with("this process has 5 live sessions: "), "{message}");
+    assert!(message.starts_with("this process has 5 active sessions: "), "{message}");
     assert!(message.ends_with(", and 2 more"), "{message}");
     assert!(more.iter().all(|session| answer["sessions"].as_array().unwrap().contains(session)), "{answer}");
 }

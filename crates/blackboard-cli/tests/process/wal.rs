@@ -251,7 +251,8 @@ fn usual_cost_of_a_write() -> usize {
     let board = TestBoard::new();
     board.session("Ivy");
     board.run(["write", "probe", "0"]).success();
-    (0..30).map(|_| cost_of_a_write(&board)).max().unwrap()
+    // Enough writes for the WAL to become as long as it may be between two commands.
+    (0..60).map(|_| cost_of_a_write(&board)).max().unwrap()
 }
 
 /// How often a write reads and writes the files of the board.

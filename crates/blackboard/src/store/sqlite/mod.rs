@@ -69,7 +69,7 @@ const FRAMES_BETWEEN_COMMITS: u32 = 1_000;
 
 /// How long the WAL's file may be before [`Store::maintain`] truncates it, however few of its frames are in use. A process
 /// that is killed, or a reader that was in the way, leaves a long file behind, and the next process would read all of it.
-const BYTES_KEPT: u64 = 1024 * 1024;
+const BYTES_KEPT: u64 = FRAMES_KEPT as u64 * FRAME_BYTES;
 
 /// How long the file may be before a checkpoint inside a commit truncates it too: twice what regular commits need, so
 /// that a process that goes on writing overwrites its file instead of growing it again.
