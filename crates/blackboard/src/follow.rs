@@ -99,7 +99,7 @@ impl Start {
     }
 }
 
-/// A position in the event log that moves to its end and waits there for more.
+/// A position in the event log that moves to its end and waits there for new events.
 ///
 /// If events were pruned that it had not read, it returns one error of the code `compacted`, and continues with the oldest event
 /// that is kept. After any other error the next call tries again, and nothing is lost: `busy` means that a named
@@ -133,7 +133,7 @@ pub struct Follower {
     progress: Progress,
 }
 
-/// What came of the last read of a follower.
+/// The result of the last read of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// There may be more to read.
@@ -245,7 +245,7 @@ impl Board {
         self.store_cursor(OnBusy::Wait, Cursor::OWNERLESS, name, start)
     }
 
-    /// Stores how far a reader has read, and returns how far it is known to have read then. A cursor never goes back.
+    /// Stores how far a reader has read, and returns the stored position. A cursor never goes back.
     pub(crate) fn store_cursor(
         &self,
         on_busy: OnBusy,
@@ -271,7 +271,7 @@ impl Board {
 }
 
 impl Follower {
-    /// What stops it.
+    /// A handle to stop it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
@@ -438,7 +438,7 @@ impl Follower {
                 cursor.passed = 0;
                 Ok(())
             }
-            // It is tried again later, and before the next batch with on_busy.
+            // It is tried again later, and before the next batch it waits for other writers.
             Err(error) if error.code() == Code::Busy && on_busy == OnBusy::Fail => Ok(()),
             Err(error) => Err(error),
         }
@@ -447,13 +447,13 @@ impl Follower {
 
 /// How a call waits.
 pub(crate) struct Wait<'a> {
-    /// How long.
+    /// The timeout.
     pub(crate) timeout: Duration,
     /// The longest time between two checks.
     pub(crate) tick: Duration,
     /// Whether it sweeps meanwhile.
     pub(crate) sweep: Sweeping<'a>,
-    /// What ends it early.
+    /// A handle that ends it early.
     pub(crate) stop: Option<&'a StopHandle>,
 }
 

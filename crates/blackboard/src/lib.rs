@@ -1,7 +1,7 @@
-//! A coordination surface for agents that work at the same time.
+//! A coordination board for agents that work at the same time.
 //!
-//! Agents register, claim work that exactly one of them gets, and read one event log. A board lives in a SQLite file
-//! or in memory; there is no server. The library is synchronous, prints nothing, and reads no environment.
+//! Agents register, claim work items atomically, and read one event log. A board is in a SQLite file or in memory;
+//! there is no server. The library is synchronous, prints nothing, and reads no environment variables.
 //!
 //! ```
 //! use blackboard::agent::Register;

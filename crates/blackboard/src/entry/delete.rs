@@ -1,4 +1,4 @@
-//! `delete`: a key goes.
+//! `delete`: deletes a key.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl Pending for Deleted {
 }
 
 impl Scope<'_> {
-    /// Deletes an entry. There is one event; if nobody can see such a key, it is not found.
+    /// Deletes an entry, with one event. A key that is not visible is not found.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::{Value, Write}};
@@ -45,7 +45,7 @@ impl Scope<'_> {
         self.delete_at(key, None)
     }
 
-    /// Deletes an entry, if it still has the revision at which it was read.
+    /// Deletes an entry, if it still has this revision.
     ///
     /// ```
     /// # use blackboard::{Board, Code, entry::{Value, Write}};

@@ -68,7 +68,7 @@ impl Board {
 }
 
 impl Subscription {
-    /// What ends it.
+    /// A handle to stop it.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }

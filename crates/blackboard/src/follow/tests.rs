@@ -72,12 +72,12 @@ fn follower_of_work(board: &Board) -> Follower {
     board.follow(&Follow { filters, start: Start::cursor(CURSOR), ..Follow::default() }).unwrap()
 }
 
-/// Where a follower would continue that starts now.
+/// Where a follower that starts now would continue.
 fn stored(board: &Board) -> Revision {
     board.follow(&Follow { start: Start::cursor(CURSOR), ..Follow::default() }).unwrap().position()
 }
 
-/// Lets a follower wait until its time is over, as if its cursor had been stored long ago.
+/// Lets a follower wait until its timeout, as if its cursor had been stored long ago.
 fn be_idle_for_long(follower: &mut Follower) {
     let cursor = follower.cursor.as_mut().unwrap();
     cursor.stored_at = cursor.stored_at.checked_sub(LONG_BEHIND).unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{HostIdentity, Liveness, ProcessIdentity, ProcessInfo, ProcessState, Processes};
 
-/// Processes that a test starts and ends; they are judged by the same rules as real ones.
+/// Processes that a test starts and ends. The same rules apply as to real ones.
 ///
 /// ```
 /// use blackboard::process::{FakeProcesses, Liveness, Processes};
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl FakeProcesses {
-    /// Starts a process with this number, in place of the one that has it.
+    /// Starts a process with this PID, in place of the one that has it.
     pub fn start(&self, pid: u32) -> ProcessIdentity {
         let mut state = self.state();
         state.started += 1;
@@ -40,19 +40,19 @@ impl FakeProcesses {
         state.mark(started)
     }
 
-    /// Ends the process that has this number.
+    /// Ends the process with this PID.
     pub fn end(&self, pid: u32) {
         self.state().running.remove(&pid);
     }
 
-    /// Boots the machine again: every process ends.
+    /// Reboots the machine: every process ends.
     pub fn reboot(&self) {
         let mut state = self.state();
         state.boots += 1;
         state.running.clear();
     }
 
-    /// Sets what the caller descends from, nearest first.
+    /// Sets the ancestors of the caller, nearest first.
     pub fn descend_from(&self, ancestors: Vec<ProcessInfo>) {
         self.state().ancestors = ancestors;
     }

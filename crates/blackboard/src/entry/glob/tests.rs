@@ -1,10 +1,10 @@
-//! What a pattern of keys matches, against the answers of Python itself.
+//! Which keys a pattern matches, compared with the answers of Python.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What each pattern of [`PATTERNS`] is tried on.
+/// The keys that each pattern of [`PATTERNS`] is matched against.
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "", "a", "b", "c", "ä", "-", "!", "]", "[", "^", "\\", "*", "?", ":", "\n", "ab", "ba", "ac", "a-",
@@ -12,8 +12,9 @@ const KEYS: &[&str] = &[
     "a:b:c", "ccc", "bbb", "cab", "a-c", "[a-c]",
 ];
 
-/// Each pattern, and which of the [`KEYS`] it matches: bit `n` is key `n`. Some were thought of, the rest is random. The
-/// numbers are `sum(1 << n for n, key in enumerate(KEYS) if fnmatch.fnmatchcase(key, pattern))` of Python 3.11.
+/// Each pattern, and which of the [`KEYS`] it matches: bit `n` is key `n`. Some are written by hand, the others are
+/// random. The numbers are `sum(1 << n for n, key in enumerate(KEYS) if fnmatch.fnmatchcase(key, pattern))` of Python
+/// 3.11.
 #[rustfmt::skip]
 #[expect(clippy::unreadable_literal, reason = "a set of bits, which nobody reads as a number")]
 const PATTERNS: &[(&str, u64)] = &[
@@ -151,7 +152,7 @@ proptest! {
     }
 }
 
-/// Stars and literals alone, by trying everything.
+/// Matches stars and literals by trying everything.
 fn tried(pattern: &str, key: &str) -> bool {
     testkit::limit_test();
     let mut characters = pattern.chars();

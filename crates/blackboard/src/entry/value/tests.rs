@@ -1,4 +1,4 @@
-//! What a value takes, keeps and refuses.
+//! What a value accepts, keeps and refuses.
 
 use proptest::prelude::*;
 
@@ -204,7 +204,7 @@ proptest! {
         let value = Value::from_text_or_string(&text, LARGE).unwrap();
         let line = serde_json::to_string(&value).unwrap();
         prop_assert!(!line.contains(['\n', '\r']));
-        // It says the same as the text, for a parser that does not care for white space.
+        // It is the same as the text, for a parser that ignores white space.
         prop_assert_eq!(line.replace([' ', '\n', '\r'], ""), value.as_str().replace([' ', '\n', '\r'], ""));
         prop_assert!(json::check_syntax(&line).is_ok());
     }

@@ -1,4 +1,4 @@
-//! What a pattern of paths takes, matches and overlaps.
+//! Which patterns of paths are accepted, and what they match and overlap.
 
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ fn two_patterns_overlap_when_one_path_fits_both() {
         ("**/x/**", "**/y/**", true),
         ("a/**/b", "a/*/c", false),
         ("a/**/b", "a/*/?", true),
-        // All that fits both is `..`, which is no name.
+        // Only `..` matches both, and it is not a name.
         (".?", "?.", false),
         (".?/**", "?./a", false),
         (".*", "*.", true),
@@ -160,8 +160,8 @@ fn texts(alphabet: &[char], length: usize) -> Vec<String> {
     all
 }
 
-/// Each character of a shortest common path is there for one of the characters of either pattern, so that seven are
-/// enough for two patterns of four that both have wildcards; where one has none, it is itself the only path.
+/// Each character of a shortest common path matches a character of one of the patterns. So seven characters are
+/// enough for two patterns of four that both have wildcards. A pattern without wildcards matches only itself.
 #[test]
 fn all_small_patterns_overlap_exactly_when_a_small_path_fits_both() {
     for literals in [['a', 'b'], ['a', '.']] {
@@ -222,7 +222,7 @@ fn patterns_with_wildcards_are_compared_in_linear_time() {
     }
 }
 
-/// A path, and a pattern that was made from it by putting wildcards over parts of it.
+/// A pattern that is made from a path by putting wildcards over parts of it.
 fn generalised(path: &str, choices: &[u8]) -> String {
     let mut choices = choices.iter().copied().cycle();
     let mut choose = |below: u8| choices.next().map_or(0, |choice| choice % below);
