@@ -1,11 +1,11 @@
-//! Existence by signal 0: what every Unix can tell of a PID, whoever owns the process.
+//! Existence by signal 0, which works on every Unix for processes of any user.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::ProcessState;
 
-/// Whether a process has this PID, without its start.
+/// Whether a process has this PID; its start stays unknown.
 pub(super) fn probe(pid: u32) -> ProcessState {
     // 0 and negative numbers would mean process groups; no process has them.
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
@@ -16,7 +16,7 @@ pub(super) fn probe(pid: u32) -> ProcessState {
 
 fn sight_of(answer: Result<(), Errno>) -> ProcessState {
     match answer {
-        // Somebody else's process is a process.
+        // A process of another user exists too.
         Ok(()) | Err(Errno::PERM) => ProcessState::Running { started: None },
         Err(Errno::SRCH) => ProcessState::Gone,
         Err(_) => ProcessState::Hidden,

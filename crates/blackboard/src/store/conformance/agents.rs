@@ -1,4 +1,4 @@
-//! Sessions: registering, ending, being found.
+//! Sessions: registering, ending, resolving.
 
 use super::*;
 use crate::agent::{AgentFilter, ResolvedBy, label};
@@ -354,7 +354,7 @@ fn a_verb_that_names_a_session_is_proof_of_its_life(fixture: &Fixture) {
     let agent = fixture.agent(&session);
     assert_eq!((agent.last_seen_at, agent.last_beat_at), (fixture.now(), fixture.now()));
     assert_eq!(agent.current_work, None, "what was given back is not worked on");
-    // With a short threshold it is noted sooner, so that it is not swept between two notes.
+    // With a short threshold it is recorded sooner, so that the session is not swept meanwhile.
     let board = fixture.with_settings(|settings| settings.stale_threshold = Duration::from_secs(20));
     fixture.pass(3);
     board.work().claim(&Claim::of("x", &session)).unwrap();

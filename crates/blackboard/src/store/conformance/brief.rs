@@ -1,4 +1,4 @@
-//! What a session is told when it starts: see `brief.rs`.
+//! The brief of a session that starts: see `brief.rs`.
 
 use super::{Fixture, code, on_every_engine};
 use crate::agent::Register;

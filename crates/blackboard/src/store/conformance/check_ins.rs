@@ -32,7 +32,7 @@ fn check_in(fixture: &Fixture, session: &str) -> CheckedIn {
     fixture.board.agents().check_in(&CheckIn::of(session)).unwrap()
 }
 
-/// The kinds of events that a session is told of now.
+/// The types of events that a session gets now.
 fn told(fixture: &Fixture, session: &str) -> Vec<EventType> {
     check_in(fixture, session).news.events.into_iter().map(|event| event.event_type).collect()
 }

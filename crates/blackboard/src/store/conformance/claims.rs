@@ -1,4 +1,4 @@
-//! Claiming, giving back, completing: one session has it, and a fence says since when.
+//! Claiming, releasing, completing: one session holds an item, and the fence token is the revision of its claim.
 
 use std::collections::BTreeSet;
 
@@ -144,7 +144,7 @@ fn a_claim_may_create_the_item(fixture: &Fixture) {
     assert_eq!(item.fence, Some(fixture.id(3)));
     let other = Claim { create: Some(Create::new("another id", "Z")), ..Claim::of("z", &session) };
     assert_eq!(fixture.board.work().claim(&other).unwrap().item.item_id, "z");
-    // Again, as a retry would: it is there, and held.
+    // A retry: the item exists and is held by the session.
     let again = fixture.board.work().claim(&claim).unwrap();
     assert!(again.already_held && !again.created);
 
@@ -289,7 +289,7 @@ fn the_next_item_of_one_project_or_priority_is_found_without_the_others(fixture:
         assert_eq!(seen, BTreeSet::from(["of p".to_owned()]), "{next:?}");
         fixture.release("of p", &session);
     }
-    // A refusal depends on nothing else either.
+    // A refusal has no other dependencies either.
     let nothing = ClaimNext { priority: Some(Priority::P1), ..of_project };
     assert_eq!(code(board.work().claim_next(&nothing)), Code::NothingAvailable);
     assert_eq!(*seen.lock().unwrap(), BTreeSet::new());
@@ -412,7 +412,7 @@ fn a_swept_session_cannot_complete_its_old_claim(fixture: &Fixture) {
     fixture.release("x", &oak);
     fixture.claim("x", &ivy);
     assert_eq!(code(fixture.board.work().complete(&late)), Code::StaleFence);
-    // Also when it was blocked in between, and while nobody holds it.
+    // Also if it was blocked meanwhile, and while it is not claimed.
     let block = Block { id: "x".to_owned(), blocked_by: owned(&["later"]), ..Block::default() };
     fixture.board.work().block(&block).unwrap();
     assert_eq!(code(fixture.board.work().complete(&late)), Code::StaleFence);
@@ -457,11 +457,11 @@ fn a_handover_is_one_commit_with_a_new_fence(fixture: &Fixture) {
     assert_eq!(metadata(released), fields);
     assert_eq!(metadata(claimed), serde_json::json!({"assigned_by": ivy, "reason": "Lunch"}));
 
-    // The old fence is stale, for both sessions.
+    // The old fence token is stale, for both sessions.
     let complete = |session: &str| Complete { fence: before.fence, ..Complete::of("y", session) };
     assert_eq!(code(fixture.board.work().complete(&complete(&ivy))), Code::NotHolder);
     assert_eq!(code(fixture.board.work().complete(&complete(&oak))), Code::StaleFence);
-    // A call that is repeated changes nothing, and says so.
+    // A repeated call changes nothing, and reports that.
     let (again, told) = fixture.told_by(|| fixture.board.work().reassign(&reassign).unwrap());
     assert!(!again.reassigned && told.is_empty());
     assert_eq!((again.ignored, again.item), (vec!["reason"], expected));
@@ -536,7 +536,7 @@ fn a_handover_of_what_a_third_session_holds_takes_force(fixture: &Fixture) {
     assert_eq!(released.summary, "Agent \"Elm\" took \"Title of x\" from agent \"Ivy\" for agent \"Oak\"");
     assert_eq!((&released.actor_id, &metadata(released)["held_by"]), (&Some(elm), &ivy.as_str().into()));
     assert_eq!(fixture.agent(&ivy).current_work, None);
-    // The chart of the dashboard knows from whom the item was taken.
+    // The activity chart names the session that the item was reassigned from.
     let lanes = fixture.board.work().lanes(Duration::from_hours(1)).unwrap().lanes;
     let mut holders: Vec<_> = lanes.iter().map(|lane| lane.agent_name.clone().unwrap()).collect();
     holders.sort_unstable();

@@ -1,4 +1,4 @@
-//! A commit: all or nothing, with its events, under ids that only grow.
+//! A commit is atomic, with its events, and ids only grow.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn a_refusal_leaves_nothing(fixture: &Fixture) {
         Err(crate::Error::invalid("no"))
     });
     assert_eq!(code(refused), Code::InvalidValue);
-    // What was put before a row that can't be put is not there either.
+    // A row that was put before an invalid row is not stored either.
     let broken = fixture.commit(|tx| {
         let mut changes = Changes::new();
         tx.get(&Key::WorkItem("y".to_owned()))?;
@@ -184,7 +184,7 @@ fn a_hint_is_no_read(fixture: &Fixture) {
     assert!(put.is_ok());
 }
 
-/// A row of every kind but an entry, which comes with its version. What a row may lack is there.
+/// A row of every kind except an entry, which needs its version. Every optional column has a value.
 pub(crate) fn every_kind_of_row() -> Vec<Row> {
     let parent = an_agent("parent");
     let agent = Agent {
@@ -283,7 +283,7 @@ fn every_kind_of_row_comes_back_as_it_was_put(fixture: &Fixture) {
         let found = fixture.read(|tx| tx.get(&row.key())).unwrap();
         assert_eq!(found.as_ref(), Some(row));
     }
-    // Everything that can be taken back is taken back.
+    // Everything that can be removed is removed.
     fixture.put(&[an_agent("agent").into(), an_item("gh:owner/repo#78").into()]);
     assert_eq!(fixture.agent("agent"), an_agent("agent"));
     assert_eq!(fixture.work("gh:owner/repo#78"), an_item("gh:owner/repo#78"));

@@ -1,4 +1,4 @@
-//! What a session works on: the item that it claimed last, or what it said itself.
+//! The current work of a session: the item that it claimed last, or the work that it reported.
 
 use super::*;
 use crate::work::Reassign;

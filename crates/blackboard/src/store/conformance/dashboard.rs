@@ -1,4 +1,4 @@
-//! What a dashboard looks at: work, events and entries page by page, who is here, and who worked on what.
+//! What a dashboard shows: pages of work, events and entries, the agents, and their activity.
 
 use super::*;
 use crate::entry::EveryScope;
@@ -37,7 +37,7 @@ fn work_is_paged_by_priority_and_the_newest_first(fixture: &Fixture) {
         ("e", Priority::P3),
     ] {
         a_prioritized(fixture, id, priority);
-        // Two of them are of the same moment.
+        // Two of them have the same timestamp.
         fixture.pass(u64::from(id != "c"));
     }
     let all = fixture.board.work().newest(&NewestWork::default()).unwrap();
@@ -46,7 +46,7 @@ fn work_is_paged_by_priority_and_the_newest_first(fixture: &Fixture) {
     let query = NewestWork { limit: Some(2), ..NewestWork::default() };
     let first = fixture.board.work().newest(&query).unwrap();
     assert_eq!(ids(&first.items), ["b", "d"]);
-    // What comes in between is not on a later page, and moves nothing on it.
+    // An item that is created meanwhile is not on a later page, and shifts nothing on it.
     a_prioritized(fixture, "new", Priority::P1);
     a_prioritized(fixture, "newer", Priority::P2);
     let second = fixture.board.work().newest(&NewestWork { after: first.next, ..query.clone() }).unwrap();
@@ -73,7 +73,7 @@ fn work_of_some_statuses_is_put_together_in_order(fixture: &Fixture) {
 
 fn completed_work_is_paged_by_its_end(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
-    // The one that was created first is completed last; two are completed at the same moment.
+    // The item that was created first is completed last; two are completed at the same moment.
     let order = ["e", "c", "d", "b", "a"];
     for id in ["a", "b", "c", "d", "e"] {
         a_prioritized(fixture, id, if id == "d" { Priority::P1 } else { Priority::P3 });

@@ -1,4 +1,4 @@
-//! Items that wait for others.
+//! Dependencies between items.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,7 +23,7 @@ on_every_engine![
     many_blocked_items_are_listed_as_few_are_and_with_few_queries,
 ];
 
-/// The same board, and how often a row or a range of it was read.
+/// The same board, with a count of the rows and ranges that were read.
 fn counted(fixture: &Fixture) -> (Board, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -50,7 +50,7 @@ fn a_status_names_the_first_hundred_missing_blockers(fixture: &Fixture) {
     assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (100, true));
     assert_eq!(status.work_items.blocked, 101);
     assert_eq!(board.work_counts().unwrap(), status.work_items);
-    // One that exists, and one that only a completed item waits for.
+    // One that exists, and one that blocks only a completed item.
     fixture.item("missing 001");
     fixture.board.work().unblock("item 100", &[], None).unwrap();
     complete_all(fixture, &session, &["item 100"]);
@@ -59,7 +59,7 @@ fn a_status_names_the_first_hundred_missing_blockers(fixture: &Fixture) {
     assert_eq!((status.missing_blockers.len(), status.more_missing_blockers), (99, false));
 }
 
-/// More items than are looked at one by one.
+/// More items than are read one by one.
 fn a_status_names_what_thousands_of_blocked_items_wait_for(fixture: &Fixture) {
     let item = |id: &str, status| Row::from(WorkItem { status, ..an_item(id) });
     let dependency = |item: &str, blocker: &str| {
@@ -70,7 +70,7 @@ fn a_status_names_what_thousands_of_blocked_items_wait_for(fixture: &Fixture) {
     let mut rows = vec![item("done", Status::Completed), item("free", Status::Available)];
     for number in 0..1100 {
         rows.push(item(&id(number), Status::Blocked));
-        // Each waits for the one before, and thereby for one that does not exist.
+        // Each is blocked by the one before, and so by one that does not exist.
         rows.push(dependency(&id(number), &id(number - 1)));
         rows.push(dependency(&id(number), "free"));
     }
@@ -248,14 +248,14 @@ fn a_circle_is_refused(fixture: &Fixture) {
         assert_eq!(code(refused), Code::DependencyCycle, "{id} waits for {blocker}");
         assert!(told.is_empty());
     }
-    // An item that others already wait for can't come into the world waiting for them.
+    // An item that already blocks others cannot be created blocked by them.
     let create = |blocker: &str| {
         fixture.board.work().create(&Create { blocked_by: owned(&[blocker]), ..Create::new("future", "F") })
     };
     assert_eq!(code(create("c")), Code::DependencyCycle);
     assert_eq!(code(create("future")), Code::DependencyCycle);
     assert!(create("a").is_ok());
-    // A diamond is no circle.
+    // A diamond is not a cycle.
     block(fixture, "c", &["a"]).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Edits and who else has a file: see `file/edit.rs`.
+//! Edits and file conflicts: see `file/edit.rs`.
 
 use super::{Fixture, on_every_engine};
 use crate::agent::{CheckIn, Register};

@@ -1,4 +1,4 @@
-//! Entries: a key has a value, a version that counts its writes, and a revision to compare with.
+//! Entries: a key has a value, a version that counts its writes, and a revision for comparisons.
 
 use super::*;
 use crate::entry::{Operation, OperationResult, Txn};
@@ -137,7 +137,7 @@ fn what_is_merged_keeps_its_text(fixture: &Fixture) {
     for part in [r#""z":12345678901234567890123"#, r#""y":1.0"#, r#""x":[1.50,  2]"#, r#""a":0.1e1"#] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    // Half of what is allowed, twice, and names of their own.
+    // Half of the allowed size, twice, with different names.
     let half = |name: &str| with(&format!("{{\"{name}\": \"{}\"}}", "x".repeat(40_000)));
     fixture.scope().write(&half("first")).unwrap();
     assert_eq!(code(fixture.scope().write(&half("second"))), Code::InvalidValue);
@@ -200,7 +200,7 @@ fn values_come_back_as_they_came(fixture: &Fixture) {
         );
         assert_eq!(fixture.board.export().unwrap().entries[0].value.as_str(), text);
     }
-    // Names too: spaces and every script are characters like any other.
+    // Names too: spaces and every script are ordinary characters.
     for key in ["  a b  ", "\u{e9}:\u{4e2d}\u{6587}", "e\u{301}", "\u{1f469}\u{1f680}", "a'b\"c;--", "%_\\"] {
         fixture.write(key, "1");
         assert_eq!(fixture.entry(key).unwrap().key, key);
@@ -260,7 +260,7 @@ fn a_key_may_stand_twice_in_a_batch(fixture: &Fixture) {
     let chain: Vec<_> =
         history.versions.iter().map(|version| (version.entry.revision, version.previous)).collect();
     assert_eq!(chain, [(fixture.id(2), Some(fixture.id(1))), (fixture.id(1), None)]);
-    // The second comparison is about what the first one did.
+    // The second comparison sees the result of the first write.
     let once = Write { if_absent: true, ..a_write("b", "1") };
     assert_eq!(code(fixture.scope().write_batch(&[once.clone(), once])), Code::AlreadyExists);
     assert_eq!(fixture.entry("b"), None);
@@ -334,7 +334,7 @@ fn only_if_it_has_this_revision(fixture: &Fixture) {
     assert_eq!(details["expected"], first.revision.get());
     assert_eq!(details["revision"], second.revision.get());
     assert_eq!(details["updated_by"], "cli");
-    // A key that went and came back is another one, though its versions go on.
+    // A key that was deleted and written again is another entry, though its versions continue.
     fixture.scope().delete("a").unwrap();
     fixture.write("a", "1");
     assert_eq!(code(fixture.scope().write(&at(second.revision))), Code::Conflict);
@@ -488,7 +488,7 @@ fn a_named_operation_happens_once_whatever_the_verb(fixture: &Fixture) {
     let first = fixture.board.txn(&txn, &by).unwrap();
     let (second, told) = fixture.told_by(|| fixture.board.txn(&txn, &by).unwrap());
     assert_eq!((first, told.len()), (second, 0));
-    // The name of one verb is not taken for another.
+    // The idempotency key of one verb is refused for another.
     let again = fixture.scope().acting_as(Actor { operation: Some("write".to_owned()), ..Actor::default() });
     assert_eq!(code(again.delete("d")), Code::InvalidValue);
     // A refusal is not remembered.

@@ -1,4 +1,4 @@
-//! History: what a key was, from the floor of the log on, and what retention leaves of it.
+//! History: earlier versions of a key, from the oldest kept revision on, and what retention keeps of it.
 
 use std::collections::BTreeMap;
 
@@ -122,17 +122,17 @@ fn a_removal_has_no_value_of_its_own(fixture: &Fixture) {
         let versions = fixture.scope().history(key, 9).unwrap().versions;
         let [removal, written] = &versions[..] else { panic!("{versions:?}") };
         assert!(removal.removed && !written.removed);
-        // Everything else says what was removed.
+        // Everything else describes the removed entry.
         let expected =
             Entry { revision: removal.entry.revision, value: Value::null(), ..written.entry.clone() };
         assert_eq!(removal.entry, expected);
     }
 }
 
-/// A model of the past: what each key was after each revision.
+/// A model of the past: the value of each key after each revision.
 type Past = BTreeMap<Revision, BTreeMap<String, String>>;
 
-/// Writes, deletes, and lets expire, more than once each, and remembers what was.
+/// Writes, deletes, and lets keys expire, several times each, and records their values.
 fn lively_past(fixture: &Fixture) -> Past {
     let mut past = Past::from([(Revision::ZERO, BTreeMap::new())]);
     let mut now: BTreeMap<String, String> = BTreeMap::new();
@@ -244,7 +244,7 @@ fn cutting_the_same_part_of_the_log_twice_changes_nothing(fixture: &Fixture) {
         fixture.write("a", value);
     }
     fixture.write("b", "1");
-    // Two that prune at the same time may come to the same result.
+    // Two prunes at the same time may come to the same result.
     for until in [2, 2, 1, 0, 3, 2] {
         trim(fixture, fixture.id(until));
     }

@@ -1,4 +1,4 @@
-//! What entries may be called and how large they may be, on every path.
+//! The allowed names and sizes of entries, on every path.
 
 use super::*;
 use crate::entry::{Comparison, Expected, MAX_OPERATIONS, Operation, Query, Txn};
@@ -16,7 +16,7 @@ on_every_engine![
     nothing_lives_for_less_than_a_moment,
 ];
 
-/// What each path that takes a key says to it.
+/// The result of each path that takes a key.
 fn on_every_path(fixture: &Fixture, scope: &str, key: &str) -> Vec<(&'static str, Code)> {
     let handle = fixture.board.scope(scope);
     let write = a_write(key, "1");
@@ -141,7 +141,7 @@ fn no_query_takes_a_bad_pattern_or_tag(fixture: &Fixture) {
     for pattern in ["", "team:*", "polymathera:*"] {
         assert_eq!(code(fixture.scope().clear(pattern)), Code::InvalidValue, "{pattern:?}");
     }
-    // Wildcards have no meaning in a prefix, and so nothing begins with one.
+    // Wildcards have no meaning in a prefix, so no key begins with one.
     fixture.write("a", "1");
     assert!(fixture.scope().query(&with(None, Some("*"), &[])).unwrap().entries.is_empty());
 }
@@ -228,7 +228,7 @@ fn nothing_lives_for_less_than_a_moment(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("2"), "for as long as there are dates");
 }
 
-/// Ten entries with values of a kilobyte, on a board whose commits take three of them.
+/// Ten entries with values of a kilobyte, on a board whose commits may have three of them.
 fn ten_large_entries(fixture: &Fixture, ttl: Option<Duration>) -> Board {
     let large = format!("\"{}\"", "x".repeat(1022));
     let writes: Vec<_> =

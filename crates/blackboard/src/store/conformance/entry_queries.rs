@@ -1,4 +1,4 @@
-//! Finding entries: by pattern, prefix, tags, author and time, in pages that stay right.
+//! Queries: by pattern, prefix, tags, author and time, with stable pages.
 
 use super::watched::ValuesRead;
 use super::*;
@@ -128,7 +128,7 @@ fn pages_by_key_miss_nothing_and_repeat_nothing_whatever_others_write(fixture: &
     for query in [Query::default(), Query { tags: owned(&["t"]), ..Query::default() }, matching("?")] {
         let query = by_key(Query { limit: Some(2), ..query });
         let pages = all_pages(fixture, &query, |_| {
-            // Before, at and after the place where the page ended.
+            // Before, at and after the end of the page.
             for key in ["a", "d", "j"] {
                 fixture.scope().write(&tagged(key, &["t"])).unwrap();
             }
@@ -136,7 +136,7 @@ fn pages_by_key_miss_nothing_and_repeat_nothing_whatever_others_write(fixture: &
         });
         assert_eq!(pages, [owned(&["b", "d"]), owned(&["f", "h"]), owned(&["j"])], "{query:?}");
     }
-    // Where a page ended, the key may be gone.
+    // The key at the end of a page may be deleted.
     let query = by_key(Query { limit: Some(2), ..Query::default() });
     let pages = all_pages(fixture, &query, |page| {
         if page == 1 {
@@ -195,7 +195,7 @@ fn a_prefix_ends_where_it_should_whatever_its_last_character(fixture: &Fixture) 
     }
 }
 
-/// Past some numbers a query reads in parts, or another index: nobody may notice.
+/// Above some sizes a query reads in parts, or uses another index. The answers have to be the same.
 fn large_scopes_give_the_same_answers_as_small_ones(fixture: &Fixture) {
     let count = 12_000;
     let writes: Vec<_> = (0..count).map(|number| tagged(&format!("k:{number:05}"), &["t"])).collect();
@@ -311,7 +311,7 @@ fn time_and_author_of_the_last_write_count(fixture: &Fixture) {
     assert_eq!(keys(fixture, &by_key(since(9))), ["a"]);
     assert_eq!(keys(fixture, &Query { author: Some("Ivy".to_owned()), ..Query::default() }), ["b"]);
     assert_eq!(keys(fixture, &Query { author: Some("Oak".to_owned()), ..since(10) }), ["a"]);
-    // What was written before everything that the log remembers is found as well.
+    // Entries that were written before the oldest kept event are found as well.
     fixture.pass_days(31);
     fixture.write("c", "1");
     while fixture.board.prune().unwrap().more {}

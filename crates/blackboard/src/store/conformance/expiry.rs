@@ -1,4 +1,4 @@
-//! Expiry: an entry is invisible from its moment on, and goes with one event, whoever meets it first.
+//! Expiry: an expired entry is invisible, and the first call that finds it removes it with one event.
 
 use super::watched::ValuesRead;
 use super::*;
@@ -26,7 +26,7 @@ fn write_for(fixture: &Fixture, key: &str, seconds: u64) -> Written {
     fixture.scope().acting_as(Actor::author("Ivy")).write(&write).unwrap()
 }
 
-/// An entry that has expired and that no sweep has reached.
+/// An expired entry that no sweep has removed.
 fn expired(fixture: &Fixture, key: &str) -> Written {
     let written = write_for(fixture, key, 10);
     fixture.pass(10);
@@ -98,7 +98,7 @@ fn no_path_sees_what_has_expired(fixture: &Fixture) {
         assert_eq!(compared.results, [OperationResult::Read(None), OperationResult::Delete(None)]);
     }
     assert_eq!(fixture.revision(), before, "looking tells nothing");
-    // What was is another question: the entry was there until the event that removed it.
+    // The past is different: the entry existed until the event that removed it.
     assert!(scope.entry_as_of("a", before).unwrap().is_some());
 }
 

@@ -1,4 +1,4 @@
-//! Fences: whoever lost a claim or a lock in between changes nothing, on any path.
+//! Fence tokens: a session that lost a claim or a lock meanwhile changes nothing, on any path.
 
 use super::*;
 use crate::entry::{EntryEditor, EventWording, FenceToken, LOCKS, Operation, Txn};
@@ -13,7 +13,7 @@ on_every_engine![
     a_fence_of_finished_work_is_refused,
 ];
 
-/// Takes a lock as the verb of locks does: an entry with a lease in their scope.
+/// Acquires a lock as the lock verb does: a leased entry in the scope of locks.
 fn lock(fixture: &Fixture, name: &str, session: &str, ttl: Option<Duration>) -> Revision {
     let write = Write { lease: true, ttl, ..a_write(name, "null") };
     let prefetch = [Prefetch::Row(Key::Agent(session.to_owned())), Prefetch::Entry(LOCKS, name)];
@@ -35,7 +35,7 @@ fn unlock(fixture: &Fixture, name: &str, session: &str) {
     assert!(unlocked.unwrap().is_some());
 }
 
-/// What every path that changes something says to these fences.
+/// The result of every path that changes something, with these fence tokens.
 fn on_every_path(fixture: &Fixture, fences: &[FenceToken]) -> Vec<(&'static str, Result<()>)> {
     fixture.scope().write_batch(&[a_write("a", "[]"), a_write("n", "1"), a_write("gone", "1")]).unwrap();
     let by = Actor { fences: fences.to_vec(), ..Actor::default() };
@@ -113,7 +113,7 @@ fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) 
     let second = fixture.claim("x", &oak).item.fence.unwrap();
     all_are_stale(fixture, &fence(first), Some(second));
     fixture.release("x", &oak);
-    // The same session again: it may not know what happened in between.
+    // The same session again: it may not know what happened meanwhile.
     let third = fixture.claim("x", &ivy).item.fence.unwrap();
     all_are_stale(fixture, &fence(first), Some(third));
     fixture.pass(301);

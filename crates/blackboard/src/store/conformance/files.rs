@@ -1,4 +1,4 @@
-//! File reservations: who is in whose way, who is told, and when it is over.
+//! File reservations: conflicts, reports, and expiry.
 
 use std::collections::BTreeSet;
 
@@ -222,7 +222,7 @@ fn other_worktrees_of_the_repository_are_told_and_others_are_not(fixture: &Fixtu
     let refused = fixture.board.files().reserve(&there(&elm));
     assert_eq!(code(refused), Code::Held, "in one worktree it is a conflict");
     assert!(fixture.board.files().reserve(&there(&oak)).unwrap().reservations[0].already_held);
-    // The session's own, and those of another repository, are nothing to tell.
+    // The session's own reservations, and those of another repository, are not reported.
     assert!(fixture.board.files().reserve(&there(&ivy)).is_err());
     let another = fixture.board.files().reserve(&Reserve::of("/another", &["src/**"], &elm)).unwrap();
     assert!(another.elsewhere.is_empty());
@@ -293,7 +293,7 @@ fn reservations_expire(fixture: &Fixture) {
     assert_eq!(last_summary(fixture), "File reservation \"src/**\" expired");
     fixture.board.files().release(&ReleaseFiles::all(&oak)).unwrap();
 
-    // One's own that is over is told of before it is made anew.
+    // The session's own expired reservation is reported as expired before it is made again.
     fixture.board.files().reserve(&brief).unwrap();
     fixture.pass(10);
     let (made, told) = fixture.told_by(|| reserve(fixture, &["src/**"], &ivy));

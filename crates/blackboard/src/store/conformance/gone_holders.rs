@@ -1,5 +1,5 @@
-//! "Dead means free": a call refused because of a session whose process is provably gone, and that has sent no heartbeat of
-//! its own for 10 s, sweeps that session and is tried again.
+//! Holders whose process is gone: a call that is refused because of such a session sweeps it and retries. The process
+//! has to be provably gone, and the session without a heartbeat of its own for 10 s.
 
 use super::*;
 use crate::agent::CheckIn;
@@ -49,7 +49,7 @@ fn gone(fixture: &Fixture) -> String {
     ivy
 }
 
-/// A call that is refused because of what [`gone`] holds.
+/// A call that is refused because of the holdings of [`gone`].
 type Call = fn(&Fixture, &str) -> Result<()>;
 
 const CALLS: &[(&str, Call)] = &[
@@ -108,7 +108,7 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
         done.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(told[0], EventType::AgentStale, "{name}");
         assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale, "{name}");
-        // Free for the next round.
+        // Released for the next round.
         fixture.board.agents().deregister(&oak).unwrap();
         fixture.board.agents().deregister(&ivy).unwrap();
         for id in ["x", "y"] {
@@ -206,7 +206,7 @@ fn a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not(
     fixture.beat(&ivy);
     fixture.pass(9);
     assert_eq!(code(acquire(fixture, &oak)), Code::Held);
-    // Seen by another session, as a sweep does that finds its process alive.
+    // Another session saw it alive, as a sweep does that finds its process running.
     let agent = fixture.agent(&ivy);
     fixture.put(&[Agent { last_seen_at: fixture.now(), ..agent }.into()]);
     fixture.pass(1);
@@ -224,7 +224,7 @@ fn a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call(fixture:
         fixture.processes.end(10);
         for second in (6..=60).step_by(6) {
             fixture.pass(3);
-            // Another session saw it, which neither counts nor hides what it does itself.
+            // Another session saw it, which neither counts nor hides its own activity.
             let agent = fixture.agent(&ivy);
             fixture.put(&[Agent { last_seen_at: fixture.now(), ..agent }.into()]);
             fixture.pass(3);
@@ -253,7 +253,7 @@ fn a_commit_that_only_reads_a_gone_holder_sweeps_it(fixture: &Fixture) {
     fixture.processes.end(10);
     fixture.pass(10);
     let key = Key::Agent(ivy.clone());
-    // What a verb announces to read says nothing about the session that it acts for.
+    // The announced reads of a verb say nothing about its session.
     fixture
         .board
         .commit("test", &[Prefetch::Row(key.clone())], |tx| {
@@ -321,7 +321,7 @@ fn a_session_is_never_swept_by_its_own_call(fixture: &Fixture) {
 fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     fixture.processes.end(10);
-    // The monotonic clock stands still, as while the machine sleeps.
+    // The monotonic clock stops, as while the machine sleeps.
     fixture.clock.set(fixture.now().plus(Duration::from_hours(1)));
     assert_eq!(code(acquire(fixture, &oak)), Code::Held);
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
@@ -353,7 +353,7 @@ fn a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed(fixture: &Fixture)
             let go_on = || refused.send(()).is_ok();
             locks.acquire_waiting_while(&Acquire::of("deploy", &oak), LONG, go_on).unwrap()
         });
-        // Asked only after the lock was refused: from here on nothing but the wait itself gets it.
+        // Signaled only after the lock was refused: from here on only the wait itself can acquire it.
         is_refused.recv_timeout(patience()).expect("the first attempt was not refused");
         fixture.pass(10);
         assert!(waiting.join().unwrap().is_some_and(|lock| lock.acquired));

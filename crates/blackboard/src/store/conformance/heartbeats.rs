@@ -1,4 +1,4 @@
-//! Heartbeats: what they say, whom they revive, and that a named one counts once.
+//! Heartbeats: their content, the recovery of stale sessions, and idempotency keys.
 
 use super::*;
 use crate::fingerprint::Fingerprint;
@@ -114,7 +114,7 @@ fn a_heartbeat_revives_a_stale_session_and_tells_what_it_lost(fixture: &Fixture)
     let again = fixture.beat(&ivy);
     assert!(!again.recovered && again.lost.is_empty());
 
-    // Whoever held nothing lost nothing, also if another one did in the next commit.
+    // A session that held nothing lost nothing, also if another one did in the next commit.
     fixture.claim("x", &ivy);
     fixture.pass(301);
     fixture.sweep();

@@ -84,7 +84,7 @@ fn every_view_of_an_item_lists_all_its_blockers(fixture: &Fixture) {
     views.push((reset.open_blockers, reset.missing_blockers));
     assert_eq!(views, vec![(open, missing.clone()); 7]);
     assert_eq!(fixture.board.status().unwrap().missing_blockers, missing);
-    // A holder sees what blocks its item.
+    // A holder sees the blockers of its item.
     fixture.claim("a", &session);
     fixture.board.work().block(&Block { id: "a".to_owned(), blocked_by: owned(&["late"]), ..block }).unwrap();
     let held = fixture.claim("a", &session);
@@ -243,7 +243,7 @@ fn deleting_a_blocker_frees_what_waited_for_it(fixture: &Fixture) {
     assert_eq!(fixture.work("x").status, Status::Available);
     let y = fixture.work("y");
     assert_eq!((y.status, y.blocked_by.as_deref()), (Status::Blocked, Some("x")));
-    // The id may come back without anybody waiting for it.
+    // The id can be used again, and blocks no item.
     fixture.item("a");
     assert!(fixture.board.work().status("a").unwrap().dependents.is_empty());
     fixture.board.work().delete("y", false, None).unwrap();

@@ -1,4 +1,4 @@
-//! Leases: what hangs on a session is changed by nobody else, and goes with it in the same commit.
+//! Leases: only its session can change a leased entry, and it is removed in the commit that ends the session.
 
 use super::*;
 use crate::entry::{Lease, Operation, Txn};
@@ -52,7 +52,7 @@ fn whoever_holds_it_may_change_it_and_keeps_it(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let scope = fixture.scope_of(&ivy);
     let fence = scope.write(&leased("a", "[]")).unwrap().fence;
-    // Also without saying again that it is a lease.
+    // Also if the write does not ask for the lease again.
     assert_eq!(scope.write(&a_write("a", "[1]")).unwrap().fence, fence);
     assert_eq!(scope.write(&leased("a", "[1]")).unwrap().fence, fence);
     assert_eq!(scope.append("a", &json("2")).unwrap().fence, fence);

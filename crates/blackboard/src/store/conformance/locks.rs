@@ -1,4 +1,4 @@
-//! Locks: one session holds one at a time, it goes with its session, and an old fence opens nothing.
+//! Locks: one session holds a lock at a time, it is released with the session, and an old fence token is refused.
 
 use super::*;
 use crate::agent::{AgentFilter, AgentStatus, label};
@@ -33,7 +33,7 @@ on_every_engine![
     who_ends_while_waiting_gets_nothing,
 ];
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
 fn acquire(fixture: &Fixture, name: &str, session: &str) -> Acquired {
@@ -131,7 +131,7 @@ fn a_refusal_because_of_a_gone_process_says_how_to_release_its_holdings(fixture:
     fixture.complete("done", &dead);
     fixture.processes.end(7);
     assert_eq!(hints(), [true, true]);
-    // What is done is not held any more.
+    // A completed item is not held any more.
     let done = fixture.board.work().claim(&Claim::of("done", &oak)).unwrap_err();
     assert_eq!(done.hint(), Some(&Hint::ResetItem("done".to_owned())));
 }
@@ -205,7 +205,7 @@ fn a_new_session_waits_unregistered_until_it_gets_the_lock(fixture: &Fixture) {
         let (asked, has_asked) = std::sync::mpsc::channel();
         let waiting = scope.spawn(move || {
             let wish = for_new_session("deploy");
-            // It is asked after the first attempt and before each sleep.
+            // It is called after the first attempt and before each sleep.
             fixture.board.locks().acquire_waiting_while(&wish, LONG, || {
                 let _ = asked.send(());
                 true
@@ -343,7 +343,7 @@ fn a_lock_of_the_dead_is_free_after_the_sweep(fixture: &Fixture) {
     assert_eq!(holders(fixture), [("deploy".to_owned(), oak)]);
 }
 
-/// Every way to change entries, under this fence; each changes something if it may.
+/// Every way to change entries, with this fence token; each changes something if it is allowed.
 fn every_path(board: &Board, by: &Actor) -> Vec<(&'static str, Result<()>)> {
     let value = || Value::of(&1).unwrap();
     let plain = board.scope("work");

@@ -1,4 +1,4 @@
-//! The log: pages of whole commits, a floor that only rises, and cursors.
+//! The event log: pages of complete commits, an oldest kept revision that only rises, and cursors.
 
 use super::*;
 use crate::agent::Heartbeat;
@@ -115,7 +115,7 @@ fn the_revision_before_a_moment_is_the_same_where_the_clock_went_back(fixture: &
     let start = fixture.now();
     let after = |seconds| start.plus(Duration::from_secs(seconds));
     fixture.put(&[an_item("x").into()]);
-    // So far ahead that the times of later events do not wait for it.
+    // So far ahead that the times of later events are not raised to it.
     fixture.clock.set(after(3 * 86_400));
     fixture.put(&[an_item("x").into()]);
     fixture.clock.set(after(10));
@@ -150,7 +150,7 @@ fn the_engine_counts_events_and_finds_the_last_ones(fixture: &Fixture) {
     assert_eq!(read(2, 4, 1), (0, 4));
 }
 
-/// On an engine with gaps, the id before the first one of a commit is no event's. On others it is the event before.
+/// On an engine with gaps, no event has the id before the first one of a commit. On others it is the event before.
 fn a_bound_between_two_commits_counts_as_the_event_before(fixture: &Fixture) {
     four_commits(fixture);
     let between = |number| fixture.id(number).previous();
@@ -262,7 +262,7 @@ fn what_is_pruned_between_two_batches_is_said(fixture: &Fixture) {
     let second = next(2);
     assert_eq!((ids(fixture, &second.events), second.compacted), (vec![4, 5], true));
     assert!(!next(5).compacted, "it is said once");
-    // All that is left of it goes, and something happens after its end.
+    // The rest of it is pruned, and an event follows after its end.
     for number in 6..9 {
         fixture.item(&format!("x{number}"));
     }

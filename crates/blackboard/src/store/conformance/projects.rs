@@ -1,4 +1,4 @@
-//! Projects: registering again is updating, and removing one keeps its work.
+//! Projects: registering again updates a project, and removing one keeps its work.
 
 use super::*;
 use crate::project::{RegisterProject, RegisteredProject};

@@ -1,4 +1,4 @@
-//! Retention: what is old goes, in bounded batches, and nothing that is needed.
+//! Retention: removes old rows in bounded batches, and nothing that is needed.
 
 use super::*;
 use crate::agent::HeartbeatRow;
@@ -108,7 +108,7 @@ fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
     assert_eq!(fixture.events().len(), 1);
     fixture.pass_days(100);
     assert_eq!(prune_all(&fixture.board), (0, 0));
-    // A commit of three events stays whole.
+    // A commit of three events stays complete.
     fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
     fixture.pass_days(100);
     assert_eq!(prune_all(&fixture.board).0, 1);
@@ -120,7 +120,7 @@ fn events_go_after_their_time_but_never_the_newest_commit(fixture: &Fixture) {
 }
 
 fn events_go_in_batches_and_whole_commits(fixture: &Fixture) {
-    // 650 is no multiple of 3, so the end of a batch lies within a commit.
+    // 650 is not a multiple of 3, so the end of a batch is inside a commit.
     for _ in 0..249 {
         fixture.put(&[an_item("a").into(), an_item("b").into(), an_item("c").into()]);
     }
@@ -329,7 +329,7 @@ fn an_agent_that_did_much_goes_over_several_batches(fixture: &Fixture) {
 }
 
 fn an_ended_agent_with_open_work_stays(fixture: &Fixture) {
-    // No verb brings this about, but other programs' SQL could.
+    // No verb does this, but SQL of another program could.
     let ended = Agent { status: AgentStatus::Completed, ended_at: Some(fixture.now()), ..an_agent("ended") };
     let held = WorkItem {
         status: Status::Claimed,
@@ -355,7 +355,7 @@ fn a_log_is_cut_by_the_size_of_all_of_its_events(fixture: &Fixture) {
         let large = Create::new(&format!("large {number}"), &"large ".repeat(80));
         fixture.board.work().create(&large).unwrap();
     }
-    // Room for all of them if all were as small as the oldest.
+    // Space for all of them if all were as small as the oldest.
     let board = fixture.with_settings(|settings| settings.max_log_bytes = 60_000);
     prune_all(&board);
     let kept = fixture.events().len();

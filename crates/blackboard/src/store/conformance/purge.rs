@@ -27,7 +27,7 @@ fn leak(fixture: &Fixture, key: &str) -> Written {
     fixture.scope().write(&write).unwrap()
 }
 
-/// Whether anything that a reader of the board gets holds the secret.
+/// Whether anything that a reader of the board gets contains the secret.
 fn is_readable(fixture: &Fixture) -> bool {
     let board = &fixture.board;
     let observation = board.events().observe(&Since::Revision(Revision::ZERO), &[]).unwrap();

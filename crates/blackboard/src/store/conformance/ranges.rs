@@ -38,7 +38,7 @@ fn names(fixture: &Fixture, range: &Range) -> Vec<String> {
         .collect()
 }
 
-/// Rows that stand in every index, more than one in each.
+/// Rows in every index, more than one in each.
 fn fill(fixture: &Fixture) {
     let agent = |id: &str, status, seen, ended: Option<u64>, parent: Option<&str>| Agent {
         status,
@@ -212,13 +212,13 @@ fn rows_leave_a_range_when_they_change_and_when_they_go(fixture: &Fixture) {
     assert_eq!(names(fixture, &Range::work_items()), ["w1", "w2", "w4", "w5", "w6", "w7"]);
 }
 
-/// The last character of all is a text like any other: an id that begins with it is found.
+/// The last character is an ordinary one: an id that begins with it is found.
 fn no_id_sorts_behind_a_range(fixture: &Fixture) {
     fixture.put(&[an_item("\u{10ffff} last").into(), an_item("first").into()]);
     assert_eq!(names(fixture, &Range::work_items()), ["first", "\u{10ffff} last"]);
 }
 
-/// Entries with tags, leases and times, in more than one scope; their revisions are 1 to 6.
+/// Entries with tags, leases and times, in several scopes. Their revisions are 1 to 6.
 fn fill_with_entries(fixture: &Fixture) {
     let (first, second) = (fixture.session("Ivy"), fixture.session("Oak"));
     let write = |scope: &str, by: Option<&str>, key: &str, tags: &[&str], seconds: Option<u64>| {

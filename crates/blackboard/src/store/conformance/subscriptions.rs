@@ -1,4 +1,4 @@
-//! Following the log: every event that is wanted, once, in order, whatever else happens.
+//! Following the event log: every matching event, once, in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -32,7 +32,7 @@ on_every_engine![
     several_subscribers_see_everything_that_many_write_in_the_same_order,
 ];
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
 fn value(value: impl serde::Serialize) -> Value {
@@ -59,7 +59,7 @@ fn from_the_start(board: &Board, filters: &[Filter]) -> Subscription {
     subscribe(board, Start::Revision(Revision::ZERO), filters)
 }
 
-/// What is there, to its end.
+/// All events up to the end.
 fn drain(subscription: &mut Subscription) -> Vec<Event> {
     std::iter::from_fn(|| subscription.next_within(Duration::ZERO)).map(Result::unwrap).collect()
 }
@@ -146,7 +146,7 @@ fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
     );
 }
 
-/// Two scopes, two authors, writes, changes, and one removal; the ids are 1 to 8.
+/// Two scopes, two authors, writes, changes, and one removal. The ids are 1 to 8.
 fn mixed(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let [ivy, oak] = [Actor::session(&session), Actor::author("Oak")];
@@ -192,7 +192,7 @@ fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fix
     ] {
         let events = drain(&mut from_the_start(&fixture.board, std::slice::from_ref(&wanted)));
         assert_eq!(ids(fixture, &events), expected, "{wanted:?}");
-        // The same for whoever only looks.
+        // The same for an observation.
         let observation = fixture
             .board
             .events()
@@ -233,7 +233,7 @@ fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture
     let asked = Arc::new(AtomicUsize::new(0));
     let (board, count) = (fixture.board.clone(), Arc::clone(&asked));
     let custom = move |event: &Event| {
-        // It may even write: nothing of the board is held while it runs.
+        // It may even write: no lock on the board is held while it runs.
         let number = count.fetch_add(1, Ordering::Relaxed);
         board.scope("mine").write(&Write::new("seen", value(number))).unwrap();
         event.entry.as_ref().is_some_and(|change| change.old_value.is_some())
@@ -298,7 +298,7 @@ fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixtur
             let seen = snapshot.entries.first().map_or(0, |entry| entry.value.to::<i64>().unwrap());
             let mut tail = subscribe(&fixture.board, Start::Revision(snapshot.revision), &[]);
             if seen == WRITES {
-                // What is written now is the next one: nothing was left, and nothing comes twice.
+                // The next write is the next event: none was left, and none comes twice.
                 write(fixture, "a", WRITES + 1);
                 assert_eq!(change(&tail.next_within(LONG).unwrap().unwrap()).value, Some(value(WRITES + 1)));
                 break;
@@ -328,7 +328,7 @@ fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
     let events = drain(&mut late);
     assert_eq!(ids(fixture, &events), [4, 5, 6]);
     assert_eq!(change(&events[0]).old_value, Some(value(3)), "what was current at the floor is still known");
-    // The same to whoever is overtaken on the way, also by a named cursor.
+    // The same if pruning overtakes a reader, also one with a named cursor.
     let mut named = subscribe(&fixture.board, Start::cursor("mirror"), &[]);
     for number in 7..=9 {
         write(fixture, "a", number);
@@ -360,7 +360,7 @@ fn named(fixture: &Fixture) -> Subscription {
 }
 
 fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
-    // A reader of a session has the same name: nobody mistakes one for the other.
+    // A reader of a session has the same name: the two cursors are different.
     let session = fixture.session("Ivy");
     fixture.board.events().advance(&session, "mirror", fixture.id(1)).unwrap();
     let mut first = named(fixture);
@@ -369,7 +369,7 @@ fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
     }
     assert_eq!(first.next().unwrap().unwrap().id, fixture.id(2));
     drop(first);
-    // It was not asked for more: what it was at comes again.
+    // No further event was requested: the current one comes again.
     let mut second = named(fixture);
     assert_eq!(ids(fixture, &drain(&mut second)), [2, 3, 4]);
     write(fixture, "a", 5);
@@ -404,7 +404,7 @@ fn a_new_named_cursor_misses_nothing_before_it_is_first_moved(fixture: &Fixture)
     write(fixture, "a", 3);
     assert_eq!(ids(fixture, &drain(&mut from_the_start)), [3]);
     drop(from_the_start);
-    // Not new any more.
+    // The cursor is not new any more.
     assert!(drain(&mut subscribe(&fixture.board, start, &[])).is_empty());
 }
 
@@ -412,7 +412,7 @@ fn a_cursor_behind_a_channel_moves_with_its_receiver(fixture: &Fixture) {
     let (mut receiver, stop) = named(fixture).channel(100).unwrap();
     write(fixture, "a", 1);
     assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(1));
-    // The second one may be on its way already, but nobody is done with it.
+    // The second event may be in the channel already, but it is not processed yet.
     write(fixture, "a", 2);
     assert_eq!(receiver.next_within(LONG).unwrap().unwrap().id, fixture.id(2));
     let cursor = || {
@@ -438,11 +438,11 @@ fn a_batch_ends_with_a_commit_once_its_values_are_large(fixture: &Fixture) {
     while let Some(batch) = follower.next_batch(usize::MAX, Duration::ZERO).unwrap() {
         batches.push((batch.events.len(), fixture.number(batch.last)));
     }
-    // 3 MiB are not enough yet, the second commit is then read to its end.
+    // 3 MiB are not enough yet, and then the second commit is read to its end.
     assert_eq!(batches, [(9, 9), (1, 10)]);
 }
 
-/// A log of more than three looks, of which the last line alone is about the key `wanted`.
+/// An event log of more than three reads, in which only the last event is about the key `wanted`.
 fn long_log(fixture: &Fixture) {
     for _ in 0..3 {
         fixture.put(&(0..1001).map(|number| an_item(&number.to_string()).into()).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The sweep: who is found dead, who is spared, and what becomes of their work.
+//! The sweep: which sessions it marks stale, which it keeps, and how it releases their work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -63,7 +63,7 @@ fn a_call_that_is_refused_before_its_first_read_leaves_the_deferred_sweep(fixtur
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active, "no sweep was deferred");
     fixture.board.sweep_with_next_call(None);
     assert!(fixture.board.scope("locks").write(&a_write("a", "1")).is_err());
-    // Any call on the board would begin with the sweep, so the store is asked.
+    // Any call on the board would begin with the sweep, so the test reads the store.
     let status = || {
         let (mut status, key) = (None, crate::store::Key::Agent(ivy.clone()));
         let read = fixture.engine.read(&[], &mut |tx| {
@@ -253,7 +253,7 @@ fn a_shared_process_proves_nothing_and_has_more_time(fixture: &Fixture) {
     fixture.pass(1);
     assert_eq!(marked(&fixture.sweep()), ["Ivy (delegate)"]);
     fixture.beat(&delegate);
-    // A process that is gone takes its sessions along at once.
+    // Sessions of a process that is gone are marked stale at once.
     fixture.processes.end(10);
     fixture.pass(301);
     assert_eq!(marked(&fixture.sweep()), ["Ivy", "Ivy (delegate)"]);
@@ -394,7 +394,7 @@ fn an_observer_sees_automatic_sweeps_that_mark_an_agent(fixture: &Fixture) {
     assert_eq!(reported.try_recv().unwrap(), ["Ivy"]);
     fixture.session("Oak");
     fixture.pass(300);
-    // What was asked for is in the answer.
+    // The answer contains the result of the request.
     assert_eq!(board.sweep(&Sweep::default()).unwrap().stale_agents.len(), 1);
     assert!(reported.try_recv().is_err());
 }

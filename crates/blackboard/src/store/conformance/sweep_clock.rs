@@ -1,4 +1,4 @@
-//! The sweep when the clock can't be trusted: silence means nothing if nobody had a chance to be heard.
+//! The sweep when the clock cannot be trusted: a missing heartbeat means nothing if no session could send one.
 
 use super::watched::watched;
 use super::*;
@@ -14,7 +14,7 @@ on_every_engine![
 ];
 
 fn set_forward(fixture: &Fixture, seconds: u64) {
-    // The monotonic clock stands still, as while the machine sleeps.
+    // The monotonic clock stops, as while the machine sleeps.
     fixture.clock.set(fixture.now().plus(Duration::from_secs(seconds)));
 }
 
@@ -48,7 +48,7 @@ fn a_dry_run_notes_no_clock(fixture: &Fixture) {
     set_forward(fixture, 3600);
     let dry = Sweep { dry_run: true, ..Sweep::default() };
     assert!(fixture.board.sweep(&dry).unwrap().stale_agents.is_empty());
-    // The grace begins with the first sweep that is meant.
+    // The grace period begins with the first real sweep.
     fixture.pass(300);
     assert_eq!(marks(fixture), 0);
     fixture.pass(300);
@@ -71,7 +71,7 @@ fn a_clock_that_was_set_back_gives_grace_too(fixture: &Fixture) {
     fixture.pass(301);
     fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
     assert_eq!(marks(fixture), 0, "it was last seen in the future");
-    // The clock comes right again: that is another jump.
+    // The clock is corrected: that is another jump.
     set_forward(fixture, 3600);
     fixture.session("Oak");
     assert_eq!(marks(fixture), 1, "the clocks stand as they did, so its silence counts");
@@ -86,7 +86,7 @@ fn another_boot_is_no_reason_to_wait(fixture: &Fixture) {
 }
 
 fn the_time_of_the_engine_decides_what_is_due(fixture: &Fixture) {
-    // The clock of the caller is an hour behind that of the engine, and as fast.
+    // The clock of the caller is an hour behind that of the engine, and runs at the same speed.
     let clock = Arc::new(FixedClock::at("2026-02-03T14:30:00Z").unwrap());
     let pass = |seconds| {
         clock.advance(Duration::from_secs(seconds));

@@ -1,6 +1,6 @@
-//! Transactions: what was read is still so when what was written is applied, or nothing happens.
+//! Transactions: the writes are applied only if everything that was read is still valid.
 //!
-//! Interleavings are forced: somebody else commits from inside the closure.
+//! Interleavings are forced: another writer commits from inside the closure.
 
 use std::cell::Cell;
 
@@ -91,7 +91,7 @@ fn a_conflict_names_the_key_and_both_revisions(fixture: &Fixture) {
     assert_eq!(fixture.value("a").as_deref(), Some("\"theirs\""));
 }
 
-/// What somebody does to the board from inside a transaction.
+/// What another writer does to the board from inside a transaction.
 type Meddling = fn(&Fixture);
 type Closure = fn(&mut Transaction<'_>, &dyn Fn()) -> Result<()>;
 
@@ -119,7 +119,7 @@ fn of_two_that_get_in_each_others_way_one_commits(fixture: &Fixture) {
         write(tx, "new", "\"mine\"")
     };
     let skew_mine: Closure = |tx, meddle| {
-        // Each reads both and writes the other one.
+        // Each reads both keys and writes the other one.
         read(tx, "a")?;
         read(tx, "b")?;
         meddle();
@@ -254,7 +254,7 @@ fn what_does_not_concern_it_is_no_conflict(fixture: &Fixture) {
             })
             .unwrap();
     }
-    // A write that depends on nothing has nothing to conflict with.
+    // A write that depends on nothing cannot conflict.
     fixture
         .board
         .try_transaction(|tx| {
@@ -284,7 +284,7 @@ fn a_transaction_that_only_reads_sees_one_moment(fixture: &Fixture) {
         })
         .unwrap();
     assert_eq!((a.as_deref(), b.as_deref(), runs.get()), (Some("2"), Some("2"), 2));
-    // Within one run a key is what it was at first.
+    // Within one run a key keeps its first value.
     let refused = fixture.board.try_transaction(|tx| {
         let first = read(tx, "a")?;
         move_both("3");
@@ -332,7 +332,7 @@ fn no_lock_is_held_while_the_closure_runs(fixture: &Fixture) {
         .transaction(|tx| {
             read(tx, "a")?;
             write(tx, "a", "1")?;
-            // This would never come back if the closure kept others from writing.
+            // This would never return if the closure blocked other writers.
             std::thread::scope(|scope| {
                 scope.spawn(|| board.scope("team").increment("b", 1).unwrap()).join().unwrap();
             });
@@ -395,7 +395,7 @@ fn a_transaction_finds_what_it_did_itself(fixture: &Fixture) {
         .unwrap();
 }
 
-/// A version number, who created it, and merged tags tell what was there before: then it has to have been there.
+/// A version, a creator and merged tags depend on the entry before, which then has to be valid.
 fn what_it_wrote_blindly_counts_as_read_once_it_looks(fixture: &Fixture) {
     fixture.write("a", "1");
     let refused = fixture.board.try_transaction(|tx| {
@@ -413,7 +413,7 @@ fn what_it_wrote_blindly_counts_as_read_once_it_looks(fixture: &Fixture) {
     });
     assert_eq!(code(refused), Code::Conflict);
     assert_eq!(fixture.entry("seen"), None);
-    // The value alone is its own.
+    // The value alone does not depend on it.
     fixture
         .board
         .try_transaction(|tx| {
@@ -530,7 +530,7 @@ fn what_expires_in_between_is_a_conflict(fixture: &Fixture) {
         write(tx, "b", "1")
     });
     assert_eq!(code(refused), Code::Conflict);
-    // Whether somebody swept it makes no difference: nobody could see it before.
+    // Whether a sweep removed it makes no difference: it was invisible before.
     fixture
         .board
         .try_transaction(|tx| {

@@ -1,4 +1,4 @@
-//! Waiting for something new: a way to sleep, never longer than there is reason to.
+//! Waiting for a new event: a sleep that is never longer than necessary.
 
 use super::*;
 
@@ -13,7 +13,7 @@ on_every_engine![
     who_reads_and_waits_in_turns_sees_every_event,
 ];
 
-/// So long that a test has failed if it is over.
+/// So long that a test that reaches it has failed.
 const LONG: Duration = Duration::from_mins(2);
 
 /// So short that a test may wait for its end.
@@ -59,7 +59,7 @@ fn a_commit_of_somebody_else_ends_a_wait(fixture: &Fixture) {
 
 fn a_commit_without_events_is_nothing_to_wait_for(fixture: &Fixture) {
     let session = fixture.session("Ivy");
-    // The wait may begin before or after the commit without events; it ends with the one that has an event.
+    // The wait may begin before or after the commit without events. It ends with the commit that has an event.
     for _ in 0..20 {
         let before = fixture.number(fixture.revision());
         std::thread::scope(|scope| {
