@@ -1,10 +1,10 @@
-//! The one algorithm behind patterns of keys and of paths.
+//! The matching algorithm for patterns of keys and of paths.
 
-/// Whether tokens, each of which takes one item, and tokens that take any number of items, together take all of them.
+/// Whether a sequence of tokens matches all items. A token matches one item or any number of items.
 ///
-/// It takes at most as many steps as there are tokens and items, multiplied, and no stack: when an item does not fit,
-/// only the last token for any number takes one more. The earlier ones need no second try, for whatever they could
-/// leave to the rest, the last one can leave to it as well.
+/// It takes at most as many steps as there are tokens and items, multiplied, and no stack. When an item does not
+/// match, only the last token for any number of items takes one more. Earlier tokens need no retry: the last one can
+/// leave the same rest.
 pub(crate) fn matches<T, I>(
     tokens: &[T],
     takes_any_number: impl Fn(&T) -> bool,

@@ -1,9 +1,9 @@
-//! The stored form of a row, for engines that keep rows as texts.
+//! The stored form of a row, for engines that store rows as text.
 //!
-//! It is a JSON array: the version of this form, the name of the table, and the values of the columns in their order. A pending
-//! revision is an object with the place of its event, so that an engine may store a row before the commit has ids, and resolve it
-//! when it reads it: see [`Pending`](crate::revision::Pending). New columns come last: a row that was stored without them has
-//! nothing there.
+//! It is a JSON array: the version of this form, the name of the table, and the values of the columns in their order.
+//! A pending revision is an object with the index of its event. So an engine may store a row before the commit has
+//! ids, and resolve it when it reads it: see [`Pending`](crate::revision::Pending). New columns come last: a row that
+//! was stored without them has no value there.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::revision::Revision;
 /// The version of the form. A row with a higher one was stored by a newer program.
 const FORM: u64 = 1;
 
-/// The tables of what is no row: versions, of which an event brings each under its id, and events.
+/// The table names of what is not a row: versions, each stored under the id of its event, and events.
 const VERSIONS: &str = "entry_versions";
 const EVENTS: &str = "events";
 
@@ -28,7 +28,7 @@ impl Row {
         to_text(table.name, &self.cells()[..table.columns.len() - table.computed])
     }
 
-    /// The row of a text. An entry is stored without its value, which is that of its version.
+    /// The row of a text. An entry is stored without its value, which is in its version.
     pub fn from_stored(
         text: &str,
         version: impl FnOnce(Revision) -> Result<Option<EntryVersion>>,

@@ -207,7 +207,7 @@ fn a_field_is_cut_by_characters() {
     testkit::limit_test();
     assert_eq!(field(&"é".repeat(501)), "é".repeat(500));
     assert_eq!(field(&format!("{} b", "a".repeat(499))), "a".repeat(499));
-    // The cut must not turn a comparison into something that the next write would remove.
+    // The cut must not turn a comparison into markup that the next write would remove.
     let once = field(&format!("{} x<b && c> d", "a".repeat(490)));
     assert_eq!(field(&once), once);
 }
@@ -288,7 +288,7 @@ fn ids_are_bounded_and_never_altered() {
     }
 }
 
-/// Text in which everything that the filter knows meets everything else.
+/// Text that mixes everything that the filter knows.
 fn hostile_text() -> impl Strategy<Value = String> {
     let marker = prop::sample::select(vec![
         "<",

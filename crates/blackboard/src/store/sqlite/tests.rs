@@ -1,4 +1,4 @@
-//! What only SQLite can get wrong inside: its plans, its connections, its commits, its migrations.
+//! Tests of SQLite's internals: its plans, connections, commits and migrations.
 
 mod plans;
 mod unreadable_rows;
@@ -50,7 +50,7 @@ fn a_commit_that_fails_leaves_nothing() {
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
     board.work().create(&Create::new("x", "X")).unwrap();
     let before = board.export().unwrap();
-    // The next commit is turned back by SQLite itself, after every statement has run.
+    // SQLite itself rolls back the next commit, after every statement has run.
     let mut connection = store.take().unwrap();
     connection.commit_hook(Some(|| true)).unwrap();
     store.put_back(connection);
@@ -137,7 +137,7 @@ fn a_reader_does_not_keep_the_log_from_being_used() {
     board.work().create(&Create::new("x", "X")).unwrap();
     store
         .read(&[], &mut |tx| {
-            // A write and a checkpoint go on while somebody reads, who sees what he saw.
+            // A write and a checkpoint continue during a read, and the read keeps its state.
             let before = tx.revision()?;
             board.work().create(&Create::new("y", "Y")).unwrap();
             board.maintain();
@@ -199,7 +199,7 @@ fn the_elements_of_any_row_are_kept_as_its_index_declares() {
     }
 }
 
-/// A board of this program whose schema is older than the first: nothing has run on it.
+/// A board of this program whose schema is older than the first: no migration has run.
 fn unmigrated(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA application_id = {}; VACUUM", schema::APPLICATION_ID)).unwrap();
@@ -244,7 +244,7 @@ fn a_migration_waits_for_whoever_writes() {
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| scratch.open().map(drop));
-        // Whoever finds somebody at work says so beside the database before he waits.
+        // A writer that finds another one active sets the waiter flag before it waits.
         let sidecar = sidecars::beside(&scratch.path(), "-lock");
         testkit::wait_until("a writer that waits", || {
             assert!(!opening.is_finished(), "it did not wait");
@@ -268,7 +268,7 @@ fn a_schema_that_became_newer_is_not_written_to() {
     assert_eq!(items, 1);
 }
 
-/// Somebody at the head of the queue, who does nothing.
+/// A writer at the head of the queue that does nothing.
 fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).open(sidecars::beside(&scratch.path(), "-lock")).unwrap();

@@ -1,6 +1,6 @@
 use super::{find, unescape};
 
-// The examples are put together here, so that no scanner takes this file for a leak.
+// The examples are assembled here, so that no scanner reports this file as a leak.
 const DRAWN: &str = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6";
 
 #[test]
@@ -89,7 +89,7 @@ fn credentials_are_found_wherever_a_word_begins() {
     }
 }
 
-/// So many letters and digits, as if drawn.
+/// This many letters and digits, as if random.
 fn drawn(length: usize) -> String {
     DRAWN.chars().cycle().take(length).collect()
 }

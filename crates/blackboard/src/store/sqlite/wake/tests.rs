@@ -1,4 +1,4 @@
-//! The word in the sidecar file: who creates it, who is woken by it, and what is not taken for it.
+//! The word in the sidecar file: which process creates it, which it wakes, and which files are rejected.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,10 +16,10 @@ use crate::clock::SystemClock;
 use crate::entry::{Value, Write};
 use crate::store::sqlite::{Sqlite, SqliteOptions, SqliteSidecars};
 
-/// So long that a test has failed if it is over, and longer than any sleep that ends by itself.
+/// So long that a test that reaches it has failed, and longer than any sleep that ends by itself.
 const LONG: Duration = Duration::from_mins(2);
 
-/// A directory for a board that is nothing but a number.
+/// A directory for a board that is only a number.
 struct Scratch {
     directory: TempDir,
     revision: AtomicI64,
@@ -70,7 +70,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether a change by `teller` ends a sleep of `sleeper`, with nothing else that could.
+/// Whether a change by `teller` ends a sleep of `sleeper`, without any other cause.
 fn wakes(teller: &Wake, sleeper: &Wake, value: i64) -> bool {
     let word = sleeper.sidecar.existing_or_new().unwrap();
     let seen = word.read().unwrap();
@@ -135,7 +135,7 @@ fn a_change_wakes_all_who_sleep() {
     assert!(began.elapsed() < LONG);
 }
 
-/// What may be there instead of the file.
+/// What may exist instead of the file.
 const ODD: [&str; 10] = [
     "open to the group",
     "empty and open to others",
@@ -219,7 +219,7 @@ fn a_file_of_somebody_else_is_not_used() {
 
 #[test]
 fn where_no_file_can_be_created_waiting_works_without() {
-    // Nobody may write there, not even root.
+    // No user may write there, not even root.
     let wake = Wake::new(&SqliteSidecars::new(Path::new("/proc/self/local.db")));
     assert!(wake.sidecar.existing_or_new().is_none());
     let scratch = Scratch::new();
@@ -316,7 +316,7 @@ fn what_is_committed_right_after_a_look_is_not_slept_through() {
     }
 }
 
-/// A board in a file, whose waiters nothing wakes but what others write.
+/// A board in a file whose waiters are woken only by writes of others.
 fn board_without_a_net(scratch: &Scratch) -> Board {
     let clock = Arc::new(SystemClock);
     let path = scratch.directory.path().join("local.db");
@@ -329,7 +329,7 @@ fn write(board: &Board) -> Revision {
     board.scope("team").write(&Write::new("a", Value::null())).unwrap().revision
 }
 
-/// The revision after `seen`. A wake-up that is lost is noticed here.
+/// The revision after `seen`. A lost wake-up is noticed here.
 fn next_revision(board: &Board, seen: Revision) -> Revision {
     let began = Instant::now();
     let revision = board.wait(seen, 2 * LONG).unwrap();
@@ -352,7 +352,7 @@ fn of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through(
         });
         for round in 0..ROUNDS {
             start.send(()).unwrap();
-            // So that the commit comes before, during and after every step of falling asleep.
+            // So that the commit comes before, during and after every step of going to sleep.
             let later = Instant::now() + Duration::from_micros(round % 500);
             while Instant::now() < later {
                 std::hint::spin_loop();
@@ -392,7 +392,7 @@ fn who_is_not_woken_wakes_by_itself() {
         let waiting = scope.spawn(|| scratch.wait(&wake, LONG));
         let other = scratch.wake();
         wait_until("a file to sleep on", || other.sidecar.existing());
-        // A writer that dies between its commit and the wake-up.
+        // A writer that is killed between its commit and the wake-up.
         scratch.revision.fetch_add(1, Ordering::SeqCst);
         assert_eq!(waiting.join().unwrap(), Revision::new(8));
     });
@@ -412,7 +412,7 @@ fn pauses_go_on_growing_from_one_wait_to_the_next_until_something_happens() {
     let scratch = Scratch::new();
     let next = || wake.pauses().next.as_millis();
     let began = Instant::now();
-    // None of the waits has room for more than the first pause.
+    // Each of the waits is only long enough for the first pause.
     while next() < LONGEST_SLEEP.as_millis() {
         assert!(began.elapsed() < LONG, "the pauses begin anew with each wait");
         let before = next();
