@@ -1,4 +1,4 @@
-//! The file of a board: private from its first byte, and nothing but a board is ever touched.
+//! The file of a board: private from its first byte, and no foreign file is ever changed.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
@@ -17,13 +17,13 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use testkit::process::RunToEnd as _;
 
-/// What happens to the bytes of a file.
+/// A change to the bytes of a file.
 type Damage = fn(&mut Vec<u8>);
 
-/// How long a page of the file is.
+/// The page size of the file.
 const PAGE: usize = 4096;
 
-/// A directory with, perhaps, something at the board's path.
+/// A directory, perhaps with a file at the board's path.
 struct Scratch {
     directory: TempDir,
     path: PathBuf,
@@ -36,13 +36,13 @@ impl Scratch {
         Scratch { directory, path }
     }
 
-    /// With a board in it that nobody has open.
+    /// With a board in it that no process has open.
     fn with_board() -> Scratch {
         let scratch = Scratch::new();
         let board = Board::open(&scratch.path).unwrap();
         board.work().create(&Create::new("x", "X")).unwrap();
         drop(board);
-        // A test changes the file behind the board's back; what is in the log has to be in the file for that.
+        // A test changes the file directly, so the WAL has to be checkpointed first.
         let connection = Connection::open(&scratch.path).unwrap();
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
         drop(connection);
@@ -82,8 +82,8 @@ impl Scratch {
         names
     }
 
-    /// Opens the board in every way there is, and returns the code that they all refuse it with. Nothing in the
-    /// directory changes.
+    /// Opens the board in every way, and returns the code that all of them refuse it with. Nothing in the directory
+    /// changes.
     fn refused(&self) -> Code {
         let (names, bytes) = (self.names(), self.bytes());
         let opened = Board::open(&self.path).map(drop).unwrap_err();
@@ -173,7 +173,7 @@ fn what_lies_beside_a_board_is_held_to_the_same_rules() {
         assert_eq!(scratch.refused(), Code::UnsafePermissions, "{ending} has a second name");
     }
 
-    // One command mends all of it.
+    // One command fixes all of it.
     let scratch = Scratch::with_board();
     let all = ["", "-wal", "-shm", "-lock"].map(|ending| scratch.beside(ending));
     for file in &all {

@@ -273,8 +273,8 @@ impl Event {
         ]
     }
 
-    /// An event from its stored values. One that another program has made unreadable is an event all the same, of the type
-    /// [`EventType::UNREADABLE`]: otherwise no reader would get past it.
+    /// An event from its stored values. One that another program has made unreadable has the type
+    /// [`EventType::UNREADABLE`]: otherwise no reader could continue after it.
     pub(crate) fn read(row: &mut StoredRow<'_>) -> crate::Result<Event> {
         let id = row.take()?;
         let timestamp = row.take();
