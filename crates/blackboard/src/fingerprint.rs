@@ -1,4 +1,4 @@
-//! [`Fingerprint`]: what a call asked for, in 32 characters, so that its repetition is told from another call.
+//! [`Fingerprint`]: a digest of a request in 32 characters, which distinguishes a repeated call from another one.
 
 use std::fmt;
 

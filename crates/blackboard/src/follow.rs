@@ -1,4 +1,4 @@
-//! [`Follower`]: reads the event log to its end, sleeps until it continues, and stores how far its reader has come.
+//! [`Follower`]: reads the event log to its end, waits for new events, and stores the cursor of its reader.
 //!
 //! Everything that waits for another process waits here. A [`Follower`] delivers events: `subscribe`, `observe --follow`, the MCP
 //! server and the dashboard use it. A call that waits for a state instead, such as a key or a lock, checks that state with
@@ -59,7 +59,7 @@ pub struct Follow {
     pub start: Start,
     /// The session that follows, which its own sweep never marks stale. [`Start::Session`] names it already.
     pub caller: Option<String>,
-    /// Leaves out what events of entries carry ([`Event::entry`](crate::event::Event::entry)), which saves reading it.
+    /// Omits the entry changes of events ([`Event::entry`](crate::event::Event::entry)), which saves reading it.
     pub without_values: bool,
     /// Never sweeps. For a follower that must not write.
     pub without_sweep: bool,
@@ -534,7 +534,7 @@ impl Board {
     /// The loop of every call that waits: makes a check at once, after every commit, and after every tick, until one has the
     /// answer. `None` if the time is over, after a last check, or if the call was stopped.
     ///
-    /// A check returns a revision that it read before or together with the state that it looked at. A later commit then ends the
+    /// A check returns a revision that it read before or together with the state that it checked. A later commit then ends the
     /// sleep or keeps it from beginning.
     pub(crate) fn check_until<T>(
         &self,

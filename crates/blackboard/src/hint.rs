@@ -20,7 +20,7 @@ pub enum Hint {
     RegisterAgain,
     /// List the active agents.
     ListActiveAgents,
-    /// Release what a session holds whose process is gone.
+    /// Release the holdings of a session whose process is gone.
     EndGoneHolder {
         /// The session.
         session: String,
@@ -35,7 +35,7 @@ pub enum Hint {
     CreateBlocked {
         /// The work item.
         item: String,
-        /// What it is blocked by.
+        /// Its blockers.
         blocked_by: Vec<String>,
     },
     /// List open work items.

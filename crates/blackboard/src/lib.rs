@@ -36,14 +36,14 @@
 //! | Module | What it is about |
 //! |---|---|
 //! | [`board`] | [`Board`]: the handles to everything |
-//! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in a file of its own |
-//! | [`sweep`], [`prune`], [`status`], [`export`] | what concerns the whole board |
-//! | [`brief`], [`updates`] | what an agent should know: when it starts, and from then on |
-//! | [`follow`] | following the event log: every call that waits does it here |
+//! | [`agent`], [`project`], [`work`], [`entry`], [`lock`], [`file`](mod@file), [`event`] | the nouns; each verb is a method, in its own file |
+//! | [`sweep`], [`prune`], [`status`], [`export`] | operations on the complete board |
+//! | [`brief`], [`updates`] | what hooks show to an agent: when it starts, and later |
+//! | [`follow`] | following the event log, and every call that waits |
 //! | [`store`] | the contract of the engines, memory and SQLite |
-//! | [`clock`], [`id`], [`process`], [`settings`] | what a board depends on, replaceable in tests |
+//! | [`clock`], [`id`], [`process`], [`settings`] | dependencies of a board, replaceable in tests |
 //! | [`text`], [`duration`], [`metadata`], [`revision`] | values |
-//! | [`error`] | the one error type and every code |
+//! | [`error`] | the error type and every code |
 
 pub mod agent;
 pub mod board;

@@ -9,7 +9,7 @@
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `agents.rs` | agents that ended long ago, and what goes with them |
+//! | `agents.rs` | agents that ended long ago, and their rows |
 //! | `heartbeats.rs` | heartbeats that are too old or too many |
 //! | `events.rs` | the event log, by age and by size |
 

@@ -13,7 +13,7 @@ use crate::error::{Code, Fault, Refusal, Result};
 use crate::revision::Revision;
 use crate::store::{Changes, Key, Operation, Prefetch};
 
-/// How many tasks of one session may wait for their delegates.
+/// The most stored tasks of one session.
 const MOST: usize = 16;
 
 /// How long a task is kept. A delegate that has not started by then will not start.

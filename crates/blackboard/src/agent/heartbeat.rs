@@ -77,7 +77,7 @@ pub struct HeartbeatRecorded {
     pub lost_leases: Vec<Lease>,
     /// The last revision of the board that changed the session.
     pub revision: Revision,
-    /// What happened to its text.
+    /// The changes to its text.
     #[serde(flatten)]
     pub text: TextChanges,
 }

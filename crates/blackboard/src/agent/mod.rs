@@ -153,7 +153,7 @@ impl Agent {
         format!("you ({}, {})", self.agent_name, short_id(&self.session_id))
     }
 
-    /// Whether this session owns a process that it shares with the other one. It then acts for all sessions that run
+    /// Whether the other session runs in this session's own process. This session then acts for all sessions that run
     /// there: for the delegates of an agent, or as the common server of the sessions of one host.
     fn shares_process_with(&self, other: &Agent) -> bool {
         !self.shares_process

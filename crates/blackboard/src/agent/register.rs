@@ -55,7 +55,7 @@ pub struct Registered {
     pub parent_name: Option<String>,
     /// Whether the session existed before.
     pub resumed: bool,
-    /// What happened to its text.
+    /// The changes to its text.
     #[serde(flatten)]
     pub text: TextChanges,
 }

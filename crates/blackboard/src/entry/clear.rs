@@ -12,7 +12,7 @@ use crate::event::{EventType, NewEvent, TargetType};
 use crate::revision::{Pending, Revision};
 use crate::store::{Prefetch, Range};
 
-/// What was cleared.
+/// The result of a clear.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleared {
     /// The scope.

@@ -10,7 +10,7 @@ use crate::hint::Hint;
 use crate::revision::{Pending, Revision};
 use crate::store::Prefetch;
 
-/// What was deleted.
+/// The result of a delete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
     /// The scope.

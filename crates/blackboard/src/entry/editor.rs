@@ -1,4 +1,4 @@
-//! [`EntryEditor`]: what one commit does to entries. Every change of an entry is made here, whichever verb asks for it.
+//! [`EntryEditor`]: the changes of one commit to entries. Every verb changes entries here.
 //!
 //! The rules are in `rules.rs`. The editor reads each key once, sees its own changes (a commit may write, read and delete the
 //! same key), adds an event for each change, and puts each key once. The text of events and refusals is in `wording.rs`.
@@ -25,7 +25,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Changes, Key, Prefetch, Range, Row, Tx};
 use crate::text::Cleaner;
 
-/// What one commit does to entries.
+/// The changes of one commit to entries.
 pub(crate) struct EntryEditor<'a> {
     board: &'a Board,
     pub(super) tx: &'a dyn Tx,

@@ -8,11 +8,11 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `write.rs`, `read.rs`, `delete.rs`, `clear.rs`, `purge.rs`, `append.rs`, `increment.rs` | the verbs on keys |
-//! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries, and what they were |
-//! | `wait.rs` | waiting for one |
-//! | `transaction.rs`, `compare.rs` | many keys at once |
+//! | `query.rs`, `list.rs`, `scopes.rs`, `history.rs` | finding entries and their history |
+//! | `wait.rs` | waiting for a key |
+//! | `transaction.rs`, `txn.rs` | several keys atomically |
 //! | `rules.rs` | the rules of entries: actor, leases, fence tokens, expiry, versions |
-//! | `editor.rs` | what one commit does to entries: every change is made there |
+//! | `editor.rs` | applies every change of a commit to entries |
 //! | `wording.rs` | the text of events and refusals |
 //! | `expire.rs` | how the sweep finds expired entries |
 //! | `fence.rs`, `key.rs`, `glob.rs`, `value.rs` | the values that all of them check |

@@ -20,7 +20,7 @@ use crate::revision::{Pending, Revision};
 use crate::store::{Erasure, Key, Operation, Page, Prefetch, Range};
 use crate::unreadable::if_readable;
 
-/// What was purged.
+/// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
     /// The scope.

@@ -172,7 +172,7 @@ impl Query {
 /// Which of the matching entries are read with their values: a remote engine reads those together.
 #[derive(Clone, Copy)]
 pub(super) enum Values<'v> {
-    /// All, but no more than `most`.
+    /// All, but at most `most`.
     Page { most: usize },
     /// Only those whose values the query has to compare.
     Compared,

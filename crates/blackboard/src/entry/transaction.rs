@@ -105,7 +105,7 @@ impl Board {
     /// # let board = Board::memory();
     /// let refused = board.try_transaction(|tx| {
     ///     let seen = tx.scope("team-1").read("a")?;
-    ///     // Somebody else is faster.
+    ///     // Another writer is faster.
     ///     board.scope("team-1").write(&Write::new("a", Value::of("theirs")?))?;
     ///     tx.scope("team-1").write(&Write::new("a", Value::of("mine")?))
     /// });

@@ -1,4 +1,4 @@
-//! [`Value`]: JSON text that is stored and returned as it came.
+//! [`Value`]: JSON text that is stored and returned unchanged.
 
 use std::fmt;
 use std::sync::Arc;

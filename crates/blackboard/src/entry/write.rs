@@ -54,7 +54,7 @@ impl Write {
     }
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// The scope.
@@ -90,7 +90,7 @@ impl Scope<'_> {
     /// let first = scope.write(&Write::new("counter", Value::of(&1)?))?;
     /// let next = Write { if_revision: Some(first.revision), ..Write::new("counter", Value::of(&2)?) };
     /// assert_eq!(scope.write(&next)?.version, 2);
-    /// // Somebody was faster: the same condition does not hold any more.
+    /// // Another writer was faster: the same condition does not hold any more.
     /// assert_eq!(scope.write(&next).unwrap_err().code(), Code::Conflict);
     /// # Ok::<(), blackboard::Error>(())
     /// ```

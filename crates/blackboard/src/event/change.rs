@@ -1,4 +1,4 @@
-//! [`EntryChange`]: what an event of an entry tells about the entry.
+//! [`EntryChange`]: the change of an entry, as part of its event.
 //!
 //! The event log stores a value once, with its version. An event gets its entry change when it is read, and only if
 //! the reader wants the event.

@@ -1,4 +1,4 @@
-//! [`Filter`]: which events a reader wants.
+//! [`Filter`]: conditions for events.
 //!
 //! All conditions of a filter have to hold. Of several filters one has to match, and an event is returned once.
 //! Conditions on the stored event are checked first, so that values are read only for events that may match.

@@ -6,11 +6,11 @@
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `observe.rs` | what happened since one last looked |
-//! | `log.rs` | looking through the log, without what its events carry |
+//! | `observe.rs` | events since a cursor or moment |
+//! | `page.rs` | pages of the event log, without the values of entries |
 //! | `subscribe.rs`, `subscriber.rs` | the events of a follower one at a time: as an iterator, on a thread, through a channel |
-//! | `filter.rs` | which events a reader wants |
-//! | `scan.rs`, `change.rs` | reading the log in whole commits, with what its events carry |
+//! | `filter.rs` | conditions for events |
+//! | `scan.rs`, `change.rs` | reading the event log in complete commits, with entry changes |
 
 mod change;
 mod filter;

@@ -1,4 +1,4 @@
-//! [`PathPattern`]: which files a reservation is about, and whether two reservations can be about the same file.
+//! [`PathPattern`]: the files of a reservation, and whether two reservations overlap.
 
 use std::cell::Cell;
 use std::fmt;

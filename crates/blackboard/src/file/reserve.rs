@@ -70,7 +70,7 @@ pub struct Reserved {
     pub reservations: Vec<ReservedPattern>,
     /// The reservations of the same files in other worktrees of the repository.
     pub elsewhere: Vec<Reservation>,
-    /// What happened to the note.
+    /// The changes to the note.
     #[serde(flatten)]
     pub text: TextChanges,
 }

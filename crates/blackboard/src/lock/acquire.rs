@@ -63,7 +63,7 @@ pub struct Acquired {
     pub acquired: bool,
     /// Whether the session held it already.
     pub already_held: bool,
-    /// What happened to the note.
+    /// The changes to the note.
     #[serde(flatten)]
     pub text: TextChanges,
 }

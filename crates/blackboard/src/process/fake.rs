@@ -14,7 +14,7 @@ use super::{HostIdentity, Liveness, ProcessIdentity, ProcessInfo, ProcessState, 
 /// let first = processes.start(4711);
 /// assert_eq!(processes.liveness(4711, Some(&first)), Liveness::Alive);
 ///
-/// // The number is used again: the first process is dead all the same.
+/// // The PID is reused: the first process is still dead.
 /// let second = processes.start(4711);
 /// assert_eq!(processes.liveness(4711, Some(&first)), Liveness::Dead);
 /// assert_eq!(processes.liveness(4711, Some(&second)), Liveness::Alive);

@@ -46,7 +46,7 @@ pub struct RegisteredProject {
     pub created: bool,
     /// Whether this call changed it.
     pub updated: bool,
-    /// What happened to its name.
+    /// The changes to its name.
     #[serde(flatten)]
     pub text: TextChanges,
 }

@@ -1,4 +1,4 @@
-//! [`Sidecars`]: where the small files are that programs keep for a board, beside what the board itself stores.
+//! [`Sidecars`]: the location of small files that programs keep for a board, outside its storage.
 //!
 //! They contain nothing of the board: a deleted sidecar loses no state. The engine decides their location, so that a
 //! board without its own file has them too, in a directory. Their creator makes them private to the user.

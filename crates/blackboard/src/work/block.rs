@@ -40,7 +40,7 @@ pub struct Blocked {
     /// The given fields that changed nothing: the reason, if all named blockers were known already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<&'static str>,
-    /// What happened to the reason.
+    /// The changes to the reason.
     #[serde(flatten)]
     pub text: TextChanges,
 }

@@ -47,7 +47,7 @@ pub struct Completed {
     pub held_seconds: u64,
     /// The items that are not blocked any more.
     pub unblocked: Vec<String>,
-    /// What happened to the summary.
+    /// The changes to the summary.
     #[serde(flatten)]
     pub text: TextChanges,
 }

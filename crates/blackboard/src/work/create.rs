@@ -64,7 +64,7 @@ pub struct Created {
     pub open_blockers: Vec<String>,
     /// Its blockers that do not exist yet.
     pub missing_blockers: Vec<String>,
-    /// What happened to its text.
+    /// The changes to its text.
     #[serde(flatten)]
     pub text: TextChanges,
 }

@@ -58,7 +58,7 @@ pub struct Reassigned {
     /// The given fields that changed nothing: the reason, if the session held the item already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<&'static str>,
-    /// What happened to the reason.
+    /// The changes to the reason.
     #[serde(flatten)]
     pub text: TextChanges,
 }

@@ -16,7 +16,7 @@ const KEYS: &[&str] = &[
 /// random. The numbers are `sum(1 << n for n, key in enumerate(KEYS) if fnmatch.fnmatchcase(key, pattern))` of Python
 /// 3.11.
 #[rustfmt::skip]
-#[expect(clippy::unreadable_literal, reason = "a set of bits, which nobody reads as a number")]
+#[expect(clippy::unreadable_literal, reason = "a set of bits, not read as a number")]
 const PATTERNS: &[(&str, u64)] = &[
     ("", 0x1), ("*", 0xffffffffff), ("?", 0x7ffe), ("**", 0xffffffffff), ("*?", 0xfffffffffe),
     ("?*", 0xfffffffffe), ("??", 0x2f60f8000), ("a*", 0x4503f68002), ("*a", 0x64090002),

@@ -6,9 +6,9 @@
 //! | File | What it is about |
 //! |---|---|
 //! | `open.rs` | opening and creating the file |
-//! | `directory.rs` | the directory of a board, on the disk |
-//! | `trust.rs` | which files are a board of one's own |
-//! | `filesystem.rs` | on which file systems a board works |
+//! | `directory.rs` | syncing the directory of a board |
+//! | `trust.rs` | checks of ownership, permissions and content |
+//! | `filesystem.rs` | the file systems on which a board works |
 //! | `git.rs` | keeping a board out of git |
 //! | `schema.rs` | migrations and versions |
 //! | `sidecars.rs` | the files beside the database, and their names |
@@ -17,10 +17,10 @@
 //! | `gaps.rs` | counting events whose ids have gaps |
 //! | `cells.rs` | values of rows as values of SQLite |
 //! | `ranges.rs` | the statements that read ranges |
-//! | `wake/` | waking those who wait for something new |
-//! | `scrub.rs` | erasing what removed rows have left in the files |
-//! | `space.rs` | what takes the space in the file |
-//! | `faults.rs` | SQLite's errors in our words |
+//! | `wake/` | waking threads that wait for the next event |
+//! | `scrub.rs` | erasing the remains of removed rows |
+//! | `space.rs` | space usage of the file |
+//! | `faults.rs` | translation of SQLite's errors |
 
 mod cells;
 mod directory;

@@ -13,8 +13,8 @@
 //!
 //! | File | What it is about |
 //! |---|---|
-//! | `sidecar.rs` | finding, creating and distrusting the file |
-//! | `word.rs` | the word in it, and sleeping on that |
+//! | `sidecar.rs` | finding, creating and checking the file |
+//! | `word.rs` | the word in it, and sleeping on it |
 //! | `unsupported.rs` | systems without it |
 
 #[cfg(target_os = "linux")]
@@ -48,7 +48,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a sleep on the word has ended.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word nobody sleeps on it"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a word no thread sleeps on it"))]
 enum WakeReason {
     /// A wake-up, or the timeout.
     Over,
