@@ -384,7 +384,7 @@ mod tests {
     use blackboard::store::conformance;
 
     #[test]
-    fn the_engine_keeps_the_contract() {
+    fn engine_passes_the_conformance_suite() {
         for test in conformance::tests() {
             println!("{}", test.name);
             let directory = testkit::tempdir().unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_that_is_opened_again_has_everything() {
+    fn reopened_board_has_all_data() {
         use blackboard::agent::Register;
         use blackboard::entry::{Value, Write};
         use blackboard::work::{Claim, Create};

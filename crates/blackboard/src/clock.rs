@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timestamp_survives_its_text() {
+    fn timestamp_round_trips_through_text() {
         for text in ["1970-01-01T00:00:00.000Z", "2026-02-03T15:30:00.123Z", "9999-12-29T23:59:59.999Z"] {
             assert_eq!(text.parse::<Timestamp>().unwrap().to_string(), text);
         }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_has_the_date_that_the_calendar_gives_it() {
+    fn dates_match_the_calendar() {
         for days in (0..LAST_MILLIS / 86_400_000).step_by(7) {
             let text = Timestamp(days * 86_400_000).to_string();
             assert_eq!(text.parse::<Timestamp>().unwrap(), Timestamp(days * 86_400_000), "{text}");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_far_away_stay_representable() {
+    fn timestamps_clamp_to_the_supported_range() {
         assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-30T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(-1), Timestamp::EPOCH);
         assert_eq!(Timestamp::EPOCH.plus(Duration::MAX), Timestamp::from_millis(i64::MAX));

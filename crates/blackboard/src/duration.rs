@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         testkit::limit_test();
         for (text, millis) in [
             ("90s", 90_000),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_examples() {
+    fn invalid_durations_are_refused_with_examples() {
         testkit::limit_test();
         for text in [
             "",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn since_takes_a_duration_or_a_moment() {
+    fn since_accepts_a_duration_or_a_moment() {
         testkit::limit_test();
         let now: Timestamp = "2026-02-03T15:30:00Z".parse().unwrap();
         for (text, expected) in [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told() {
+    fn durations_are_formatted() {
         for (seconds, sentence, cell, past) in [
             (0, "less than a second", "0s", "just now"),
             (1, "1 second", "1s", "just now"),
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>()) {
+        fn any_text_is_parsed_or_refused(text in any::<String>()) {
             testkit::limit_test();
             if let Ok(duration) = parse(&text) {
                 prop_assert!(duration <= LONGEST);
@@ -315,7 +315,7 @@ mod tests {
         }
 
         #[test]
-        fn a_table_cell_can_be_typed_back(seconds in 0_u64..LONGEST.as_secs()) {
+        fn short_form_can_be_parsed_again(seconds in 0_u64..LONGEST.as_secs()) {
             testkit::limit_test();
             let duration = Duration::from_secs(seconds);
             let back = parse(&short(duration)).unwrap();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_read_alike_together_are_told_apart() {
+    fn fingerprint_distinguishes_parts_with_the_same_joined_text() {
         let new = Fingerprint::new;
         let nothing: Option<&str> = None;
         let all = [
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_what_boards_remember() {
+    fn fingerprint_is_stable_across_versions() {
         assert_eq!(Fingerprint::new().text("write").of(7).to_string(), "a2b261d069505199a7c7c257fb3e6fc9");
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_counts_what_is_open_at_once_and_not_what_stands_in_strings() {
+    fn depth_counts_nesting_and_ignores_strings() {
         testkit::limit_test();
         for (text, depth) in [
             ("1", 0),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_line_break_becomes_a_space_and_the_escaped_ones_stay() {
+    fn raw_line_breaks_become_spaces_and_escaped_ones_stay() {
         for (text, expected) in [
             ("[1,\n2]", "[1, 2]"),
             ("[1,\r2]", "[1, 2]"),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_character_is_found_and_a_whole_one_is_not() {
+    fn lone_surrogate_is_found_and_a_pair_is_not() {
         testkit::limit_test();
         for (text, lone) in [
             (r#""\ud83d\ude00""#, false),

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_bounded_object_is_refused() {
+    fn metadata_has_to_be_a_bounded_object() {
         testkit::limit_test();
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_it_on_one_line() {
+    fn metadata_is_one_line_in_an_answer() {
         let metadata = Metadata::parse("{\n\"a\":1,\r\n\"b\":\"\\n\"}").unwrap();
         assert_eq!(metadata.as_str(), "{\n\"a\":1,\r\n\"b\":\"\\n\"}");
         assert_eq!(serde_json::to_string(&metadata).unwrap(), "{ \"a\":1,  \"b\":\"\\n\"}");

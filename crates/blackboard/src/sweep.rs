@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_process_that_may_live_has_more_time() {
+    fn shared_process_that_may_run_has_a_longer_threshold() {
         use Liveness::{Alive, Dead, Unknown};
         testkit::limit_test();
         let board = Board::memory();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_are_told_of_once_and_their_work_only_if_they_had_any() {
+    fn stale_agent_has_one_event_and_one_more_for_released_work() {
         let agent = Agent { pid: Some(12), ..an_agent("a") };
         let (changes, stale) = decide(agent.clone(), Held::default(), Liveness::Dead, Timestamp::EPOCH);
         assert_eq!((changes.events.len(), changes.put.len(), stale.released_items.len()), (1, 1, 0));
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_process_that_is_gone_is_called_not_found() {
+    fn only_a_gone_process_is_reported_as_not_found() {
         for (pid, liveness, expected) in [
             (None, Liveness::Unknown, "no PID"),
             (Some(12), Liveness::Dead, "PID 12 not found"),
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_work_on_nothing_that_was_taken_from_them() {
+    fn stale_agent_loses_released_items_as_current_work() {
         for (current_work, expected) in [(an_item("x").title, None), ("Lunch".to_owned(), Some("Lunch"))] {
             let agent = Agent { current_work: Some(current_work), ..an_agent("a") };
             let (changes, _) = decide(agent, holding(&["x"]), Liveness::Dead, Timestamp::EPOCH);

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_session_is_enough_to_write_to_it() {
+    fn short_id_is_enough_to_address_a_session() {
         let agent = an_agent("3a815381-96cc-48d9-8f28-05b81429eb63");
         for (key, expected) in [
             ("task:3a815381:review", true),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn work_and_agents_are_told_of_here_and_where_there_is_no_project() {
+    fn updates_cover_work_and_agents_of_the_project_or_without_one() {
         use EventType::{
             AgentDeregistered, AgentRecovered, AgentRegistered, AgentStale, AgentUpdated, HeartbeatReceived,
             ProjectRegistered, StaleLocksReleased, WorkBlocked, WorkClaimed, WorkCompleted, WorkCreated,
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_told_what_others_assign_to_it_and_not_what_it_takes() {
+    fn updates_report_assignments_and_not_own_claims() {
         let agent = me();
         let listener = Recipient::new(&agent);
         for (event_type, actor, field, session, expected) in [
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_for_it_comes_and_goes_unmentioned_but_does_not_die_so() {
+    fn updates_omit_delegates_that_start_or_end_but_not_stale_ones() {
         let agent = me();
         let listener = Recipient::new(&agent);
         let family = || EventContext { family: true, ..in_projects(&[Some("pai")]) };
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_told_of_to_whom_they_were_taken_from() {
+    fn lost_locks_are_reported_to_their_holder() {
         let agent = me();
         let listener = Recipient::new(&agent);
         for (holder, expected) in [(Some("me"), true), (Some("oak"), false), (None, false)] {
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_of_to_whom_they_concern() {
+    fn file_events_are_reported_to_affected_sessions() {
         let agent = me();
         let mut listener = Recipient::new(&agent);
         listener.files = Some(vec![Edit {
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told_of_to_whom_they_are_addressed() {
+    fn addressed_entries_are_reported_to_their_recipient() {
         let agent = me();
         let listener = Recipient::new(&agent);
         for (key, expected) in [

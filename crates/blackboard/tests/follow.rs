@@ -66,7 +66,7 @@ impl Store for Drowsy {
 }
 
 #[test]
-fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_slept_through() {
+fn ten_thousand_writes_around_the_start_of_a_wait_for_a_key_are_noticed() {
     const ROUNDS: u32 = 10_000;
     let file = BoardFile::new();
     let (clock, others) = (Arc::new(SystemClock), file.board());
@@ -96,7 +96,7 @@ fn of_ten_thousand_writes_around_the_beginning_of_a_wait_for_their_key_none_is_s
 }
 
 #[test]
-fn a_cursor_that_could_not_be_stored_is_stored_before_more_is_handed_out() {
+fn unstored_cursor_is_stored_before_the_next_batch() {
     let file = BoardFile::new();
     let board = file.board();
     let mut follower = follower(&board);
@@ -170,7 +170,7 @@ impl Store for Stuck {
 }
 
 #[test]
-fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
+fn batch_is_not_lost_if_the_cursor_before_it_could_not_be_stored() {
     let (stuck, board) = Stuck::board();
     let mut follower = follower(&board);
     write(&board, 1);
@@ -189,7 +189,7 @@ fn a_batch_before_which_the_cursor_could_not_be_stored_is_not_lost() {
 }
 
 #[test]
-fn more_is_not_handed_out_as_long_as_the_cursor_is_not_stored() {
+fn no_batch_is_delivered_until_the_cursor_is_stored() {
     let (stuck, board) = Stuck::board();
     let mut follower = follower(&board);
     write(&board, 1);
@@ -211,7 +211,7 @@ fn more_is_not_handed_out_as_long_as_the_cursor_is_not_stored() {
 }
 
 #[test]
-fn a_subscription_whose_caller_takes_its_time_keeps_nobody_from_folding_the_log_back() {
+fn slow_subscription_does_not_block_checkpoints() {
     let file = BoardFile::new();
     let (board, others) = (file.board(), file.board());
     let mut subscription = board.subscribe(&mirror()).unwrap();

@@ -121,7 +121,7 @@ impl Scratch {
     /// A process that does a job on this board.
     fn client(&self, number: usize, job: &str) -> Child {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "works_as_a_process_of_its_own", "--ignored"])
+            .args(["--exact", "runs_as_client_process", "--ignored"])
             .env(DIRECTORY, self.0.path())
             .env(CLIENT, number.to_string())
             .env(JOB, job)
@@ -183,7 +183,7 @@ fn moment() -> i64 {
 
 #[test]
 #[ignore = "the process that other tests start; without their environment it does nothing"]
-fn works_as_a_process_of_its_own() {
+fn runs_as_client_process() {
     testkit::limit_test();
     let (Some(directory), Ok(job)) = (std::env::var_os(DIRECTORY), std::env::var(JOB)) else { return };
     let directory = PathBuf::from(directory);
@@ -306,7 +306,7 @@ fn judged(history: &[Operation<Entries>]) -> CheckResult {
 const KILLED: usize = 4;
 
 #[test]
-fn there_is_an_order_in_which_every_answer_is_right_though_clients_are_killed() {
+fn history_of_killed_clients_is_linearizable() {
     let scratch = Scratch::new();
     let job = |number| if number < KILLED { "endless" } else { "honest" };
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| scratch.client(number, job(number))).collect();
@@ -335,7 +335,7 @@ fn a_planted_fault_is_found() {
 }
 
 #[test]
-fn sixteen_processes_count_by_transactions_and_none_is_lost() {
+fn sixteen_processes_increment_by_transactions_without_loss() {
     let scratch = Scratch::new();
     let mut clients: Vec<_> = (0..16).map(|number| scratch.client(number, "count")).collect();
     for client in &mut clients {

@@ -192,7 +192,7 @@ const ODD_VALUE: &str =
     "{\"z\": 1.0, \"a\": [1e999,\n123456789012345678901234567890], \"\u{e9}\": \"\u{2028}\"}";
 
 #[test]
-fn a_board_of_every_schema_opens_and_shows_what_was_in_it() {
+fn board_of_every_schema_opens_with_its_data() {
     if std::env::var_os("BLACKBOARD_WRITE_FIXTURE").is_some() && !fixture(SCHEMA_VERSION).exists() {
         let Opened { board, clock, path, _directory } = opened(None);
         fill(&board, &clock);
@@ -366,7 +366,7 @@ fn takes_entries(board: &Board) {
 }
 
 #[test]
-fn an_old_board_that_is_opened_to_read_stays_as_old_as_it_is() {
+fn old_board_opened_for_reading_is_not_migrated() {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     let old = fs::read(fixture(1)).unwrap();
@@ -433,7 +433,7 @@ fn names_that_earlier_versions_accepted_can_still_be_used_and_not_created() {
 }
 
 #[test]
-fn heartbeats_of_an_old_board_become_rows_and_of_equal_ones_the_last_stays() {
+fn old_heartbeats_become_rows_and_the_last_of_equal_ones_stays() {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     fs::write(&path, fs::read(fixture(4)).unwrap()).unwrap();
@@ -476,7 +476,7 @@ fn heartbeats_of_an_old_board_become_rows_and_of_equal_ones_the_last_stays() {
 }
 
 #[test]
-fn the_floor_of_an_old_board_is_stored() {
+fn oldest_kept_revision_of_an_old_board_is_stored() {
     let directory = testkit::tempdir().unwrap();
     let path = directory.path().join("local.db");
     fs::write(&path, fs::read(fixture(5)).unwrap()).unwrap();

@@ -119,20 +119,20 @@ macro_rules! on_every_engine {
 }
 
 on_every_engine![
-    of_64_that_claim_one_item_one_gets_it,
-    of_16_to_which_one_item_is_handed_over_one_gets_it,
-    of_32_that_take_one_lock_one_gets_it,
-    a_lock_that_many_wait_for_is_never_held_twice,
-    of_32_that_reserve_overlapping_files_one_gets_them,
-    those_who_share_files_all_get_them_unless_one_wants_them_alone,
-    every_item_goes_to_one_of_16,
+    one_of_64_concurrent_claims_gets_the_item,
+    one_of_16_concurrent_reassignments_gets_the_item,
+    one_of_32_concurrent_acquires_gets_the_lock,
+    contended_lock_is_never_held_twice,
+    one_of_32_overlapping_reservations_succeeds,
+    shared_reservations_all_succeed_and_an_exclusive_one_is_refused,
+    every_item_goes_to_one_of_16_sessions,
     event_ids_are_in_the_order_of_commits,
-    a_heartbeat_and_a_sweep_at_once_leave_one_truth,
+    concurrent_heartbeat_and_sweep_leave_the_session_active,
     two_sweeps_at_once_mark_once,
-    a_named_heartbeat_counts_once_however_often_it_is_sent,
+    concurrent_heartbeats_with_one_idempotency_key_count_once,
 ];
 
-fn of_64_that_claim_one_item_one_gets_it(shared: &Shared) {
+fn one_of_64_concurrent_claims_gets_the_item(shared: &Shared) {
     let board = shared.board();
     create(&board, 1);
     let sessions: Vec<_> = (0..64).map(|number| register(&board, &format!("agent {number}"))).collect();
@@ -148,7 +148,7 @@ fn of_64_that_claim_one_item_one_gets_it(shared: &Shared) {
     assert_eq!(count(&log(&board), &EventType::WorkClaimed), 1);
 }
 
-fn of_16_to_which_one_item_is_handed_over_one_gets_it(shared: &Shared) {
+fn one_of_16_concurrent_reassignments_gets_the_item(shared: &Shared) {
     let board = shared.board();
     create(&board, 1);
     let holder = register(&board, "holder");
@@ -169,7 +169,7 @@ fn of_16_to_which_one_item_is_handed_over_one_gets_it(shared: &Shared) {
     assert_eq!((count(&log, &EventType::WorkReleased), count(&log, &EventType::WorkClaimed)), (1, 2));
 }
 
-fn of_32_that_take_one_lock_one_gets_it(shared: &Shared) {
+fn one_of_32_concurrent_acquires_gets_the_lock(shared: &Shared) {
     let board = shared.board();
     let sessions: Vec<_> = (0..32).map(|number| register(&board, &format!("agent {number}"))).collect();
     for round in 1..=3 {
@@ -191,7 +191,7 @@ fn of_32_that_take_one_lock_one_gets_it(shared: &Shared) {
     }
 }
 
-fn a_lock_that_many_wait_for_is_never_held_twice(shared: &Shared) {
+fn contended_lock_is_never_held_twice(shared: &Shared) {
     const ROUNDS: usize = 5;
     let inside = AtomicUsize::new(0);
     let fences = shared.at_once(8, |number, board| {
@@ -213,7 +213,7 @@ fn a_lock_that_many_wait_for_is_never_held_twice(shared: &Shared) {
     assert_eq!(fences.len(), 8 * ROUNDS, "each time another one");
 }
 
-fn of_32_that_reserve_overlapping_files_one_gets_them(shared: &Shared) {
+fn one_of_32_overlapping_reservations_succeeds(shared: &Shared) {
     let board = shared.board();
     let sessions: Vec<_> = (0..32).map(|number| register(&board, &format!("agent {number}"))).collect();
     // No two of them share a key: only the check of all reservations keeps them apart.
@@ -231,7 +231,7 @@ fn of_32_that_reserve_overlapping_files_one_gets_them(shared: &Shared) {
     assert_eq!(board.files().list(&FileFilter::default()).unwrap().len(), 1);
 }
 
-fn those_who_share_files_all_get_them_unless_one_wants_them_alone(shared: &Shared) {
+fn shared_reservations_all_succeed_and_an_exclusive_one_is_refused(shared: &Shared) {
     let board = shared.board();
     let sessions: Vec<_> = (0..16).map(|number| register(&board, &format!("agent {number}"))).collect();
     let outcomes = shared.at_once(16, |number, board| {
@@ -243,7 +243,7 @@ fn those_who_share_files_all_get_them_unless_one_wants_them_alone(shared: &Share
     assert_eq!(sharing, if outcomes[15] { 0 } else { 15 }, "{outcomes:?}");
 }
 
-fn every_item_goes_to_one_of_16(shared: &Shared) {
+fn every_item_goes_to_one_of_16_sessions(shared: &Shared) {
     let board = shared.board();
     create(&board, 50);
     let claimed = shared.at_once(16, |number, board| {
@@ -306,7 +306,7 @@ fn event_ids_are_in_the_order_of_commits(shared: &Shared) {
     assert_eq!(all.len(), 160, "no id was given twice");
 }
 
-fn a_heartbeat_and_a_sweep_at_once_leave_one_truth(shared: &Shared) {
+fn concurrent_heartbeat_and_sweep_leave_the_session_active(shared: &Shared) {
     let board = shared.board();
     let session = register(&board, "Ivy");
     create(&board, 1);
@@ -365,7 +365,7 @@ fn two_sweeps_at_once_mark_once(shared: &Shared) {
     assert_eq!(count(&events, &EventType::StaleLocksReleased), 20);
 }
 
-fn a_named_heartbeat_counts_once_however_often_it_is_sent(shared: &Shared) {
+fn concurrent_heartbeats_with_one_idempotency_key_count_once(shared: &Shared) {
     let board = shared.board();
     let session = register(&board, "Ivy");
     let beat = Heartbeat {

@@ -69,7 +69,7 @@ fn wait_until_a_process_waits(file: &BoardFile) {
 /// Not a test: the writer of the next one, in its own process.
 #[test]
 #[ignore = "it is run by another test"]
-fn writes_as_a_process_of_its_own() {
+fn runs_as_writer_process() {
     testkit::limit_test();
     let Some(path) = std::env::var_os(BOARD) else { return };
     let teller = Teller::new(Board::open(Path::new(&path)).unwrap());
@@ -81,7 +81,7 @@ fn writes_as_a_process_of_its_own() {
 
 fn start_writer(path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "writes_as_a_process_of_its_own", "--ignored"])
+        .args(["--exact", "runs_as_writer_process", "--ignored"])
         .env(BOARD, path)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -89,7 +89,7 @@ fn start_writer(path: &Path) -> Child {
 }
 
 #[test]
-fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
+fn two_hundred_waiting_threads_see_every_commit_of_another_process() {
     let file = BoardFile::new();
     drop(file.board());
     let ready = Barrier::new(201);
@@ -127,7 +127,7 @@ fn two_hundred_who_wait_hear_of_everything_that_another_process_commits() {
 }
 
 #[test]
-fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
+fn commit_without_a_wake_up_is_still_found() {
     let file = BoardFile::new();
     let board = file.board();
     let before = Teller::new(file.board()).tell();
@@ -149,7 +149,7 @@ fn what_a_writer_commits_that_wakes_nobody_is_found_all_the_same() {
 }
 
 #[test]
-fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
+fn sleeping_thread_does_not_block_checkpoints() {
     let file = BoardFile::new();
     let (board, others) = (file.board(), file.board());
     let last = Revision::new(300);
@@ -175,7 +175,7 @@ fn who_sleeps_keeps_nobody_from_folding_the_log_back() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nobody_is_woken_by_what_has_no_events() {
+fn commit_without_events_wakes_no_thread() {
     let file = BoardFile::new();
     let board = file.board();
     let teller = Teller::new(file.board());

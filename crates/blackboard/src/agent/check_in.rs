@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_is_written_every_five_seconds_or_when_the_status_changes() {
+    fn heartbeat_is_written_every_five_seconds_or_when_the_status_changes() {
         use AgentStatus::{Active, Idle, Stale};
         for (status, beaten, becomes, now, expected) in [
             (Active, 100, Active, 100, false),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_noted_once_in_a_while_or_when_it_turns_out_otherwise() {
+    fn edit_is_written_at_intervals_or_when_its_outcome_changes() {
         let edit = |edited: Option<u64>, denied: Option<u64>| Edit {
             worktree: "/w".to_owned(),
             path: "a".to_owned(),

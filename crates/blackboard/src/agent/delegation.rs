@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_cannot_have_the_name_under_which_tasks_are_stored() {
+    fn idempotency_key_of_stored_tasks_is_refused() {
         testkit::limit_test();
         let board = crate::Board::memory();
         let session =

@@ -181,7 +181,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn a_session_ends_once_and_gives_back_what_it_holds() {
+    fn session_ends_once_and_releases_its_holdings() {
         use AgentStatus::{Active, Completed, Idle, Stale};
         for (status, held, delegates, told) in
             [(Active, 0, 0, 1), (Idle, 2, 0, 3), (Active, 1, 2, 4), (Stale, 0, 0, 1), (Completed, 0, 0, 0)]

@@ -279,7 +279,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn what_was_lost_is_told_by_its_kind() {
+    fn lost_holdings_are_listed_by_kind() {
         let lease = |scope: &str| Lease { scope: scope.to_owned(), key: "a".to_owned(), pattern: None };
         for (items, scopes, told) in [
             (0, &[][..], ""),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_says_what_is_worked_on_only_if_it_mentions_it() {
+    fn heartbeat_changes_current_work_only_if_it_has_work() {
         for (before, said, after, told) in [
             (None, None, None, 0),
             (None, Some("Lunch"), Some("Lunch"), 1),

@@ -88,7 +88,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn who_is_silent_for_longer_than_the_threshold_is_overdue() {
+    fn agent_without_heartbeat_beyond_the_threshold_is_overdue() {
         let settings = Settings::default();
         for (status, shares_process, seconds, expected) in [
             (AgentStatus::Active, false, 300, false),

@@ -310,7 +310,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn others_are_told_what_is_new_about_a_session() {
+    fn registration_event_reports_what_changed() {
         let told = |before: Option<AgentStatus>, change: fn(&mut Agent)| {
             let before = before.map(|status| Agent { status, ..an_agent("a") });
             let mut after = an_agent("a");

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_every_kind_are_taken() {
+    fn keys_of_every_kind_are_accepted() {
         testkit::limit_test();
         let longest = "ä".repeat(MAX_KEY_BYTES / 2);
         for key in [
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_of_keys_has_its_own_words_and_the_first_one_speaks() {
+    fn first_violated_key_rule_is_reported() {
         testkit::limit_test();
         let long = "x".repeat(MAX_KEY_BYTES + 1);
         for (key, part) in [
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_checked_bounded_and_a_set() {
+    fn tags_are_checked_bounded_and_deduplicated() {
         testkit::limit_test();
         let numbered = |count: usize| (0..count).map(|number| format!("tag {number}")).collect::<Vec<_>>();
         assert_eq!(tag_set(Vec::new()).unwrap(), Vec::<String>::new());

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_and_every_short_name_can_be_read() {
+    fn every_event_type_and_short_name_is_parsed() {
         for event_type in EventType::ALL {
             assert_eq!(event_type.as_str().parse::<EventKind>().unwrap(), EventKind::Of(event_type.clone()));
         }
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_look_only_for_the_types_that_some_filter_names() {
+    fn engines_read_only_the_types_of_the_filters() {
         let types = |filters: &[Filter]| Filters::new(filters).unwrap().types;
         let written = || Filter::of_types([EventType::EntryWritten]);
         let updated = Filter { types: vec![EventKind::EntryUpdated], ..Filter::default() };
@@ -400,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_wants_everything_makes_the_others_pointless() {
+    fn filter_for_everything_overrides_the_others() {
         assert!(Filters::new(&[]).unwrap().want_everything());
         assert!(Filters::new(&[Filter::of_keys("a"), Filter::default()]).unwrap().want_everything());
         assert!(!Filters::new(&[Filter::of_keys("a")]).unwrap().want_everything());
     }
 
     #[test]
-    fn what_can_match_nothing_is_refused() {
+    fn filter_that_cannot_match_is_refused() {
         let named = |scope: &str, pattern: &str| Filter {
             scopes: vec![scope.to_owned()],
             ..Filter::of_keys(pattern)

@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_event_of_a_stale_session_names_items_that_it_lost() {
+    fn only_the_event_of_a_stale_session_names_lost_items() {
         let items = serde_json::json!([{"item_id": "x", "fence": 1}, {"item_id": 7}, "y", {"item_id": "z"}]);
         for event_type in EventType::ALL {
             let told =
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_found_by_its_name() {
+    fn every_event_type_is_found_by_its_name() {
         for event_type in EventType::ALL {
             assert_eq!(&EventType::from_name(event_type.as_str()), event_type);
         }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_directories_and_patterns_can_be_asked_about() {
+    fn files_directories_and_patterns_can_be_checked() {
         for (path, reserved, expected) in [
             ("src/lib.rs", "src/**", true),
             ("src/lib.rs", "src/*.rs", true),

@@ -283,7 +283,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn who_works_for_whom_is_not_in_the_way_and_who_works_beside_is() {
+    fn parent_and_delegate_do_not_conflict_but_siblings_do() {
         let child = |id: &str, parent: &str| Agent { parent_id: Some(parent.to_owned()), ..an_agent(id) };
         let in_process =
             |id: &str, pid, shares_process| Agent { pid: Some(pid), shares_process, ..an_agent(id) };
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_a_path_is_not_stored() {
+    fn invalid_path_is_not_stored() {
         testkit::limit_test();
         let paths = ["a", "", "a\nb", "a", "\u{7f}", &"x".repeat(5000)].map(str::to_owned).to_vec();
         let tool = Some("Ed\u{1b}it".to_owned());

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_of_one_worktree_two_sessions_and_not_shared_by_both() {
+    fn reservations_conflict_only_in_one_worktree_unless_both_are_shared() {
         use Mode::{Exclusive, Shared};
         for (session, worktree, pattern, mode, shared, expected) in [
             ("other", "/w", "src/**", Exclusive, false, true),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_call_is_told_only_if_it_says_something_new() {
+    fn repeated_reservation_has_an_event_only_if_it_changes_something() {
         let before = standing("me", "/w", "src/**", Mode::Exclusive).reservation;
         let again = Reserve { repository: "/r".to_owned(), ..Reserve::of("/w", &["src/**"], "me") };
         let note = |note: &str| Reserve { note: Some(note.to_owned()), ..again.clone() };
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_counted_and_each_is_taken_once() {
+    fn patterns_are_limited_and_deduplicated() {
         let owned = |patterns: &[&str]| patterns.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let parsed = |patterns: &[String]| parsed(patterns, PathPattern::parse);
         let patterns = parsed(&owned(&["src/", "docs/*", "src/**"])).unwrap();

@@ -399,7 +399,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_entry};
 
     #[test]
-    fn who_gets_a_lock_depends_on_both() {
+    fn lock_decision_depends_on_agent_and_holder() {
         use AgentStatus::{Active, Completed, Idle, Stale};
         for (agent, holder, anew, expected) in [
             (Active, None, false, Ok("takes")),

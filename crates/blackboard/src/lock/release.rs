@@ -118,7 +118,7 @@ mod tests {
     use crate::store::conformance::an_agent;
 
     #[test]
-    fn a_lock_is_given_back_by_who_holds_it() {
+    fn lock_is_released_only_by_its_holder() {
         use AgentStatus::{Active, Completed, Stale};
         for (agent, holder, fence, expected) in [
             (Active, Some("me"), None, Ok(true)),

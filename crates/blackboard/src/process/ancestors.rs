@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_known_by_its_name_its_program_its_call_or_its_script() {
+    fn agent_is_recognized_by_name_program_call_or_script() {
         testkit::limit_test();
         for (name, executable, arguments) in [
             ("claude", "", ""),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_mentions_an_agent_is_none() {
+    fn process_that_only_mentions_an_agent_is_not_one() {
         testkit::limit_test();
         for (name, executable, arguments) in [
             ("vim", "/usr/bin/vim", "vim claude"),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_and_wrapper_is_passed_over() {
+    fn shells_and_wrappers_are_skipped() {
         testkit::limit_test();
         for wrapper in SHELLS.iter().chain(WRAPPERS) {
             let called_like_agent = process(wrapper, &format!("/usr/bin/{wrapper}"), "claude");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nested_agents_the_nearest_is_found() {
+    fn nearest_of_nested_agents_is_found() {
         testkit::limit_test();
         let nested = chain([named("sh"), named("codex"), codex_launcher(), named("bash"), named("claude")]);
         assert_eq!(find_agent(&nested, &[]), Found::Agent(99));
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_as_pid_1_makes_every_pid_meaningless() {
+    fn agent_as_pid_1_is_treated_as_a_sandbox() {
         testkit::limit_test();
         assert_eq!(
             find_agent(&to_first([named("claude"), named("bash"), named("codex")]), &[]),
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_agent_the_nearest_shell_with_a_terminal_stands_for_it() {
+    fn nearest_terminal_shell_is_used_if_no_ancestor_is_an_agent() {
         testkit::limit_test();
         let substitution = || ProcessInfo { group_leader: false, ..in_terminal(named("bash")) };
         let script = || process("deploy.sh", "/usr/bin/bash", "/bin/bash ./deploy.sh");
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_found_as_the_process_that_it_knows_as_its_own() {
+    fn script_process_is_the_one_that_it_knows_as_its_pid() {
         testkit::limit_test();
         let script = || process("bash", "", "bash worker.sh");
         let other = || process("bash", "", "bash outer.sh");
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_only_of_shells_that_decide() {
+    fn arguments_are_read_only_for_deciding_shells() {
         testkit::limit_test();
         let read = |chain: &mut Vec<ProcessInfo>| {
             let asked = std::cell::RefCell::new(Vec::new());

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_end_by_themselves_and_with_their_boot() {
+    fn fake_processes_end_by_call_and_by_reboot() {
         let processes = FakeProcesses::default();
         let (ended, rebooted) = (processes.start(10), processes.start(11));
         assert_eq!(processes.mark(10), Some(ended.clone()));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_host_is_not_judged() {
+    fn process_of_another_host_is_unknown() {
         let processes = FakeProcesses::default();
         let elsewhere = ProcessIdentity { host: "elsewhere".to_owned(), ..processes.start(10) };
         assert_eq!(processes.liveness(10, Some(&elsewhere)), Liveness::Unknown);

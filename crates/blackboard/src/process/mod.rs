@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_place_is_judged_without_a_look_at_the_process() {
+    fn process_of_another_host_is_judged_without_a_probe() {
         for (text, expected) in [
             ("there/now/7/100", Liveness::Unknown),
             ("there/before/7/100", Liveness::Unknown),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_does_not_know_itself_calls_nobody_of_another_dead() {
+    fn unidentified_host_never_reports_foreign_processes_dead() {
         let gone = || ProcessState::Gone;
         let no_boot = HostIdentity { boot: String::new(), ..place() };
         assert_eq!(no_boot.liveness(Some(&mark("here/now/7/100")), gone), Liveness::Unknown);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_this_place_is_judged_by_what_is_seen_and_by_its_start() {
+    fn process_of_this_host_is_judged_by_its_state_and_start() {
         let running = |started| ProcessState::Running { started };
         for (sight, text, expected) in [
             (running(Some(100)), Some("here/now/7/100"), Liveness::Alive),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_a_mark_is_refused() {
+    fn invalid_process_identity_text_is_refused() {
         for text in
             ["", "////", "a/b/c", "a/b/c/", "a/b/c/d", "a/b/c/-1", "a/b/c/1/2", "a/b/c/18446744073709551616"]
         {
@@ -331,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_mark_survives_its_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
+        fn process_identity_round_trips_through_text(host in "[^/]*", boot in "[^/]*", namespace in "[^/]*", started: u64) {
             testkit::limit_test();
             let mark = ProcessIdentity { host, boot, namespace, started };
             prop_assert_eq!(mark.to_string().parse::<ProcessIdentity>().unwrap(), mark);

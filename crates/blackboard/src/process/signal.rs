@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_signal_proves_a_process() {
+    fn refused_signal_proves_that_the_process_exists() {
         let running = ProcessState::Running { started: None };
         for (answer, expected) in [
             (Ok(()), running),
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_pids_are_gone() {
+    fn numbers_that_are_not_pids_count_as_gone() {
         for pid in [0, i32::MAX.cast_unsigned() + 1, u32::MAX] {
             assert_eq!(probe(pid), ProcessState::Gone, "{pid}");
         }

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_marked_by_its_host_and_judged_by_its_existence() {
+    fn process_is_identified_by_its_host_and_judged_by_existence() {
         let (place, pid) = (place(), std::process::id());
         let mark = place.mark(look(&place, pid)).unwrap();
         assert_eq!((mark.boot.as_str(), mark.namespace.as_str(), mark.started), ("", "", 0));

@@ -90,7 +90,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn a_project_with_open_work_goes_only_by_force() {
+    fn project_with_open_work_needs_force() {
         use Status::{Available, Blocked, Completed};
         for (items, force, expected) in [
             (&[][..], false, Ok(0)),

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_events_are_counted_however_many_there_are() {
+    fn count_older_works_for_any_number_of_events() {
         testkit::limit_test();
         for older in 0..=5 {
             assert_eq!(count_older(5, |position| Ok(position < older)).unwrap(), older);

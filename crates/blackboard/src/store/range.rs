@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_place_never_begins_before_the_range() {
+    fn range_after_a_value_never_begins_before_the_range() {
         let range = || Range::all(Entry::ALL);
         let excluded = |text: &str| Bound::Excluded(vec![IndexValue::from(text)]);
         assert_eq!(range().after("a").from, excluded("a"));

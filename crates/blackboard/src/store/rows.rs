@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_and_indexes_have_names_of_their_own_and_columns_that_exist() {
+    fn tables_and_indexes_have_unique_names_and_existing_columns() {
         let mut names = Vec::new();
         for table in TABLES {
             names.push(table.name);

@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_row_comes_back_from_its_stored_form() {
+    fn every_kind_of_row_round_trips_through_its_stored_form() {
         for row in every_kind_of_row() {
             assert_eq!(without_versions(&row.to_stored()).unwrap(), row);
         }
     }
 
     #[test]
-    fn an_entry_and_its_version_come_back_from_their_stored_forms() {
+    fn entry_and_version_round_trip_through_their_stored_forms() {
         testkit::limit_test();
         let board = crate::Board::memory();
         let write = Write {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_row_has_nothing_in_new_columns_and_a_newer_form_is_refused() {
+    fn older_row_has_no_value_in_new_columns_and_a_newer_form_is_refused() {
         let text = Row::from(an_item("x")).to_stored();
         let older = text.replace(",null]", "]");
         assert_ne!(older, text, "the summary is the newest column");

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_contains_its_ranges_and_nothing_beside_them() {
+    fn table_contains_exactly_its_ranges() {
         for table in [DEFAULT_IGNORABLE, BLANK, PICTOGRAPHIC] {
             let members: usize = (char::MIN..=char::MAX).filter(|&each| contains(table, each)).count();
             let expected: usize = table.iter().map(|&(first, last)| (first..=last).count()).sum();

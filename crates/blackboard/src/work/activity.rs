@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_was_handed_over_ends_one_span_and_begins_another() {
+    fn reassigned_item_ends_one_span_and_begins_another() {
         let released = event(EventType::WorkReleased, Some("third")).with("held_by", "me");
         let handed_over = vec![(15, released), (15, event(EventType::WorkClaimed, Some("other")))];
         let claimed = (11, event(EventType::WorkClaimed, Some("me")));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_agent_loses_what_its_event_names() {
+    fn stale_agent_loses_the_items_of_its_event() {
         let stale = NewEvent::new(EventType::StaleLocksReleased, TargetType::Agent, "me", "")
             .with("items", json!([{"item_id": "x", "fence": 1}]));
         let claimed = event(EventType::WorkClaimed, Some("me"));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_on_while_waiting_goes_on_when_the_wait_is_over() {
+    fn holder_of_a_blocked_item_continues_when_it_is_unblocked() {
         let events = vec![
             (11, event(EventType::WorkClaimed, Some("me"))),
             (12, event(EventType::WorkBlocked, None)),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_the_window_is_told_of_all_the_same() {
+    fn spans_that_began_before_the_period_are_included() {
         let completed = event(EventType::WorkCompleted, Some("me"));
         let expected = vec![("me".to_owned(), vec![span(10, Some(15), Some(SpanEnd::Completed))])];
         assert_eq!(drawn(vec![(15, completed)], &[]), expected);

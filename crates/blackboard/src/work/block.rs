@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_waits_for_what_is_open_and_does_not_wait_for_it() {
+    fn item_is_blocked_only_by_open_items_that_it_does_not_block() {
         use Status::{Available, Claimed, Completed};
         for (item, blocker, is_known, waits_for_item, expected) in [
             (Available, Some(Available), false, false, Ok((1, false))),

@@ -472,7 +472,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn who_gets_an_item_depends_on_both() {
+    fn claim_decision_depends_on_agent_and_item() {
         use AgentStatus::{Active, Completed, Idle, Stale};
         let outcomes = |agent: AgentStatus, item: Status, holder: Option<&str>| {
             let agent = Agent { status: agent, ..an_agent("me") };
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_would_wait_is_not_created() {
+    fn claim_does_not_create_a_blocked_item() {
         let item = WorkItem { status: Status::Blocked, ..an_item("x") };
         let candidate = Candidate {
             item,

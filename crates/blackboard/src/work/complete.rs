@@ -162,7 +162,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn an_item_is_completed_by_who_holds_it() {
+    fn item_is_completed_only_by_its_holder() {
         use AgentStatus::{Active, Stale};
         use Status::{Available, Blocked, Claimed, Completed};
         let (done, repeated) = (Ok((false, 1)), Ok((true, 0)));

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn creating_again_is_fine_if_it_asks_for_the_same() {
+    fn creating_the_same_item_again_is_accepted() {
         let blocker = |id: &str, status| NamedBlocker {
             id: id.to_owned(),
             status,

@@ -132,7 +132,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn what_is_held_or_waited_for_goes_only_by_force() {
+    fn held_or_blocking_item_needs_force() {
         use Status::{Available, Blocked, Claimed, Completed};
         for (status, holder, is_waited_for, expected) in [
             (Available, None, false, Ok(2)),

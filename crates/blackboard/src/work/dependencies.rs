@@ -464,7 +464,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn an_item_is_blocked_if_and_only_if_it_waits_for_something() {
+    fn item_is_blocked_if_and_only_if_it_has_an_open_blocker() {
         use Status::{Available, Blocked, Claimed, Completed};
         for (before, shown, holder, open, after, told) in [
             (Available, None, None, &[][..], Available, None),

@@ -434,7 +434,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn holding_an_item_takes_the_right_session_and_the_right_fence() {
+    fn holder_check_needs_the_right_session_and_fence_token() {
         for (status, holder, fence, expected) in [
             (Status::Claimed, Some("me"), None, Ok(())),
             (Status::Claimed, Some("me"), Some(7), Ok(())),

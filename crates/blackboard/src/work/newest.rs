@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_survives_its_text() {
+    fn page_token_round_trips_through_text() {
         testkit::limit_test();
         let board = Board::memory();
         let item = board.work().create(&Create::new("gh:owner/repo#7", "A task")).unwrap().item;

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_hand_over_what_to_whom() {
+    fn reassignment_depends_on_holder_target_and_force() {
         use AgentStatus::{Active, Completed as Ended, Idle, Stale};
         use Status::{Available, Blocked, Claimed, Completed};
         let (handed_over, claimed, unchanged) = (Ok((true, 2)), Ok((true, 1)), Ok((false, 0)));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_events_name_both_agents_and_the_second_one_is_by_the_new_holder() {
+    fn reassignment_events_name_both_agents_and_the_new_holder_acts_second() {
         for (by, to, holder, expected) in [
             (
                 "ivy",
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sessions_work_on_something_else_afterwards() {
+    fn reassignment_changes_the_current_work_of_both_sessions() {
         let x = WorkItem { title: "X".to_owned(), ..item(Status::Claimed, Some("me")) };
         let y = WorkItem { item_id: "y".to_owned(), title: "Y".to_owned(), ..x.clone() };
         let me = Agent { current_work: Some("X".to_owned()), ..agent("me", AgentStatus::Active) };

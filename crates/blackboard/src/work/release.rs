@@ -121,7 +121,7 @@ mod tests {
     use crate::store::conformance::{an_agent, an_item};
 
     #[test]
-    fn an_item_is_given_back_by_who_holds_it() {
+    fn item_is_released_only_by_its_holder() {
         use AgentStatus::{Active, Stale};
         use Status::{Available, Blocked, Claimed, Completed};
         for (agent, item, holder, fence, expected) in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_item_is_no_longer_what_its_session_works_on() {
+    fn released_item_is_no_longer_current_work() {
         let held = |id: &str, session: &str, fence| WorkItem {
             claimed_by: Some(session.to_owned()),
             title: format!("Title of {id}"),

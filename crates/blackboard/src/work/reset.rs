@@ -110,7 +110,7 @@ mod tests {
     use crate::store::conformance::an_item;
 
     #[test]
-    fn an_item_begins_again_and_what_waits_for_it_waits_again() {
+    fn reset_item_blocks_its_dependents_again() {
         use EventType::{WorkBlocked, WorkReset};
         use Status::{Available, Blocked, Claimed, Completed};
         for (item, open, dependent, after, told) in [

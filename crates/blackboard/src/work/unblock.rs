@@ -83,7 +83,7 @@ mod tests {
     use crate::work::Dependency;
 
     #[test]
-    fn an_item_is_free_once_nothing_open_is_left() {
+    fn item_is_available_when_no_open_blocker_is_left() {
         let blocker = |id: &str, status| Blocker {
             dependency: Dependency {
                 item_id: "x".to_owned(),

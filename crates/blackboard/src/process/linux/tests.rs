@@ -61,7 +61,7 @@ fn system() -> SystemProcesses {
 }
 
 #[test]
-fn a_child_is_alive_until_it_is_killed_and_dead_from_then_on() {
+fn child_is_alive_until_it_is_killed() {
     let mut child = Sleeper::start();
     let (pid, mark) = (child.pid(), system().mark(child.pid()).unwrap());
     assert_eq!(system().liveness(pid, Some(&mark)), Liveness::Alive);
@@ -80,7 +80,7 @@ fn a_child_is_alive_until_it_is_killed_and_dead_from_then_on() {
 }
 
 #[test]
-fn a_mark_counts_only_for_its_start_boot_host_and_namespace() {
+fn process_identity_depends_on_start_boot_host_and_namespace() {
     let child = Sleeper::start();
     let mark = system().mark(child.pid()).unwrap();
     let other = || "other".to_owned();
@@ -105,7 +105,7 @@ fn a_stopped_process_is_alive() {
 }
 
 #[test]
-fn a_mark_has_every_part_and_does_not_show_the_machine_id() {
+fn process_identity_has_every_part_and_hides_the_machine_id() {
     let mark = system().mark(process::id()).unwrap();
     assert_eq!(mark.boot, system().boot());
     assert_eq!(mark.boot.len(), 36);
@@ -205,7 +205,7 @@ fn processes_of_two_namespaces_are_unknown_to_each_other() {
 }
 
 #[test]
-fn in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_else() {
+fn proc_of_another_namespace_is_not_trusted() {
     if let Some(outer) = question() {
         let outer = outer.parse().unwrap();
         assert_eq!(process::id(), 1);
@@ -218,7 +218,7 @@ fn in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_
         return;
     }
     let outer = system().mark(process::id()).unwrap();
-    let name = "in_a_namespace_that_sees_the_proc_of_another_nobody_is_mistaken_for_somebody_else";
+    let name = "proc_of_another_namespace_is_not_trusted";
     ask(NAMESPACE, &["unshare", "--pid", "--fork"], name, &outer.to_string());
 }
 
@@ -294,7 +294,7 @@ fn a_zombie_with_threads_still_runs() {
 }
 
 #[test]
-fn a_stat_that_is_cut_off_or_foreign_is_no_stat() {
+fn truncated_or_foreign_stat_is_rejected() {
     let whole = "42 (cat) S 10 42 5306 0 -1 4194304 98 0 0 0 0 0 0 0 20 0 1 0 59235";
     assert!(Stat::parse(whole.as_bytes()).is_some());
     for end in 0..whole.len() - "59235".len() {

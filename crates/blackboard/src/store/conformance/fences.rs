@@ -5,12 +5,12 @@ use crate::entry::{EntryEditor, EventWording, FenceToken, LOCKS, Operation, Txn}
 use crate::store::{Key, Prefetch};
 
 on_every_engine![
-    a_fence_that_holds_lets_every_path_through,
-    a_fence_of_a_claim_that_was_lost_is_refused_on_every_path,
-    a_fence_of_a_lock_that_was_lost_is_refused_on_every_path,
-    a_fence_of_a_lock_that_expired_is_refused,
-    every_fence_that_is_named_has_to_hold,
-    a_fence_of_finished_work_is_refused,
+    valid_fence_token_is_accepted_on_every_path,
+    fence_token_of_a_lost_claim_is_refused_on_every_path,
+    fence_token_of_a_lost_lock_is_refused_on_every_path,
+    fence_token_of_an_expired_lock_is_refused,
+    every_given_fence_token_has_to_be_valid,
+    fence_token_of_completed_work_is_refused,
 ];
 
 /// Acquires a lock as the lock verb does: a leased entry in the scope of locks.
@@ -89,7 +89,7 @@ fn all_are_stale(fixture: &Fixture, fence: &FenceToken, current: Option<Revision
     fixture.scope().clear("*").unwrap();
 }
 
-fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
+fn valid_fence_token_is_accepted_on_every_path(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     let claim = FenceToken::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
@@ -101,7 +101,7 @@ fn a_fence_that_holds_lets_every_path_through(fixture: &Fixture) {
     }
 }
 
-fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
+fn fence_token_of_a_lost_claim_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");
     let fence = |fence| FenceToken::Work { id: "x".to_owned(), fence };
@@ -121,7 +121,7 @@ fn a_fence_of_a_claim_that_was_lost_is_refused_on_every_path(fixture: &Fixture) 
     all_are_stale(fixture, &fence(third), None);
 }
 
-fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
+fn fence_token_of_a_lost_lock_is_refused_on_every_path(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     let fence = |fence| FenceToken::Lock { name: "deploy".to_owned(), fence };
     let first = lock(fixture, "deploy", &ivy, None);
@@ -141,7 +141,7 @@ fn a_fence_of_a_lock_that_was_lost_is_refused_on_every_path(fixture: &Fixture) {
     all_are_stale(fixture, &fence(third), None);
 }
 
-fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
+fn fence_token_of_an_expired_lock_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     let first = lock(fixture, "deploy", &ivy, Some(Duration::from_secs(10)));
     let fence = FenceToken::Lock { name: "deploy".to_owned(), fence: first };
@@ -152,7 +152,7 @@ fn a_fence_of_a_lock_that_expired_is_refused(fixture: &Fixture) {
     all_are_stale(fixture, &fence, None);
 }
 
-fn every_fence_that_is_named_has_to_hold(fixture: &Fixture) {
+fn every_given_fence_token_has_to_be_valid(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     let claim = FenceToken::Work { id: "x".to_owned(), fence: fixture.claim("x", &ivy).item.fence.unwrap() };
@@ -165,7 +165,7 @@ fn every_fence_that_is_named_has_to_hold(fixture: &Fixture) {
     }
 }
 
-fn a_fence_of_finished_work_is_refused(fixture: &Fixture) {
+fn fence_token_of_completed_work_is_refused(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.item("x");
     let fence = fixture.claim("x", &ivy).item.fence.unwrap();

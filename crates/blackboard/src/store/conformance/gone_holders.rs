@@ -13,20 +13,20 @@ use crate::work::{ClaimNext, Reassign};
 
 on_every_engine![
     every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_heartbeat,
-    files_of_a_gone_session_are_free,
-    what_several_gone_sessions_hold_is_free_too,
-    a_process_number_that_is_used_again_is_gone,
-    a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds,
-    a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not,
+    check_releases_files_of_a_gone_session,
+    holdings_of_several_gone_sessions_are_released,
+    process_with_a_reused_pid_is_gone,
+    session_without_a_provably_gone_process_keeps_its_holdings,
+    only_its_own_heartbeat_keeps_the_holdings_of_a_gone_session,
     a_session_that_writes_or_uses_tools_is_never_swept_by_a_refused_call,
     a_session_is_never_swept_by_its_own_call,
     a_delegate_that_registers_never_sweeps_its_parent,
     a_commit_that_only_reads_a_gone_holder_sweeps_it,
-    a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit,
-    a_session_that_is_not_live_holds_nothing_any_more,
+    claim_next_sweeps_only_holders_of_matching_items,
+    session_that_is_not_live_holds_nothing,
     a_holder_that_is_stale_and_still_named_refuses_after_one_retry,
-    a_clock_that_was_set_sweeps_no_holder,
-    of_two_calls_that_find_a_gone_session_one_sweeps_it,
+    changed_clock_sweeps_no_holder,
+    one_of_two_calls_sweeps_a_gone_session,
     a_wait_for_a_lock_gets_it_when_the_ten_seconds_have_passed,
     a_wait_that_times_out_names_the_gone_process,
     the_sweep_is_reported_to_the_observer,
@@ -118,7 +118,7 @@ fn every_call_that_a_gone_session_refuses_succeeds_ten_seconds_after_its_last_he
     }
 }
 
-fn files_of_a_gone_session_are_free(fixture: &Fixture) {
+fn check_releases_files_of_a_gone_session(fixture: &Fixture) {
     let ivy = gone(fixture);
     let oak = fixture.session_of_process("Oak", 11);
     let check = Check::of(WORKTREE, &["src/lib.rs"], Some(&oak));
@@ -137,7 +137,7 @@ fn files_of_a_gone_session_are_free(fixture: &Fixture) {
     assert_eq!(fixture.agent(&elm).status, AgentStatus::Stale);
 }
 
-fn what_several_gone_sessions_hold_is_free_too(fixture: &Fixture) {
+fn holdings_of_several_gone_sessions_are_released(fixture: &Fixture) {
     let gone: Vec<_> = (20..25)
         .map(|pid| {
             let session = fixture.session_of_process(&format!("agent {pid}"), pid);
@@ -166,14 +166,14 @@ fn holder_and_other(fixture: &Fixture) -> (String, String) {
     (ivy, fixture.session_of_process("Oak", 11))
 }
 
-fn a_process_number_that_is_used_again_is_gone(fixture: &Fixture) {
+fn process_with_a_reused_pid_is_gone(fixture: &Fixture) {
     let (_, oak) = holder_and_other(fixture);
     fixture.processes.start(10);
     fixture.pass(10);
     assert!(acquire(fixture, &oak).unwrap().acquired);
 }
 
-fn a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds(fixture: &Fixture) {
+fn session_without_a_provably_gone_process_keeps_its_holdings(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     let known = fixture.agent(&ivy);
     let mark = |change: fn(&mut crate::process::ProcessIdentity)| {
@@ -199,7 +199,7 @@ fn a_session_whose_process_cannot_be_proven_gone_keeps_what_it_holds(fixture: &F
     }
 }
 
-fn a_heartbeat_of_its_own_keeps_what_a_session_holds_and_one_of_others_does_not(fixture: &Fixture) {
+fn only_its_own_heartbeat_keeps_the_holdings_of_a_gone_session(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     fixture.processes.end(10);
     fixture.pass(9);
@@ -265,7 +265,7 @@ fn a_commit_that_only_reads_a_gone_holder_sweeps_it(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }
 
-fn a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit(fixture: &Fixture) {
+fn claim_next_sweeps_only_holders_of_matching_items(fixture: &Fixture) {
     let ivy = gone(fixture);
     let elm = fixture.session_of_process("Elm", 12);
     let urgent = Create { priority: Some(Priority::P1), ..Create::new("urgent", "Urgent") };
@@ -282,7 +282,7 @@ fn a_claim_of_the_next_item_sweeps_only_holders_of_items_that_fit(fixture: &Fixt
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
-fn a_session_that_is_not_live_holds_nothing_any_more(fixture: &Fixture) {
+fn session_that_is_not_live_holds_nothing(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     assert!(!fixture.board.sweep_if_gone(&ivy, OnBusy::Fail).unwrap(), "alive");
     fixture.processes.end(10);
@@ -318,7 +318,7 @@ fn a_session_is_never_swept_by_its_own_call(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Active);
 }
 
-fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
+fn changed_clock_sweeps_no_holder(fixture: &Fixture) {
     let (ivy, oak) = holder_and_other(fixture);
     fixture.processes.end(10);
     // The monotonic clock stops, as while the machine sleeps.
@@ -329,7 +329,7 @@ fn a_clock_that_was_set_sweeps_no_holder(fixture: &Fixture) {
     assert!(acquire(fixture, &oak).unwrap().acquired);
 }
 
-fn of_two_calls_that_find_a_gone_session_one_sweeps_it(fixture: &Fixture) {
+fn one_of_two_calls_sweeps_a_gone_session(fixture: &Fixture) {
     let (_, oak) = holder_and_other(fixture);
     let elm = fixture.session_of_process("Elm", 12);
     fixture.processes.end(10);

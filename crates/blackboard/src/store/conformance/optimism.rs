@@ -36,7 +36,7 @@ fn x() -> Key {
 }
 
 #[test]
-fn what_was_read_and_has_changed_makes_a_commit_run_again() {
+fn changed_read_makes_a_commit_run_again() {
     let get_x = |tx: &dyn Tx| tx.get(&x()).map(drop);
     let get_y = |tx: &dyn Tx| tx.get(&Key::WorkItem("y".to_owned())).map(drop);
     let items = |tx: &dyn Tx| tx.range(&Range::work_items()).map(drop);
@@ -145,7 +145,7 @@ fn an_entry_that_enters_leaves_or_changes_among_heads_makes_a_commit_run_again()
 }
 
 #[test]
-fn what_was_only_hinted_at_makes_nobody_run_again() {
+fn changed_candidate_causes_no_second_run() {
     let peek = |tx: &dyn Tx| tx.peek(&x()).map(drop);
     let hint = |tx: &dyn Tx| tx.candidates(&Range::work_items(), 10).map(drop);
     let count = |tx: &dyn Tx| tx.count(&Range::work_items()).map(drop);
@@ -184,7 +184,7 @@ fn a_heartbeat_of_the_holder_causes_no_second_run_of_a_verb_that_names_it() {
 }
 
 #[test]
-fn a_refusal_is_never_given_on_the_ground_of_what_was_not_there() {
+fn refusal_is_never_based_on_an_inconsistent_state() {
     let fixture = Fixture::memory();
     let ran = Cell::new(0);
     let outcome = fixture.commit(|tx| {
@@ -200,7 +200,7 @@ fn a_refusal_is_never_given_on_the_ground_of_what_was_not_there() {
 }
 
 #[test]
-fn nobody_is_told_that_nothing_is_available_while_something_is() {
+fn claim_next_never_misses_an_available_item() {
     let fixture = Fixture::memory();
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     fixture.item("x");

@@ -5,7 +5,7 @@ use crate::entry::{Value, Write};
 use crate::project::RegisterProject;
 use crate::status::EntryCounts;
 
-on_every_engine![an_empty_board_counts_nothing, the_status_counts_what_is_there, an_export_has_everything];
+on_every_engine![an_empty_board_counts_nothing, status_counts_everything, an_export_has_everything];
 
 fn an_empty_board_counts_nothing(fixture: &Fixture) {
     let status = fixture.board.status().unwrap();
@@ -14,7 +14,7 @@ fn an_empty_board_counts_nothing(fixture: &Fixture) {
     assert_eq!(fixture.board.export().unwrap().revision, Revision::ZERO);
 }
 
-fn the_status_counts_what_is_there(fixture: &Fixture) {
+fn status_counts_everything(fixture: &Fixture) {
     let counts = || {
         let status = fixture.board.status().unwrap();
         let agents = status.agents;

@@ -90,7 +90,7 @@ impl Counted {
 }
 
 #[test]
-fn round_trips_of_every_verb_are_those_of_the_snapshot() {
+fn round_trips_match_the_snapshot() {
     testkit::limit_test();
     let counted = Counted::all();
     if std::env::var_os("BLACKBOARD_WRITE_SNAPSHOTS").is_some() {

@@ -10,26 +10,26 @@ use crate::event::{EntryChange, Filter, Subscription};
 use crate::follow::{Follow, Follower, Start, StopHandle};
 
 on_every_engine![
-    events_of_entries_carry_what_happened,
-    what_a_session_took_along_is_told_with_its_name,
-    filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold,
+    events_of_entries_have_their_entry_change,
+    removal_with_a_session_names_its_agent,
+    all_conditions_of_a_filter_have_to_hold,
     agents_are_found_by_the_name_of_the_author_the_session_and_the_agent,
-    an_event_that_two_filters_want_comes_once,
-    a_condition_of_ones_own_is_asked_last_and_may_use_the_board,
-    a_callback_that_fails_ends_alone,
-    a_slow_subscriber_delays_nobody_and_loses_nothing,
-    a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice,
-    what_was_pruned_is_said_once_and_the_rest_follows,
+    event_that_matches_two_filters_comes_once,
+    custom_condition_runs_last_and_may_use_the_board,
+    failing_callback_ends_only_its_subscription,
+    slow_subscriber_delays_no_other_and_loses_nothing,
+    snapshot_and_its_subscription_have_no_gap_and_no_duplicate,
+    pruned_events_are_reported_once_and_the_rest_follows,
     a_start_ahead_of_the_board_is_refused,
-    a_named_cursor_goes_on_where_it_was_asked_for_more,
-    a_named_cursor_keeps_up_with_what_nobody_wanted,
+    named_cursor_continues_after_the_last_acknowledged_batch,
+    named_cursor_advances_over_unwanted_events,
     a_new_named_cursor_misses_nothing_before_it_is_first_moved,
     a_cursor_behind_a_channel_moves_with_its_receiver,
     a_batch_ends_with_a_commit_once_its_values_are_large,
-    a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time,
+    selective_filter_on_a_long_log_respects_its_timeout,
     a_subscription_that_is_stopped_ends,
     a_subscription_that_is_stopped_in_the_middle_of_a_long_log_ends_there,
-    several_subscribers_see_everything_that_many_write_in_the_same_order,
+    concurrent_writes_reach_all_subscribers_in_the_same_order,
 ];
 
 /// So long that a test that reaches it has failed.
@@ -72,7 +72,7 @@ fn change(event: &Event) -> &EntryChange {
     event.entry.as_ref().unwrap()
 }
 
-fn events_of_entries_carry_what_happened(fixture: &Fixture) {
+fn events_of_entries_have_their_entry_change(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let scope = fixture.board.scope("team").acting_as(Actor::session(&session));
     let first = Write {
@@ -132,7 +132,7 @@ fn events_of_entries_carry_what_happened(fixture: &Fixture) {
     assert!(fixture.number(event.id) == 2 && event.commit_id == event.id);
 }
 
-fn what_a_session_took_along_is_told_with_its_name(fixture: &Fixture) {
+fn removal_with_a_session_names_its_agent(fixture: &Fixture) {
     let session = fixture.session("Ivy");
     let scope = fixture.board.scope("team").acting_as(Actor::session(&session));
     scope.write(&Write { lease: true, ..Write::new("a", value(1)) }).unwrap();
@@ -161,7 +161,7 @@ fn mixed(fixture: &Fixture) {
     scope("other", &ivy).write(&tagged("result", &[])).unwrap();
 }
 
-fn filters_are_by_key_type_agent_tags_and_scope_and_all_of_them_have_to_hold(fixture: &Fixture) {
+fn all_conditions_of_a_filter_have_to_hold(fixture: &Fixture) {
     mixed(fixture);
     let filter = |keys: &[&str], types: &[&str], agents: &[&str], tags: &[&str], scopes: &[&str]| Filter {
         keys: owned(keys),
@@ -221,14 +221,14 @@ fn agents_are_found_by_the_name_of_the_author_the_session_and_the_agent(fixture:
     }
 }
 
-fn an_event_that_two_filters_want_comes_once(fixture: &Fixture) {
+fn event_that_matches_two_filters_comes_once(fixture: &Fixture) {
     mixed(fixture);
     let filters =
         [Filter::of_keys("task:*"), Filter::of_keys("task:1"), Filter::of_types([EventType::WorkCreated])];
     assert_eq!(ids(fixture, &drain(&mut from_the_start(&fixture.board, &filters))), [2, 3, 4, 5, 6, 7]);
 }
 
-fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture) {
+fn custom_condition_runs_last_and_may_use_the_board(fixture: &Fixture) {
     mixed(fixture);
     let asked = Arc::new(AtomicUsize::new(0));
     let (board, count) = (fixture.board.clone(), Arc::clone(&asked));
@@ -246,7 +246,7 @@ fn a_condition_of_ones_own_is_asked_last_and_may_use_the_board(fixture: &Fixture
     assert_eq!(ids(fixture, &drain(&mut from_the_start(&fixture.board, &two))), [3, 4, 6], "each once");
 }
 
-fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
+fn failing_callback_ends_only_its_subscription(fixture: &Fixture) {
     let (heard, hearing) = mpsc::channel();
     let now = || subscribe(&fixture.board, Start::Now, &[]);
     let good = now()
@@ -269,7 +269,7 @@ fn a_callback_that_fails_ends_alone(fixture: &Fixture) {
     good.stop().unwrap();
 }
 
-fn a_slow_subscriber_delays_nobody_and_loses_nothing(fixture: &Fixture) {
+fn slow_subscriber_delays_no_other_and_loses_nothing(fixture: &Fixture) {
     const EVENTS: i64 = 300;
     let (mut slow, _) = subscribe(&fixture.board, Start::Now, &[]).channel(1).unwrap();
     let (mut quick, _) = subscribe(&fixture.board, Start::Now, &[]).channel(1).unwrap();
@@ -285,7 +285,7 @@ fn a_slow_subscriber_delays_nobody_and_loses_nothing(fixture: &Fixture) {
     assert_eq!(ids(fixture, &drain(&mut stuck)), (1..=EVENTS).collect::<Vec<_>>());
 }
 
-fn a_snapshot_and_what_follows_it_have_no_gap_and_nothing_twice(fixture: &Fixture) {
+fn snapshot_and_its_subscription_have_no_gap_and_no_duplicate(fixture: &Fixture) {
     const WRITES: i64 = 200;
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -314,7 +314,7 @@ fn trim(fixture: &Fixture, until: i64) {
     fixture.trim(fixture.id(until));
 }
 
-fn what_was_pruned_is_said_once_and_the_rest_follows(fixture: &Fixture) {
+fn pruned_events_are_reported_once_and_the_rest_follows(fixture: &Fixture) {
     for number in 1..=6 {
         write(fixture, "a", number);
     }
@@ -359,7 +359,7 @@ fn named(fixture: &Fixture) -> Subscription {
     subscribe(&fixture.board, Start::cursor("mirror"), &[])
 }
 
-fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
+fn named_cursor_continues_after_the_last_acknowledged_batch(fixture: &Fixture) {
     // A reader of a session has the same name: the two cursors are different.
     let session = fixture.session("Ivy");
     fixture.board.events().advance(&session, "mirror", fixture.id(1)).unwrap();
@@ -380,7 +380,7 @@ fn a_named_cursor_goes_on_where_it_was_asked_for_more(fixture: &Fixture) {
     assert_eq!(fixture.revision(), fixture.id(6), "a cursor makes no event");
 }
 
-fn a_named_cursor_keeps_up_with_what_nobody_wanted(fixture: &Fixture) {
+fn named_cursor_advances_over_unwanted_events(fixture: &Fixture) {
     let filters = [Filter::of_keys("rare")];
     let mut first = subscribe(&fixture.board, Start::cursor("mirror"), &filters);
     let many: Vec<_> = (0..2000).map(|number| Write::new(&format!("k{number}"), value(number))).collect();
@@ -450,7 +450,7 @@ fn long_log(fixture: &Fixture) {
     write(fixture, "wanted", 1);
 }
 
-fn a_filter_that_wants_little_of_a_long_log_looks_no_longer_than_it_was_given_time(fixture: &Fixture) {
+fn selective_filter_on_a_long_log_respects_its_timeout(fixture: &Fixture) {
     long_log(fixture);
     let mut follower = follow_from_the_start(&fixture.board, &[Filter::of_keys("wanted")]);
     let mut looks = 1;
@@ -502,7 +502,7 @@ fn a_subscription_that_is_stopped_in_the_middle_of_a_long_log_ends_there(fixture
     assert_eq!(asked.load(Ordering::Relaxed), 1001, "a look is brought to its end");
 }
 
-fn several_subscribers_see_everything_that_many_write_in_the_same_order(fixture: &Fixture) {
+fn concurrent_writes_reach_all_subscribers_in_the_same_order(fixture: &Fixture) {
     const WRITERS: usize = 4;
     const EACH: usize = 25;
     let mut subscriptions: Vec<_> = (0..4).map(|_| subscribe(&fixture.board, Start::Now, &[])).collect();

@@ -4,12 +4,12 @@ use super::watched::watched;
 use super::*;
 
 on_every_engine![
-    a_clock_that_was_set_marks_nobody_and_gives_one_threshold_of_grace,
-    a_small_correction_is_no_reason_to_wait,
-    a_dry_run_notes_no_clock,
-    registering_notes_that_the_clock_was_set,
-    a_clock_that_was_set_back_gives_grace_too,
-    another_boot_is_no_reason_to_wait,
+    changed_clock_marks_no_agent_and_gives_one_threshold_of_grace,
+    small_clock_correction_gives_no_grace,
+    dry_run_records_no_clock_reading,
+    registering_records_a_changed_clock,
+    clock_that_was_set_back_gives_grace,
+    another_boot_gives_no_grace,
     the_time_of_the_engine_decides_what_is_due,
 ];
 
@@ -22,7 +22,7 @@ fn marks(fixture: &Fixture) -> usize {
     fixture.sweep().stale_agents.len()
 }
 
-fn a_clock_that_was_set_marks_nobody_and_gives_one_threshold_of_grace(fixture: &Fixture) {
+fn changed_clock_marks_no_agent_and_gives_one_threshold_of_grace(fixture: &Fixture) {
     let (ivy, oak) = (fixture.session("Ivy"), fixture.session("Oak"));
     set_forward(fixture, 8 * 3600);
     let (count, told) = fixture.told_by(|| marks(fixture));
@@ -36,14 +36,14 @@ fn a_clock_that_was_set_marks_nobody_and_gives_one_threshold_of_grace(fixture: &
     assert_eq!(fixture.agent(&oak).status, AgentStatus::Active);
 }
 
-fn a_small_correction_is_no_reason_to_wait(fixture: &Fixture) {
+fn small_clock_correction_gives_no_grace(fixture: &Fixture) {
     fixture.session("Ivy");
     fixture.pass(301);
     set_forward(fixture, 30);
     assert_eq!(marks(fixture), 1);
 }
 
-fn a_dry_run_notes_no_clock(fixture: &Fixture) {
+fn dry_run_records_no_clock_reading(fixture: &Fixture) {
     fixture.session("Ivy");
     set_forward(fixture, 3600);
     let dry = Sweep { dry_run: true, ..Sweep::default() };
@@ -55,7 +55,7 @@ fn a_dry_run_notes_no_clock(fixture: &Fixture) {
     assert_eq!(marks(fixture), 1);
 }
 
-fn registering_notes_that_the_clock_was_set(fixture: &Fixture) {
+fn registering_records_a_changed_clock(fixture: &Fixture) {
     fixture.session("Ivy");
     set_forward(fixture, 3600);
     let oak = fixture.session("Oak");
@@ -66,7 +66,7 @@ fn registering_notes_that_the_clock_was_set(fixture: &Fixture) {
     assert_eq!(marks(fixture), 1);
 }
 
-fn a_clock_that_was_set_back_gives_grace_too(fixture: &Fixture) {
+fn clock_that_was_set_back_gives_grace(fixture: &Fixture) {
     let ivy = fixture.session("Ivy");
     fixture.pass(301);
     fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
@@ -78,7 +78,7 @@ fn a_clock_that_was_set_back_gives_grace_too(fixture: &Fixture) {
     assert_eq!(fixture.agent(&ivy).status, AgentStatus::Stale);
 }
 
-fn another_boot_is_no_reason_to_wait(fixture: &Fixture) {
+fn another_boot_gives_no_grace(fixture: &Fixture) {
     fixture.session_of_process("Ivy", 10);
     fixture.processes.reboot();
     set_forward(fixture, 3600);

@@ -8,7 +8,7 @@ use crate::lock::{Acquire, Release};
 
 on_every_engine![
     a_follower_keeps_sweeping,
-    a_wait_for_a_key_keeps_sweeping_however_much_others_write,
+    wait_for_a_key_keeps_sweeping_under_concurrent_writes,
     a_wait_for_a_lock_keeps_sweeping,
     a_subscription_keeps_sweeping_while_it_waits,
     a_subscription_keeps_sweeping_while_events_arrive,
@@ -48,7 +48,7 @@ fn a_follower_keeps_sweeping(fixture: &Fixture) {
     marks_while_waiting(fixture, || until(fixture), || drop(fixture.write("end", "1")));
 }
 
-fn a_wait_for_a_key_keeps_sweeping_however_much_others_write(fixture: &Fixture) {
+fn wait_for_a_key_keeps_sweeping_under_concurrent_writes(fixture: &Fixture) {
     let wait = WaitFor { timeout: Some(LONG), after: None };
     std::thread::scope(|scope| {
         let (done, is_done) = std::sync::mpsc::channel::<()>();

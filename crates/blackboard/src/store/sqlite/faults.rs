@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqlite_says_becomes_what_is_the_case() {
+    fn sqlite_errors_map_to_board_codes() {
         let directory = testkit::tempdir().unwrap();
         let board = directory.path().join("local.db");
         std::fs::write(&board, "").unwrap();

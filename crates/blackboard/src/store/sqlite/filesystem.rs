@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones_by_their_number() {
+    fn network_file_systems_are_recognized_by_number() {
         for (number, expected) in [
             (0x6969, Kind::Remote("NFS")),
             (0x517b, Kind::Remote("SMB")),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones_by_their_name() {
+    fn network_file_systems_are_recognized_by_name() {
         for (is_local, name, expected) in [
             (true, "apfs", Kind::Local),
             (true, "hfs", Kind::Local),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_does_not_exist_is_on_what_its_parent_is_on() {
+    fn missing_directory_is_on_the_file_system_of_its_parent() {
         let directory = testkit::tempdir().unwrap();
         let here = of_directory(directory.path());
         assert_eq!(of_directory(&directory.path().join("not/yet")), here);

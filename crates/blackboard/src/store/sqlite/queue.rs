@@ -350,7 +350,7 @@ mod tests {
     use super::{LIMITS, Queue, SqliteSidecars, Wait, Waiting};
 
     #[test]
-    fn where_there_can_be_no_lock_everybody_is_at_the_head() {
+    fn without_a_queue_file_every_writer_is_at_the_head() {
         let directory = testkit::tempdir().unwrap();
         // Two independent boards, without a location for a sidecar file.
         let queues = ["one", "other"].map(|name| {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_no_longer_has_one_limit_for_everything() {
+    fn queue_with_deadline_has_one_limit_for_all_writes() {
         let directory = testkit::tempdir().unwrap();
         let limit = Duration::from_millis(40);
         for (waiting, expected) in [(Waiting::QueueWithDeadline, true), (Waiting::Queue, false)] {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_over_when_nothing_has_happened_for_its_limit() {
+    fn wait_ends_when_nothing_happens_for_its_limit() {
         let commits = Cell::new(Some(1));
         let mut wait = Wait::new(Duration::ZERO, LIMITS, || commits.get());
         assert_eq!(wait.left(), None, "nobody has committed");

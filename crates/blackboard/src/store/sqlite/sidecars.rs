@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sidecars_have_the_names_that_other_versions_look_for() {
+    fn sidecar_names_are_stable_across_versions() {
         let sidecars = SqliteSidecars::new(Path::new("/b/local.db"));
         let names = Sidecar::ALL.map(|sidecar| sidecars.path(sidecar));
         let expected = [

@@ -73,7 +73,7 @@ fn a_refusal_keeps_its_connection() {
 }
 
 #[test]
-fn the_write_ahead_log_is_folded_back_once_it_is_long() {
+fn long_wal_is_checkpointed() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let wal = sidecars::beside(&scratch.path(), "-wal");
@@ -90,7 +90,7 @@ fn the_write_ahead_log_is_folded_back_once_it_is_long() {
 }
 
 #[test]
-fn who_never_settles_has_a_log_of_limited_length_too() {
+fn wal_of_a_continuous_writer_is_bounded() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     let wal = sidecars::beside(&scratch.path(), "-wal");
@@ -112,7 +112,7 @@ fn who_never_settles_has_a_log_of_limited_length_too() {
 }
 
 #[test]
-fn a_reader_who_stays_keeps_no_writer_from_committing() {
+fn long_reader_blocks_no_writer() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     store
@@ -131,7 +131,7 @@ fn a_reader_who_stays_keeps_no_writer_from_committing() {
 }
 
 #[test]
-fn a_reader_does_not_keep_the_log_from_being_used() {
+fn long_reader_does_not_block_writes_and_checkpoints() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     board.work().create(&Create::new("x", "X")).unwrap();
@@ -168,7 +168,7 @@ const BY_WORD: &Index = &Index {
 };
 
 #[test]
-fn the_elements_of_any_row_are_kept_as_its_index_declares() {
+fn list_index_is_maintained_for_any_row() {
     let scratch = Scratch::new();
     let (store, board) = scratch.board();
     board.projects().register(&RegisterProject::new("p", "old")).unwrap();
@@ -213,7 +213,7 @@ fn unmigrated(path: &Path) {
 }
 
 #[test]
-fn of_many_that_open_an_older_board_one_migrates() {
+fn one_of_many_openers_migrates_an_older_board() {
     let scratch = Scratch::new();
     unmigrated(&scratch.path());
     let start = std::sync::Barrier::new(8);
@@ -237,7 +237,7 @@ fn of_many_that_open_an_older_board_one_migrates() {
 }
 
 #[test]
-fn a_migration_waits_for_whoever_writes() {
+fn migration_waits_for_the_writer() {
     let scratch = Scratch::new();
     unmigrated(&scratch.path());
     let writer = Connection::open(scratch.path()).unwrap();
@@ -278,7 +278,7 @@ fn head_of_the_queue(scratch: &Scratch) -> std::fs::File {
 }
 
 #[test]
-fn who_has_no_patience_does_not_pass_those_in_line() {
+fn writer_without_waiting_does_not_overtake_the_queue() {
     let scratch = Scratch::new();
     let (store, _) = scratch.board();
     let commit = Commit { name: "test", prefetch: &[], on_busy: OnBusy::Fail, callers: &[] };
@@ -293,7 +293,7 @@ fn who_has_no_patience_does_not_pass_those_in_line() {
 }
 
 #[test]
-fn one_at_the_head_who_was_stopped_holds_up_nobody_for_good() {
+fn stopped_writer_at_the_head_blocks_no_writer_forever() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let head = head_of_the_queue(&scratch);
@@ -318,7 +318,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
 }
 
 #[test]
-fn connections_of_one_board_are_to_one_file() {
+fn all_connections_of_a_board_use_the_same_file() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let first = store.take().unwrap();
@@ -329,7 +329,7 @@ fn connections_of_one_board_are_to_one_file() {
 }
 
 #[test]
-fn whoever_waits_for_a_board_that_was_replaced_is_told() {
+fn wait_on_a_replaced_board_fails() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let revision = board.agents().register(&Register::named("Ivy")).unwrap().agent.revision;

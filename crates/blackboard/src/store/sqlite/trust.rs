@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_can_write_unless_the_bit_is_that_of_the_owners_private_group() {
+    fn group_write_is_allowed_only_for_the_owners_private_group() {
         for (mode, owner, group, expected) in [
             (0o700, 1000, 100, false),
             (0o755, 1000, 100, false),

@@ -188,7 +188,7 @@ fn credentials_of_2026_are_found() {
 }
 
 #[test]
-fn hashes_ids_and_encoded_text_are_no_credentials() {
+fn hashes_ids_and_encoded_text_are_not_credentials() {
     let uuid = "550e8400-e29b-41d4-a716-446655440000";
     let prose =
         "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4gSXQgZG9lcyBzbyBhZ2FpbiBhbmQgYWdhaW4u";
@@ -231,7 +231,7 @@ fn hashes_ids_and_encoded_text_are_no_credentials() {
 }
 
 #[test]
-fn names_with_dashes_and_default_passwords_are_no_credentials() {
+fn names_with_dashes_and_default_passwords_are_not_credentials() {
     for text in [
         "xapp-mobile-rewrite-sprint-2026-planning",
         "xapp-1-mobile-rewrite-for-Android-and-iOS",
@@ -263,7 +263,7 @@ fn names_with_dashes_and_default_passwords_are_no_credentials() {
 }
 
 #[test]
-fn ordinary_text_carries_no_credential() {
+fn ordinary_text_has_no_credential() {
     testkit::limit_test();
     let long_word = "x".repeat(60);
     for text in [
@@ -354,7 +354,7 @@ fn ordinary_text_carries_no_credential() {
 }
 
 #[test]
-fn escapes_of_json_are_undone() {
+fn json_escapes_are_decoded() {
     testkit::limit_test();
     for (text, expected) in [
         ("plain", None),

@@ -23,7 +23,7 @@ fn plan(connection: &Connection, sql: &str) -> String {
 }
 
 #[test]
-fn what_commands_do_all_the_time_is_found_by_an_index() {
+fn frequent_queries_use_an_index() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -63,7 +63,7 @@ fn what_commands_do_all_the_time_is_found_by_an_index() {
 }
 
 #[test]
-fn gaps_between_events_are_found_by_an_index() {
+fn event_gap_queries_use_an_index() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -82,7 +82,7 @@ fn gaps_between_events_are_found_by_an_index() {
 const SCANNED: &[&str] = &["agents.ENDED", "operations.OLDEST", "file_edits.OLDEST"];
 
 #[test]
-fn every_declared_index_has_one_in_the_file() {
+fn every_declared_index_has_an_index_in_the_file() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -127,7 +127,7 @@ fn ranges_of_entries(moment: Timestamp) -> Vec<(Range, &'static str)> {
 }
 
 #[test]
-fn entries_are_found_by_an_index_that_has_them_in_their_order() {
+fn entry_queries_use_an_index_in_their_order() {
     let scratch = Scratch::new();
     let store = scratch.open().unwrap();
     let connection = store.take().unwrap();
@@ -175,7 +175,7 @@ fn hundred_thousand_entries(connection: &Connection, expires: &str) {
 }
 
 #[test]
-fn among_a_hundred_thousand_entries_only_those_that_are_asked_for_are_looked_at() {
+fn query_among_a_hundred_thousand_entries_reads_only_matches() {
     use rusqlite::StatementStatus;
     let scratch = Scratch::new();
     let (store, board) = scratch.board();

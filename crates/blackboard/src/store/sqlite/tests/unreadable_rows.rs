@@ -79,7 +79,7 @@ fn an_agent_whose_rows_cannot_be_read_is_skipped_and_the_others_are_swept() {
 }
 
 #[test]
-fn rows_that_cannot_be_read_take_no_write_lock_from_others() {
+fn unreadable_rows_take_no_write_lock() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     an_agent_that_holds(&board, "bad");
@@ -99,7 +99,7 @@ fn rows_that_cannot_be_read_take_no_write_lock_from_others() {
 }
 
 #[test]
-fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
+fn unreadable_agents_do_not_hide_later_ones() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     an_agent_that_holds(&board, "bad");
@@ -128,7 +128,7 @@ fn agents_that_cannot_be_read_do_not_hide_those_behind_them() {
 }
 
 #[test]
-fn expired_entries_that_cannot_be_read_do_not_hide_those_behind_them() {
+fn unreadable_expired_entries_do_not_hide_later_ones() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let write = |key: &str, seconds| {
@@ -151,7 +151,7 @@ fn expired_entries_that_cannot_be_read_do_not_hide_those_behind_them() {
 }
 
 #[test]
-fn heartbeats_whose_time_cannot_be_read_keep_no_other_from_being_pruned() {
+fn unreadable_heartbeats_do_not_block_pruning_of_others() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let session = board.agents().register(&Register::named("Ivy")).unwrap().agent.session_id;
@@ -192,7 +192,7 @@ fn an_ended_agent_with_heartbeats(scratch: &Scratch, board: &Board, damage: Opti
 }
 
 #[test]
-fn an_ended_agent_goes_with_a_heartbeat_that_cannot_be_read() {
+fn ended_agent_is_pruned_with_an_unreadable_heartbeat() {
     let scratch = Scratch::new();
     let (_, board) = scratch.board();
     let session = an_ended_agent_with_heartbeats(&scratch, &board, Some("progress = x'ff00'"));
