@@ -5,8 +5,8 @@
 //! before it is acknowledged. A commit runs under a lock, so the rows that it read cannot change. A reader keeps the
 //! state that it began with. One process uses the file at a time.
 //!
-//! `cargo test --example engine --features conformance` runs the conformance suite on it. `cargo run --example engine
-//! --features conformance -- FILE` counts the commands that one file has seen.
+//! `cargo test --example engine --features conformance` runs the conformance suite on it.
+//! `cargo run --example engine --features conformance -- FILE` counts the commands that one file has seen.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -1,9 +1,9 @@
 //! [`Follower`]: reads the event log to its end, waits for new events, and stores the cursor of its reader.
 //!
-//! Everything that waits for another process waits here. A [`Follower`] delivers events: `subscribe`, `observe --follow`, the MCP
-//! server and the dashboard use it. A call that waits for a state instead, such as a key or a lock, checks that state with
-//! `Board::check_until`, which is also the loop of the follower. Nothing of the board is held between two batches or
-//! during a sleep, so a slow reader delays no other process and loses nothing.
+//! Every call that waits for another process waits here. A [`Follower`] delivers events: `subscribe`,
+//! `observe --follow`, the MCP server and the dashboard use it. A call that waits for a state instead, for example a
+//! key or a lock, checks that state with `Board::check_until`. The follower uses the same loop. Nothing of the board
+//! is held between two batches or during a sleep, so a slow reader delays no other process and loses nothing.
 //!
 //! A program that must not block a thread sleeps by itself: a [`Pace`] says when to check, and the same check as in the
 //! loop is a call of its own ([`LockWait::check`](crate::lock::LockWait::check), [`Scope::check_key`](crate::entry::Scope::check_key)).
@@ -12,9 +12,9 @@
 //!   delivered only after that was stored: a reader that is killed sees its last batch again, and never misses one.
 //! - If events were pruned before they were read, the follower reports `compacted` once and continues with the oldest that is
 //!   kept. A position ahead of the board is an error.
-//! - Calls that wait sweep automatically, because the session that they wait for may never come back. All waits of a process
-//!   on one board share a schedule: any number of them costs one probe per second. `serve` follows without a sweep, since it
-//!   never writes.
+//! - Calls that wait sweep automatically, because the process of the session that they wait for may be gone. All
+//!   waits of a process on one board share a schedule: any number of them costs one probe per second. `serve` follows
+//!   without a sweep, since it never writes.
 
 #[cfg(test)]
 mod tests;

@@ -26,10 +26,10 @@
 //!
 //! # SQLite
 //!
-//! SQLite is compiled in, by `rusqlite` with its `bundled` feature. The library works with the build flags that this gives; a
-//! program that depends on it needs none of its own. The flags in `.cargo/config.toml` of this repository turn off modules that a board
-//! does not use, which makes the `blackboard` program smaller and faster to start, and changes nothing else
-//! (`docs/decisions/0012`).
+//! SQLite is compiled in, by `rusqlite` with its `bundled` feature. The library works with the build flags that this
+//! gives; a program that depends on it needs none of its own. The flags in `.cargo/config.toml` of this repository
+//! turn off modules that a board does not use. That makes the `blackboard` program smaller and faster to start, and
+//! changes nothing else (`docs/decisions/0012`).
 //!
 //! # Where things are
 //!

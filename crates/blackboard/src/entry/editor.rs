@@ -1,7 +1,8 @@
 //! [`EntryEditor`]: the changes of one commit to entries. Every verb changes entries here.
 //!
-//! The rules are in `rules.rs`. The editor reads each key once, sees its own changes (a commit may write, read and delete the
-//! same key), adds an event for each change, and puts each key once. The text of events and refusals is in `wording.rs`.
+//! The rules are in `rules.rs`. The editor reads each key once, adds an event for each change, and puts each key
+//! once. It sees its own changes: a commit may write, read and delete the same key. The text of events and refusals
+//! is in `wording.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The declaration of a row type: once, beside its noun, with `record!`.
 //!
-//! The declaration names the table, the key, the columns and the indexes. From it follow the columns and statements
-//! of SQLite, the index keys of engines that store rows directly, the stored form of a row, and its pending
-//! revisions.
+//! The declaration names the table, the key, the columns and the indexes. It determines the columns and statements of
+//! SQLite, and the index keys of engines that store rows directly. It also determines the stored form of a row, and
+//! its pending revisions.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -43,8 +43,7 @@ pub struct Table {
     /// The distance from tables without foreign keys: foreign keys of a row refer to rows of lower generations.
     pub generation: u8,
     /// Whether rows are only added: a verb may put one that it has not read, which replaces the one with the same
-    /// key. Retention may remove one that it has not read, or cannot read. So such a table has no index with
-    /// [`Each`].
+    /// key. Retention may remove one that it has not read, or cannot read. So such a table has no index with `each`.
     pub appended: bool,
     /// The indexes of its rows.
     pub indexes: &'static [&'static Index],

@@ -8,8 +8,8 @@
 //! then checks the board, then sleeps unless the word has changed since. So a commit after the check is never missed.
 //! The first waiting thread creates the file. Until then, a commit pays for one `stat` that finds nothing.
 //!
-//! Without a word (on another system, in a read-only directory, or if the file cannot be trusted), a waiting thread
-//! polls the board, in pauses that grow while nothing happens.
+//! Without a word, a waiting thread polls the board, in pauses that grow while nothing happens. There is no word on
+//! another system, in a read-only directory, or if the file cannot be trusted.
 //!
 //! | File | What it is about |
 //! |---|---|
