@@ -317,7 +317,7 @@ fn a_follower_is_woken_by_every_write() {
         progress("followers, writes", round + 1, rounds);
     }
     // A figure and no verdict: a machine that has much else to do wakes late. That not even one wake-up is lost is tested
-    // where no time has to tell, in `of_ten_thousand_commits_around_the_beginning_of_a_wait_none_is_slept_through`.
+    // where no time has to tell, in `ten_thousand_commits_around_the_start_of_a_wait_are_noticed`.
     latencies.sort();
     println!("followers: half of {rounds} writes were heard within {:?}", latencies[rounds / 2]);
     kill(follower.id());
