@@ -77,7 +77,7 @@ fn every_alias_does_what_its_command_does() {
             scratch.json(["work", "claim", "held", "--title", "Held", "--session", "ivy"]);
             scratch.json(["write", "key", "1"]);
             let line = format!("blackboard {words} {arguments} --json");
-            let output = scratch.shell(&line).env("BLACKBOARD_SESSION_ID", "ivy").output().unwrap();
+            let output = scratch.shell(&line).env("BLACKBOARD_SESSION_ID", "ivy").run_to_end();
             let output = crate::scratch::Output::of(output).success();
             let mut fields: Vec<_> = output.stdout.split('"').skip(1).step_by(2).map(str::to_owned).collect();
             // Ids, times and paths differ from board to board.
