@@ -135,7 +135,7 @@ mod tests {
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
-    fn this_very_test_is_dynamic() {
+    fn this_test_program_is_dynamic() {
         assert!(check_static(&std::env::current_exe().unwrap()).is_err());
     }
 }

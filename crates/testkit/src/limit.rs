@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_has_a_limit_but_for_the_time_that_it_spends_outside_of_it() {
+    fn limit_of_a_test_excludes_the_time_outside_of_it() {
         assert!(!is_watched());
         limit_test();
         assert!(is_watched());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_ends_with_the_thread_of_its_test() {
+    fn limit_ends_with_the_thread_of_its_test() {
         let name = "a thread with a name";
         let is_watched = || has_limit(name);
         thread::scope(|scope| {

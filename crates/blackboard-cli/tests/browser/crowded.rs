@@ -13,7 +13,7 @@ const ITEMS: usize = 5000;
 const EVENTS: u32 = 100_000;
 
 #[test]
-fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
+fn page_shows_all_of_many_rows_and_keeps_few_in_the_document() {
     let site = Site::new();
     let board = site.library();
     for index in 0..AGENTS {
@@ -73,7 +73,7 @@ fn many_agents_items_and_events_are_all_there_and_few_are_in_the_document() {
 }
 
 #[test]
-fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
+fn page_finds_scopes_and_keys_beyond_the_entries_that_it_read() {
     let site = Site::new();
     let board = site.library();
     let write = |scope: &str, key: &str| {
@@ -126,7 +126,7 @@ fn scopes_and_keys_are_found_beyond_the_entries_that_were_read() {
 }
 
 #[test]
-fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
+fn search_finds_entries_that_the_page_did_not_read_and_reports_its_limit() {
     let site = Site::new();
     let board = site.library();
     // Values of which a list has only the beginning.
@@ -190,7 +190,7 @@ fn a_search_finds_what_the_page_did_not_read_and_says_what_it_did_not_search() {
 }
 
 #[test]
-fn what_was_completed_last_is_shown_however_much_was_completed() {
+fn page_shows_the_last_completed_items_of_many() {
     let site = Site::new();
     let board = site.library();
     let request = Register { pid: Some(std::process::id()), ..Register::named("Ivy") };

@@ -162,7 +162,7 @@ fn hostile_text_runs_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn a_board_with_hostile_text_in_every_column_is_shown_as_text() {
+fn page_shows_hostile_text_in_every_column_as_text() {
     let generator = Generator::new();
     let Some(browser) = Browser::start() else { return };
     for extent in [Extent::Everything, Extent::AllButIdentities] {

@@ -67,7 +67,7 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
 }
 
 #[test]
-fn the_arrow_keys_walk_the_tree() {
+fn arrow_keys_move_through_the_tree() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -128,7 +128,7 @@ fn the_arrow_keys_walk_the_tree() {
 }
 
 #[test]
-fn rows_are_walked_and_opened_with_the_keyboard() {
+fn keyboard_moves_through_rows_and_opens_them() {
     let site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -158,7 +158,7 @@ fn rows_are_walked_and_opened_with_the_keyboard() {
 }
 
 #[test]
-fn the_spans_of_the_lanes_are_opened_with_the_keyboard() {
+fn keyboard_opens_the_spans_of_the_lanes() {
     let site = Site::new();
     let team = furnish(&site);
     // Two at a time: the second one has a row of its own, without a name.

@@ -9,7 +9,7 @@ use crate::sections::furnish;
 use crate::site::Site;
 
 #[test]
-fn what_a_command_does_shows_without_a_reload() {
+fn page_shows_changes_without_a_reload() {
     let site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -98,7 +98,7 @@ fn assert_newest_are_shown(site: &Site, browser: &Browser) {
 }
 
 #[test]
-fn a_server_that_restarts_is_caught_up_with() {
+fn page_catches_up_when_the_server_restarts() {
     let mut site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -141,7 +141,7 @@ fn a_server_that_restarts_is_caught_up_with() {
 }
 
 #[test]
-fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline() {
+fn timeline_shows_events_that_were_read_before_the_stream_sent_them() {
     let mut site = Site::new();
     let team = furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -181,7 +181,7 @@ fn events_that_are_read_again_before_the_stream_shows_them_are_in_the_timeline()
 }
 
 #[test]
-fn a_board_that_is_another_one_after_a_restart_is_shown_from_its_beginning() {
+fn page_shows_another_board_from_its_start_after_a_restart() {
     let mut site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -217,7 +217,7 @@ fn board_of(items: usize) -> Scratch {
 }
 
 #[test]
-fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
+fn page_does_not_mix_a_board_with_the_one_that_it_replaces() {
     let site = Site::new();
     furnish(&site);
     let Some(browser) = Browser::start() else { return };
@@ -273,7 +273,7 @@ fn a_board_that_takes_the_place_of_another_is_not_mixed_with_it() {
 }
 
 #[test]
-fn only_what_is_looked_at_is_said_to_be_unreadable() {
+fn page_reports_unreadable_rows_only_in_their_view() {
     let site = Site::new();
     let Some(browser) = Browser::start() else { return };
     browser.open(site.address());

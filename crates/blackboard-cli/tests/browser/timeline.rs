@@ -158,7 +158,7 @@ fn the_slider_runs_over_what_is_kept_after_pruning() {
 }
 
 #[test]
-fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
+fn the_slider_goes_to_any_position_and_back_to_live() {
     let mut site = Site::new();
     let session = long_log(&site);
     let last = ITEMS + 2;
@@ -222,7 +222,7 @@ fn the_slider_goes_to_any_place_of_the_log_and_back_to_now() {
 }
 
 #[test]
-fn filters_choose_kinds_of_events_also_of_those_that_come() {
+fn filters_select_event_types_also_of_new_events() {
     let site = Site::new();
     long_log(&site);
     let Some(browser) = Browser::start() else { return };
@@ -254,7 +254,7 @@ fn filters_choose_kinds_of_events_also_of_those_that_come() {
 }
 
 #[test]
-fn what_comes_while_one_reads_leaves_no_gap() {
+fn events_that_arrive_during_a_read_leave_no_gap() {
     let site = Site::new();
     long_log(&site);
     let Some(browser) = Browser::start() else { return };

@@ -4,7 +4,7 @@ use crate::scratch::Scratch;
 use testkit::process::RunToEnd as _;
 
 #[test]
-fn the_session_of_the_original_proposal_runs_as_it_is_written_there() {
+fn commands_of_the_original_proposal_run_unchanged() {
     let scratch = Scratch::new();
     let session = scratch.json(["register", "--name", "Ivy", "--session-id", "abc"])["session_id"].clone();
     for (id, status) in [("collab-issue-77", "available"), ("collab-pr-56", "available")] {

@@ -13,7 +13,7 @@ fn configured(scratch: &Scratch, content: &str) {
 }
 
 #[test]
-fn a_bad_value_is_named_with_its_file_key_and_range_and_the_answer_stays_clean() {
+fn bad_value_is_reported_with_its_file_key_and_range_on_stderr_only() {
     for (content, expected) in [
         (
             r#"{"heartbeat": {"staleThresholdSeconds": 0}}"#,
@@ -82,7 +82,7 @@ fn a_variable_outside_its_range_is_named_and_ignored() {
 }
 
 #[test]
-fn an_agent_without_a_name_has_the_configured_one() {
+fn agent_without_a_name_gets_the_configured_one() {
     let scratch = Scratch::new();
     configured(&scratch, r#"{"agent": {"name": "Ivy"}}"#);
     assert_eq!(scratch.json(["agent", "register"])["agent_name"], "Ivy");

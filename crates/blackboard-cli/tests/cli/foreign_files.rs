@@ -92,7 +92,7 @@ fn a_board_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn a_board_with_somebody_elses_statements_in_it_is_not_used() {
+fn board_with_a_foreign_schema_object_is_refused() {
     for statement in [
         "CREATE TRIGGER mine AFTER INSERT ON events BEGIN DELETE FROM agents; END",
         "CREATE VIEW mine AS SELECT * FROM agents",

@@ -14,7 +14,7 @@ use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("hook");
 }
 

@@ -138,7 +138,7 @@ fn code_and_comparisons_survive() {
 }
 
 #[test]
-fn the_largest_argument_there_can_be_is_cut_and_not_choked_on() {
+fn the_largest_possible_argument_is_shortened() {
     // The kernel takes no argument of more than 128 KiB; many of them make a megabyte.
     let long = "x y ".repeat(32 * 1024 - 1);
     let scratch = Scratch::new();
@@ -270,7 +270,7 @@ fn text_that_is_not_stored_as_given_is_reported() {
 }
 
 #[test]
-fn a_mistake_with_hostile_words_in_it_forges_nothing() {
+fn usage_error_with_hostile_text_forges_nothing() {
     let scratch = Scratch::new();
     for text in HOSTILE {
         for call in [
@@ -302,7 +302,7 @@ fn without_own_colours(text: &str) -> String {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
+fn invalid_utf8_is_refused_everywhere_but_in_paths() {
     let scratch = Scratch::new();
     let bytes = OsStr::from_bytes(b"x\xff\xfe");
     for (command, arguments) in CALLS {
@@ -340,7 +340,7 @@ fn bytes_that_are_no_text_are_refused_everywhere_but_in_paths() {
 }
 
 #[test]
-fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
+fn variables_with_invalid_utf8_are_a_usage_error() {
     let scratch = Scratch::new();
     for (name, call) in [
         ("BLACKBOARD_SESSION_ID", &["agent", "heartbeat"][..]),
@@ -358,7 +358,7 @@ fn variables_that_are_no_text_are_a_mistake_and_no_crash() {
 }
 
 #[test]
-fn what_looks_like_a_credential_is_not_stored_unless_someone_insists() {
+fn text_that_looks_like_a_credential_is_stored_only_with_its_option() {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let metadata = format!("{{\"token\": \"{token}\"}}");
     let escaped = metadata.replacen("ghp_", "gh\\u0070_", 1);

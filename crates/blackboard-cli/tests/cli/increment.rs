@@ -5,12 +5,12 @@ use crate::shapes::is_object;
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("increment");
 }
 
 #[test]
-fn the_answer_has_the_number_that_this_call_made() {
+fn json_has_the_number_that_this_call_produced() {
     let scratch = Scratch::new();
     let first = scratch.json(["increment", "counter", "--by", "5", "--op", "five"]);
     is_object(&first, &["scope", "key", "version", "revision", "value"]);

@@ -17,12 +17,12 @@ use crate::transcript;
 const PLATFORMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "copilot", "cursor"];
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("setup");
 }
 
 #[test]
-fn programs_get_what_happens_to_which_file_and_what_is_still_to_do() {
+fn json_has_the_change_of_each_file_and_what_is_left_to_do() {
     let scratch = Scratch::new();
     let answer = scratch.json(["setup", "codex", "--yes"]);
     is_object(&answer, &["written", "program_on_path", "platforms"]);
@@ -57,7 +57,7 @@ fn a_dry_run_shows_everything_and_writes_nothing() {
 }
 
 #[test]
-fn nothing_is_written_without_being_asked() {
+fn setup_writes_nothing_without_an_answer() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     scratch.run(["setup", "claude", "--json"]).refused(Code::Usage);
@@ -68,7 +68,7 @@ fn nothing_is_written_without_being_asked() {
 }
 
 #[test]
-fn without_a_name_the_agents_that_are_found_are_set_up() {
+fn setup_without_a_name_uses_the_installed_agents() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join(".gemini")).unwrap();
     let programs = scratch.path().join("bin");
@@ -93,7 +93,7 @@ fn without_a_name_the_agents_that_are_found_are_set_up() {
 }
 
 #[test]
-fn programs_are_told_that_a_file_was_left_alone() {
+fn json_reports_a_file_that_was_left_unchanged() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join(".claude.json"), "{").unwrap();
     let refusal = scratch.run(["setup", "claude", "--yes", "--json"]).refused(Code::ReadOnly);
@@ -105,7 +105,7 @@ fn programs_are_told_that_a_file_was_left_alone() {
 }
 
 #[test]
-fn whoever_has_not_put_the_program_on_the_path_is_told() {
+fn setup_warns_when_the_program_is_not_on_the_path() {
     let scratch = Scratch::new();
     let told = |call: &[&str]| {
         let output = scratch.command(call).env("PATH", "/usr/bin:/bin").run_to_end();
@@ -125,7 +125,7 @@ fn whoever_has_not_put_the_program_on_the_path_is_told() {
 }
 
 #[test]
-fn what_only_the_user_can_do_is_told_again_and_so_is_what_is_switched_off() {
+fn setup_repeats_manual_steps_and_reports_disabled_parts() {
     let scratch = Scratch::new();
     let first = scratch.run(["setup", "codex", "--yes"]).success().stdout;
     assert!(first.contains("  Still to do: accept the hooks"), "{first}");
@@ -140,7 +140,7 @@ fn what_only_the_user_can_do_is_told_again_and_so_is_what_is_switched_off() {
 }
 
 #[test]
-fn a_file_that_is_as_it_should_be_is_set_up_however_it_is_kept_and_written() {
+fn complete_file_counts_as_set_up_in_every_form() {
     let scratch = Scratch::new();
     let settings = scratch.path().join(".codex");
     let file = settings.join("config.toml");
@@ -202,7 +202,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
 }
 
 #[test]
-fn where_another_server_has_our_name_nothing_is_to_be_added_by_hand() {
+fn another_server_with_our_name_gets_no_text_to_add() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join(".codex")).unwrap();
     let text = "[mcp_servers.blackboard]\ncommand = \"chalk\"\n";
@@ -258,7 +258,7 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
 }
 
 #[test]
-fn the_settings_of_an_agent_are_where_its_environment_says() {
+fn environment_moves_the_settings_of_an_agent() {
     let scratch = Scratch::new();
     let moved = scratch.path().join("moved");
     let mut command = scratch.command(["setup", "claude", "--yes"]);
@@ -276,7 +276,7 @@ fn a_file_that_will_hold_secrets_is_private_from_the_start() {
 }
 
 #[test]
-fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_private() {
+fn large_state_of_claude_code_is_edited_and_its_backup_is_private() {
     let scratch = Scratch::new();
     let history: Vec<_> = (0..200).map(|line| format!("\"{line}: {}\"", "x".repeat(11_000))).collect();
     let text = format!("{{\n  \"history\": [\n    {}\n  ]\n}}\n", history.join(",\n    "));
@@ -293,7 +293,7 @@ fn the_state_of_claude_code_is_edited_though_it_is_large_and_its_backup_is_priva
 }
 
 #[test]
-fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
+fn unchanged_state_of_claude_code_gets_a_hint_with_its_own_command() {
     for (scope, file) in [("user", ".claude.json"), ("project", ".mcp.json"), ("local", ".claude.json")] {
         let scratch = Scratch::new();
         fs::write(scratch.path().join(file), "{").unwrap();
@@ -304,7 +304,7 @@ fn where_the_state_of_claude_code_is_left_alone_its_own_command_is_told() {
 }
 
 #[test]
-fn a_difference_does_not_show_what_others_have_written() {
+fn diff_does_not_show_other_values() {
     // Nothing about these words looks like a credential.
     let secret = "correct horse";
     let last = format!("{{\n  // {secret}\n  \"mcpServers\": {{}},\n  \"primaryApiKey\": \"{secret}\"\n}}\n");
@@ -339,7 +339,7 @@ fn a_difference_does_not_show_what_others_have_written() {
 }
 
 #[test]
-fn a_credential_in_a_file_of_ours_is_not_shown_when_it_goes() {
+fn removed_credential_in_our_own_file_is_not_shown() {
     let scratch = Scratch::new();
     scratch.json(["setup", "opencode", "--yes"]);
     let file = scratch.path().join(".config/opencode/plugins/blackboard.js");

@@ -183,7 +183,7 @@ fn has_shape(text: &str, shape: &str) -> bool {
 }
 
 #[test]
-fn what_differs_from_run_to_run_has_a_name() {
+fn transcripts_replace_values_that_differ_between_runs() {
     let id = "f76b0ba8-2716-58ab-8be4-1f8f7b71a60b";
     for (text, expected) in [
         (format!("{id} {id}"), "00000001-0000-4000-8000-000000000001 00000001-0000-4000-8000-000000000001"),

@@ -47,7 +47,7 @@ blackboard delete "task:analyze_q4" || echo "Not there"
 "#;
 
 #[test]
-fn the_workflows_of_the_script_run_as_they_are_written() {
+fn workflows_of_the_script_run_unchanged() {
     let scratch = Scratch::new();
     let output = Output::of(scratch.shell(WORKFLOWS).run_to_end()).success();
     let said = |text: &str| output.stdout.matches(text).count();
@@ -66,7 +66,7 @@ fn the_workflows_of_the_script_run_as_they_are_written() {
 }
 
 #[test]
-fn a_counter_that_is_compared_before_it_is_written_counts_every_time() {
+fn counter_with_a_compared_revision_counts_every_write() {
     // The way in which a shell counts without `increment`: read, add, write if nobody was faster.
     const COUNT: &str = r#"
         for round in 1 2 3 4 5; do

@@ -10,7 +10,7 @@ use crate::crowd::at_once;
 use crate::test_board::TestBoard;
 
 #[test]
-fn of_64_processes_that_claim_one_item_one_wins_and_63_are_told_who() {
+fn one_of_64_processes_claims_an_item_and_63_get_its_holder() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 64);
     board.items(1);
@@ -37,7 +37,7 @@ fn of_64_processes_that_claim_one_item_one_wins_and_63_are_told_who() {
 }
 
 #[test]
-fn of_50_items_each_goes_to_one_of_64_processes_and_a_watcher_sees_every_claim_in_order() {
+fn each_of_50_items_goes_to_one_of_64_processes_and_a_follower_sees_every_claim_in_order() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 64);
     let watcher = board.session("watcher");
@@ -107,7 +107,7 @@ fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
 }
 
 #[test]
-fn of_32_processes_that_create_and_claim_the_same_new_item_one_wins() {
+fn one_of_32_processes_creates_and_claims_a_new_item() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 32);
     let answers = at_once(sessions.len(), |index| {

@@ -25,7 +25,7 @@ fn let_time_pass(board: &TestBoard) {
 }
 
 #[test]
-fn what_lives_for_a_moment_is_gone_after_it() {
+fn entry_with_a_short_ttl_expires() {
     let board = TestBoard::new();
     board.json(&["write", "signal", "1", "--ttl", "1ms"]);
     thread::sleep(Duration::from_millis(2));
@@ -61,7 +61,7 @@ fn an_expired_key_is_invisible_before_any_sweep() {
 }
 
 #[test]
-fn an_expired_key_is_absent_for_whoever_writes_it_and_its_versions_go_on() {
+fn expired_key_is_absent_for_a_writer_and_its_versions_continue() {
     let board = expired();
     let written = board.json(&["write", "signal", "2", "--if-absent"]);
     assert_eq!((&written["created"], &written["version"]), (&json!(true), &json!(2)));
@@ -72,7 +72,7 @@ fn an_expired_key_is_absent_for_whoever_writes_it_and_its_versions_go_on() {
 }
 
 #[test]
-fn of_many_that_want_an_expired_key_one_gets_it() {
+fn one_of_many_writers_gets_an_expired_key() {
     for round in 0..size(3, 50) {
         let board = expired();
         let answers =
@@ -85,7 +85,7 @@ fn of_many_that_want_an_expired_key_one_gets_it() {
 }
 
 #[test]
-fn one_event_tells_of_it_however_many_look_at_once() {
+fn one_event_reports_an_expiration_with_many_concurrent_readers() {
     let rounds = size(5, 200);
     let board = TestBoard::new();
     board.json(&["write", "fact", "1"]);

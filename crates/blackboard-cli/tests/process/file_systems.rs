@@ -81,7 +81,7 @@ fn local_file_systems_are_accepted() {
 }
 
 #[test]
-fn a_network_file_system_is_accepted_where_the_home_configuration_or_the_environment_allows_it() {
+fn network_file_system_is_accepted_when_configuration_or_environment_allows_it() {
     if !can_poke() {
         return;
     }

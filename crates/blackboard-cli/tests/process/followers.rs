@@ -175,7 +175,7 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
 }
 
 #[test]
-fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be_stored() {
+fn follower_continues_when_writers_prevent_storing_its_cursor() {
     let board = TestBoard::new();
     written(&board.library(), "first", 0);
     let mut follower = follow(&board, &["--cursor", "mirror"]);
@@ -212,7 +212,7 @@ fn a_follower_goes_on_though_others_write_for_so_long_that_its_cursor_can_not_be
 }
 
 #[test]
-fn a_follower_that_stops_reading_loses_nothing_slows_nobody_and_keeps_the_log_small() {
+fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_small() {
     let seconds = size(2, 60) as u64;
     let board = TestBoard::new();
     let library = board.library();
@@ -271,7 +271,7 @@ fn locks_of(pid: u32) -> usize {
 }
 
 #[test]
-fn of_many_writes_just_before_and_after_a_wait_none_is_slept_through() {
+fn no_write_around_the_start_of_a_wait_is_missed() {
     let rounds = size(30, 1_000);
     let board = TestBoard::new();
     let library = board.library();
@@ -325,7 +325,7 @@ fn a_follower_is_woken_by_every_write() {
 }
 
 #[test]
-fn two_hundred_followers_at_once_all_start_and_all_hear_of_it() {
+fn two_hundred_followers_all_start_and_all_see_an_event() {
     const FOLLOWERS: usize = 200;
     let board = TestBoard::new();
     let library = board.library();
@@ -341,7 +341,7 @@ fn two_hundred_followers_at_once_all_start_and_all_hear_of_it() {
 }
 
 #[test]
-fn what_a_writer_commits_that_dies_before_it_wakes_anybody_is_heard_all_the_same() {
+fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
     let board = TestBoard::new();
     written(&board.library(), "first", 0);
     let mut follower = follow(&board, &["--after", "0"]);
@@ -364,7 +364,7 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         let library = board.library();
         let register = |name| library.agents().register(&Register::named(name)).unwrap().agent.session_id;
         let (ivy, oak) = (register("Ivy"), register("Oak"));
-        board.silence_everybody();
+        board.make_all_heartbeats_old();
         board.tamper(
             "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 hours') \
              WHERE agent_name = 'Ivy'",

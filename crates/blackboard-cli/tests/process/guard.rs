@@ -101,7 +101,7 @@ fn went_through(ended: &Ended, words: &str) {
 }
 
 #[test]
-fn of_many_installations_at_once_none_takes_the_hook_of_somebody_else() {
+fn concurrent_installations_never_replace_the_hook_of_another_tool() {
     const AT_ONCE: usize = 8;
     let theirs = "#!/bin/sh\necho theirs >&2\n";
     let board = TestBoard::new();
@@ -130,7 +130,7 @@ fn of_many_installations_at_once_none_takes_the_hook_of_somebody_else() {
 }
 
 #[test]
-fn a_commit_of_what_somebody_else_has_reserved_is_stopped_and_no_other_is() {
+fn only_a_commit_of_files_that_another_session_reserved_is_refused() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -157,7 +157,7 @@ fn a_commit_of_what_somebody_else_has_reserved_is_stopped_and_no_other_is() {
 }
 
 #[test]
-fn with_warnings_only_a_commit_is_told_of_and_goes_through() {
+fn guard_with_warnings_reports_a_commit_and_allows_it() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -168,7 +168,7 @@ fn with_warnings_only_a_commit_is_told_of_and_goes_through() {
 }
 
 #[test]
-fn a_hook_that_was_there_before_runs_first_and_has_its_say() {
+fn existing_hook_runs_first_and_can_refuse() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -222,7 +222,7 @@ fn every_worktree_is_checked_for_its_own_files() {
 }
 
 #[test]
-fn whatever_is_broken_stops_no_commit() {
+fn errors_of_git_or_the_board_stop_no_commit() {
     let board = TestBoard::new();
     let (ivy, oak) = (board.session("Ivy"), board.session("Oak"));
     let Some(repository) = Repository::new(&board) else { return };
@@ -278,7 +278,7 @@ fn whatever_is_broken_stops_no_commit() {
 }
 
 #[test]
-fn what_the_dead_have_reserved_stops_nobody() {
+fn reservations_of_stale_agents_stop_no_commit() {
     let board = TestBoard::new();
     let oak = board.session("Oak");
     let Some(repository) = Repository::new(&board) else { return };
@@ -289,6 +289,6 @@ fn what_the_dead_have_reserved_stops_nobody() {
     repository.blackboard(&["file", "reserve", "src/", "--session", &ash]);
     repository.write("src/lib.rs", "2\n");
     stopped(&repository.commit_as(&oak, "-a"), "src/lib.rs is reserved by Ash");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     went_through(&repository.commit_as(&oak, "-a"), "note: marked \"Ash\" stale");
 }

@@ -58,7 +58,7 @@ fn tell_of_items(scratch: &Scratch, count: usize) {
 }
 
 #[test]
-fn of_a_hundred_hooks_at_once_none_fails_and_no_event_is_told_twice() {
+fn a_hundred_concurrent_hooks_all_succeed_and_no_event_is_shown_twice() {
     let scratch = Scratch::new();
     hook(&scratch, "ivy", "SessionStart");
     let mut told = Vec::new();
@@ -114,7 +114,7 @@ fn a_hundred_agents_that_start_and_end_at_once_leave_nothing_behind() {
 }
 
 #[test]
-fn whoever_lost_its_start_among_many_is_registered_by_its_next_prompt() {
+fn session_whose_start_was_lost_is_registered_by_its_next_prompt() {
     let scratch = Scratch::new();
     hook(&scratch, "first", "SessionStart");
     let together = |event: &str, change: fn(&mut Command)| {
@@ -418,7 +418,7 @@ fn the_agent_that_was_killed_is_swept_by_the_hooks_of_others() {
 }
 
 #[test]
-fn two_agents_of_one_process_are_told_apart_and_a_nested_one_too() {
+fn two_agents_of_one_process_and_a_nested_one_are_distinguished() {
     let scratch = Scratch::new();
     for (platform, session) in [("claude", "outer"), ("codex", "inner"), ("opencode", "inner")] {
         let mut command = scratch.command(["hook", platform]);

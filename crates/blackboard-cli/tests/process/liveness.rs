@@ -36,7 +36,7 @@ fn register(board: &TestBoard, pid: &str) -> String {
 
 /// Makes everybody silent for an hour, and sweeps.
 fn sweep(board: &TestBoard) -> Value {
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     board.json(&["sweep"])
 }
 
@@ -63,7 +63,7 @@ fn assert_kept(board: &TestBoard, swept: &Value, session: &str) {
 }
 
 #[test]
-fn a_silent_agent_whose_process_is_dead_is_swept() {
+fn agent_without_a_heartbeat_is_swept_when_its_process_is_gone() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -73,7 +73,7 @@ fn a_silent_agent_whose_process_is_dead_is_swept() {
 }
 
 #[test]
-fn a_process_that_ended_and_that_nobody_has_waited_for_is_dead() {
+fn zombie_process_counts_as_gone() {
     let board = TestBoard::new();
     let mut sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -85,7 +85,7 @@ fn a_process_that_ended_and_that_nobody_has_waited_for_is_dead() {
 }
 
 #[test]
-fn a_silent_agent_whose_process_lives_is_kept_and_seen() {
+fn agent_without_a_heartbeat_is_kept_when_its_process_is_running() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -95,7 +95,7 @@ fn a_silent_agent_whose_process_lives_is_kept_and_seen() {
 }
 
 #[test]
-fn an_agent_that_was_heard_of_is_kept_even_if_its_process_is_dead() {
+fn agent_with_a_recent_heartbeat_is_kept_when_its_process_is_gone() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
@@ -193,7 +193,7 @@ fn an_agent_of_another_machine_or_an_earlier_boot_is_judged_as_such() {
 }
 
 #[test]
-fn an_agent_without_a_process_is_swept_when_its_time_is_over() {
+fn agent_without_a_process_is_swept_after_the_threshold() {
     let board = TestBoard::new();
     let session = register(&board, &std::process::id().to_string());
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
@@ -205,7 +205,7 @@ fn an_agent_without_a_process_is_swept_when_its_time_is_over() {
 }
 
 #[test]
-fn a_process_that_this_user_may_not_signal_lives() {
+fn process_that_this_user_cannot_signal_counts_as_running() {
     // With `hidepid` the processes of others can't be seen, and `kill` answers EPERM: there is such a process.
     let hidden = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", hidden, "sh"];
@@ -216,7 +216,7 @@ fn a_process_that_this_user_may_not_signal_lives() {
     let board = TestBoard::new();
     let sleeper = Sleeper::start();
     let session = register(&board, &sleeper.pid());
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     // The sweeper has to own the board.
     let owned = can("EPERM", "chown", &["-R", "65534:65534", board.path().to_str().unwrap()]);
     assert!(owned, "root may do that");

@@ -47,7 +47,7 @@ fn observed(board: &TestBoard, session: &str) -> usize {
 }
 
 #[test]
-fn a_list_whose_reader_takes_one_line_ends_quietly() {
+fn list_exits_with_0_when_its_reader_reads_one_line() {
     let (board, session) = eventful_board();
     for call in [
         &["observe", "--session", &session][..],
@@ -65,7 +65,7 @@ fn a_list_whose_reader_takes_one_line_ends_quietly() {
 }
 
 #[test]
-fn entries_whose_reader_takes_one_line_end_quietly() {
+fn entry_lists_exit_with_0_when_their_reader_reads_one_line() {
     let board = TestBoard::new();
     let value = Value::of(&"x".repeat(1_000)).unwrap();
     let writes: Vec<_> =
@@ -91,7 +91,7 @@ fn entries_whose_reader_takes_one_line_end_quietly() {
 }
 
 #[test]
-fn a_cursor_stays_where_it_was_when_its_reader_went_away() {
+fn cursor_does_not_move_when_its_reader_closed_the_pipe() {
     let (board, session) = eventful_board();
     let (ended, line) = first_line(&board, &["observe", "--session", &session]);
     assert!(ended.status.success() && !line.is_empty(), "{ended:?}");

@@ -136,7 +136,7 @@ fn a_purged_secret_is_in_no_byte_of_any_file() {
 }
 
 #[test]
-fn a_purge_says_that_a_reader_keeps_the_old_bytes_and_the_next_one_erases_them() {
+fn purge_reports_that_a_reader_keeps_the_old_bytes_and_the_next_one_erases_them() {
     let board = leaked();
     board.json(&["purge", "other"]);
     board.json(&["purge", "deploy", "--scope", "locks"]);

@@ -43,7 +43,7 @@ fn board_with_temptations() -> (TestBoard, String) {
     let board = TestBoard::new();
     board.session("Dead");
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let session = board.session("Ivy");
     board.items(3);
     let library = board.library();
@@ -86,7 +86,7 @@ fn contents(connection: &Connection) -> Vec<String> {
 }
 
 #[test]
-fn readers_finish_while_somebody_holds_the_write_lock_and_change_nothing() {
+fn readers_finish_while_another_process_holds_the_write_lock() {
     let (board, session) = board_with_temptations();
     let holder = board.sql();
     let before = contents(&holder);
@@ -99,7 +99,7 @@ fn readers_finish_while_somebody_holds_the_write_lock_and_change_nothing() {
 }
 
 #[test]
-fn writers_are_told_who_holds_the_lock_when_the_time_is_over() {
+fn writers_that_time_out_report_the_holder_of_the_lock() {
     let (board, session) = board_with_temptations();
     let holder = board.sql();
     let before = contents(&holder);
@@ -123,7 +123,7 @@ fn writers_are_told_who_holds_the_lock_when_the_time_is_over() {
 }
 
 #[test]
-fn a_writer_that_is_stopped_inside_its_transaction_blocks_no_reader_is_named_and_goes_on() {
+fn writer_stopped_inside_its_transaction_blocks_no_reader_and_is_reported() {
     if !can_trace("a stopped writer") {
         return;
     }

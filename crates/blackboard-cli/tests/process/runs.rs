@@ -26,7 +26,7 @@ fn start(board: &TestBoard, script: &str) -> Runner {
 }
 
 #[test]
-fn a_run_that_is_killed_is_found_dead_by_the_sweep_and_what_it_held_is_free() {
+fn sweep_marks_a_killed_run_stale_and_releases_what_it_held() {
     let board = TestBoard::new();
     board.items(1);
     let oak = board.session("Oak");
@@ -48,7 +48,7 @@ fn a_run_that_is_killed_is_found_dead_by_the_sweep_and_what_it_held_is_free() {
 }
 
 #[test]
-fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
+fn run_passes_signals_to_its_command_and_ends_the_session_normally() {
     for (sent, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
         let board = TestBoard::new();
         board.items(1);
@@ -63,7 +63,7 @@ fn signals_go_on_to_the_command_and_its_session_ends_in_good_order() {
 }
 
 #[test]
-fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
+fn run_passes_a_signal_while_a_heartbeat_waits_for_the_board() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
@@ -95,7 +95,7 @@ fn a_signal_goes_on_while_a_heartbeat_waits_for_the_board() {
 }
 
 #[test]
-fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
+fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);
@@ -105,7 +105,7 @@ fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
         board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", pid]);
     });
     // Nobody calls any command from here on, so that only the run itself can find it.
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let stale = "SELECT count(*) FROM agents WHERE agent_name = 'Ash' AND status = 'stale'";
     wait_until("the dead one is found", || (board.number(stale) == 1).then_some(()));
     signal(runner.child.id(), Signal::TERM);
@@ -119,13 +119,13 @@ fn heartbeats_come_while_the_command_runs_and_so_does_the_sweep() {
 fn sweep_away(board: &TestBoard, session: &str) {
     let dead = dead_process();
     board.tamper(&format!("UPDATE agents SET pid = {dead} WHERE session_id = '{session}'"));
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let swept = board.json(&["sweep"]);
     assert_eq!(swept["staleAgents"][0]["sessionId"], session);
 }
 
 #[test]
-fn a_session_that_was_swept_while_the_command_ran_is_told_of() {
+fn run_reports_that_its_session_was_swept_meanwhile() {
     let board = TestBoard::new();
     board.items(1);
     let go_on = board.path().join("go-on");
@@ -142,7 +142,7 @@ fn a_session_that_was_swept_while_the_command_ran_is_told_of() {
 }
 
 #[test]
-fn a_session_that_was_swept_is_back_with_its_next_heartbeat_and_says_what_it_lost() {
+fn swept_session_is_active_after_its_next_heartbeat_and_reports_what_it_lost() {
     let board = TestBoard::new();
     board.items(1);
     board.configure(r#"{"heartbeat": {"intervalSeconds": 1, "staleThresholdSeconds": 300}}"#);

@@ -113,7 +113,7 @@ fn count_up(board: &TestBoard, key: &str) -> usize {
 }
 
 #[test]
-fn a_counter_by_increment_is_exact_and_nobody_is_refused() {
+fn counter_by_increment_is_exact_and_no_call_is_refused() {
     let board = TestBoard::new();
     let values = at_once(20, |_| {
         let one = |_| board.json(&["increment", "counter"])["value"].as_i64().unwrap();
@@ -127,7 +127,7 @@ fn a_counter_by_increment_is_exact_and_nobody_is_refused() {
 }
 
 #[test]
-fn heartbeats_that_expire_take_nothing_else_along_and_expire_once() {
+fn expiring_entries_delete_no_others_and_expire_once() {
     let board = TestBoard::new();
     let (writers, beaters, pollers) = (10, 5, 5);
     let writing = AtomicUsize::new(writers + beaters);
@@ -185,7 +185,7 @@ fn heartbeats_that_expire_take_nothing_else_along_and_expire_once() {
 }
 
 #[test]
-fn of_two_changes_that_were_checked_against_the_same_revision_one_wins() {
+fn one_of_two_writes_with_the_same_revision_is_applied() {
     let board = TestBoard::new();
     for round in 0..size(20, 200) {
         let before = board.json(&["write", "plan", &format!("{{\"round\":{round}}}")]);

@@ -5,7 +5,7 @@ use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
 #[test]
-fn sweeps_at_once_mark_each_dead_agent_once() {
+fn concurrent_sweeps_mark_each_stale_agent_once() {
     let board = TestBoard::new();
     let sessions = board.sessions("agent", 20);
     board.items(20);
@@ -14,7 +14,7 @@ fn sweeps_at_once_mark_each_dead_agent_once() {
     }
     // Readers and writers sweep in passing: nobody may do so before they all start.
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     let answers = at_once(8, |_| board.json(&["sweep"]));
 
     let mut marked: Vec<_> = answers
@@ -40,7 +40,7 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
     let mut recovered = 0;
     for round in 1..=rounds {
         board.json(&["work", "claim", "item-0", "--session", &session]);
-        board.silence_everybody();
+        board.make_all_heartbeats_old();
         let answers = at_once(2, |index| match index {
             // Who starts first must not always be the same.
             _ if index == round % 2 => board.json(&["sweep"]),
@@ -65,7 +65,7 @@ fn a_command_that_is_refused_before_its_first_read_sweeps_too() {
     let board = TestBoard::new();
     let session = board.session("Ivy");
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
-    board.silence_everybody();
+    board.make_all_heartbeats_old();
     // Locks have verbs of their own, which is known before the board is read.
     let refused = board.run(["write", "--scope", "locks", "deploy", "1"]);
     assert_eq!(refused.code, 2, "{refused:?}");

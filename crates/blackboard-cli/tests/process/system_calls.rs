@@ -39,7 +39,7 @@ fn places(some: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn whatever_system_call_fails_the_board_tells_the_truth() {
+fn results_are_true_when_any_system_call_fails() {
     if !can_trace("a failing system call") {
         return;
     }
@@ -67,7 +67,7 @@ fn whatever_system_call_fails_the_board_tells_the_truth() {
 }
 
 #[test]
-fn whatever_system_call_fails_nobody_is_told_that_an_entry_is_not_there() {
+fn reads_never_report_a_missing_entry_when_a_system_call_fails() {
     if !can_trace("a failing system call") {
         return;
     }
@@ -99,7 +99,7 @@ fn whatever_system_call_fails_nobody_is_told_that_an_entry_is_not_there() {
 }
 
 #[test]
-fn whatever_system_call_fails_while_a_board_is_created_the_next_one_creates_it() {
+fn the_next_command_creates_the_board_when_a_system_call_failed() {
     if !can_trace("a failing system call") {
         return;
     }
@@ -116,7 +116,7 @@ fn whatever_system_call_fails_while_a_board_is_created_the_next_one_creates_it()
 }
 
 #[test]
-fn where_locks_do_not_work_many_create_one_board_all_the_same() {
+fn many_processes_create_one_board_without_working_file_locks() {
     if !can_trace("locks that do not work") {
         return;
     }
@@ -140,7 +140,7 @@ fn where_locks_do_not_work_many_create_one_board_all_the_same() {
 }
 
 #[test]
-fn where_there_can_be_no_more_threads_a_command_waits_without_one() {
+fn command_waits_without_a_thread_when_none_can_be_started() {
     if !can_trace("threads that can't start") {
         return;
     }

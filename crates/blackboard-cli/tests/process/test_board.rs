@@ -178,7 +178,7 @@ impl TestBoard {
     }
 
     /// Makes the last heartbeat of every agent come a moment ago, however long this test takes: it is in the future.
-    pub fn heard_of_everybody(&self) {
+    pub fn make_all_heartbeats_recent(&self) {
         self.tamper(
             "UPDATE agents SET last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 hour'), \
              last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
@@ -195,7 +195,7 @@ impl TestBoard {
     }
 
     /// Makes every live agent look as if it had been silent for an hour.
-    pub fn silence_everybody(&self) {
+    pub fn make_all_heartbeats_old(&self) {
         self.tamper(
             "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour'), \
              last_beat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour')",

@@ -72,7 +72,7 @@ const CALLS: &[Repeatable] = &[
 ];
 
 #[test]
-fn a_call_that_was_killed_between_its_commit_and_its_answer_is_repeated_and_happens_once() {
+fn call_killed_between_commit_and_output_is_applied_once_after_a_retry() {
     for Repeatable { call, event, same } in CALLS {
         let board = prepared(call);
         let before = board.count_of(event);
@@ -92,7 +92,7 @@ fn a_call_that_was_killed_between_its_commit_and_its_answer_is_repeated_and_happ
 }
 
 #[test]
-fn a_call_whose_reader_has_gone_ends_quietly_and_is_done() {
+fn call_whose_reader_is_gone_is_applied_and_exits_with_0() {
     for Repeatable { call, event, same } in CALLS {
         let board = prepared(call);
         let before = board.count_of(event);
@@ -109,7 +109,7 @@ fn a_call_whose_reader_has_gone_ends_quietly_and_is_done() {
 }
 
 #[test]
-fn a_call_whose_answer_finds_no_room_says_that_it_is_done() {
+fn call_whose_output_fails_reports_that_it_was_applied() {
     let board = TestBoard::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let call = ["work", "create", "a", "--title", "A"];
@@ -123,7 +123,7 @@ fn a_call_whose_answer_finds_no_room_says_that_it_is_done() {
 }
 
 #[test]
-fn a_call_that_is_killed_at_any_moment_and_repeated_until_it_answers_happens_once() {
+fn call_killed_at_any_moment_is_applied_once_after_retries() {
     let rounds = size(20, 1_000);
     let board = TestBoard::new();
     let session = board.session("Ivy");

@@ -38,7 +38,7 @@ fn a_board_that_does_not_exist_is_empty_and_is_not_created() {
 }
 
 #[test]
-fn a_board_that_is_replaced_is_shown_and_its_followers_begin_anew() {
+fn replaced_board_is_shown_and_its_followers_start_again() {
     let served = Served::furnished();
     let mut events = Events::follow(served.port, None, None).unwrap();
     let board = get(served.port, "/api/work").header("blackboard-board").unwrap().to_owned();
@@ -70,7 +70,7 @@ fn a_board_that_is_replaced_is_shown_and_its_followers_begin_anew() {
 }
 
 #[test]
-fn a_board_that_is_taken_away_is_missing_until_it_is_back() {
+fn deleted_board_is_missing_until_it_is_back() {
     let served = Served::furnished();
     let directory = served.database().parent().unwrap().to_owned();
     let away = served.scratch.path().join("away");
@@ -83,7 +83,7 @@ fn a_board_that_is_taken_away_is_missing_until_it_is_back() {
 }
 
 #[test]
-fn a_board_that_others_may_read_is_not_shown_until_that_is_mended() {
+fn board_that_others_can_read_is_not_shown_until_fixed() {
     let scratch = Scratch::new();
     let served = Served::of(scratch, 0);
     fs::create_dir_all(served.database().parent().unwrap()).unwrap();
@@ -114,7 +114,7 @@ fn a_board_that_others_may_read_is_not_shown_until_that_is_mended() {
 }
 
 #[test]
-fn a_writer_that_holds_the_lock_holds_up_no_reader() {
+fn writer_that_holds_the_lock_blocks_no_reader() {
     let served = Served::furnished();
     let lock = Sql::open(served.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();

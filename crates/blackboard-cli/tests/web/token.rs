@@ -174,7 +174,7 @@ fn two_dashboards_share_the_cookies_of_one_browser() {
 }
 
 #[test]
-fn a_stream_goes_on_with_the_cookie_where_it_was_cut_off() {
+fn stream_continues_with_the_cookie_after_a_disconnect() {
     let served = Served::furnished();
     let cookie = exchange(&served);
     let headers = format!("Host: 127.0.0.1:{}\r\n{cookie}", served.port);
@@ -365,7 +365,7 @@ fn as_many_as_possible(port: u16, headers: &str) -> (Vec<Events>, Reply) {
 }
 
 #[test]
-fn a_client_with_too_many_streams_leaves_the_others_theirs() {
+fn client_with_too_many_streams_does_not_affect_others() {
     let scratch = Scratch::new();
     scratch.run(["work", "create", "a", "--title", "A"]).success();
     // 400 connections, of which programs may use 100 for streams.

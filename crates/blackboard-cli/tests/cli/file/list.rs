@@ -3,12 +3,12 @@ use crate::shapes::{RESERVATION, is_list};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("file list");
 }
 
 #[test]
-fn programs_get_a_list_of_reservations() {
+fn json_has_a_list_of_reservations() {
     let scratch = repository();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["file", "reserve", "src/", "docs/", "--shared", "--ttl", "1h", "--session", "ivy"]);

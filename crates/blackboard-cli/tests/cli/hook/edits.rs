@@ -8,7 +8,7 @@ use super::{NONE, Stage, text_of};
 use crate::scratch::Output;
 
 #[test]
-fn no_form_of_an_edit_gets_past_a_reservation() {
+fn every_form_of_an_edit_is_checked_against_reservations() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
@@ -54,7 +54,7 @@ fn no_form_of_an_edit_gets_past_a_reservation() {
 }
 
 #[test]
-fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
+fn patch_with_indented_headers_is_recorded_as_denied_and_as_edited() {
     let stage = Stage::new();
     stage.hook("codex", "oak", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
@@ -68,7 +68,7 @@ fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
 }
 
 #[test]
-fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
+fn edit_of_too_many_files_is_denied() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "ivy", "SessionStart", NONE());
@@ -105,7 +105,7 @@ fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
 }
 
 #[test]
-fn an_agent_is_warned_before_it_edits_what_another_one_has() {
+fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
     let stage = Stage::new();
     // Whoever has the process that others share belongs to them, which this one does not.
     stage.hook_in("codex", "oak", "SessionStart", NONE(), &[("BLACKBOARD_PID", "1")]);
@@ -157,7 +157,7 @@ fn an_agent_is_warned_before_it_edits_what_another_one_has() {
 }
 
 #[test]
-fn whoever_was_denied_a_file_is_told_when_it_is_free() {
+fn denied_agent_sees_an_update_when_the_file_is_released() {
     let stage = Stage::new();
     stage.hook("claude", "ivy", "SessionStart", NONE());
     stage.hook("codex", "oak", "SessionStart", NONE());

@@ -6,12 +6,12 @@ use crate::scratch::{Output, Scratch};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("lock run");
 }
 
 #[test]
-fn the_command_finds_its_fence_and_a_session_of_its_own() {
+fn lock_run_sets_the_fence_and_its_own_session() {
     let scratch = Scratch::new();
     let script = "echo $BLACKBOARD_FENCE $BLACKBOARD_LOCK_FENCE; blackboard lock list --json; \
                   blackboard agent show --json";
@@ -48,7 +48,7 @@ fn a_refused_run_leaves_no_session_and_no_event() {
 }
 
 #[test]
-fn a_session_that_is_there_holds_the_lock_and_stays() {
+fn existing_session_holds_the_lock_and_stays_active() {
     let scratch = Scratch::new();
     let ivy = scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let call = ["lock", "run", "deploy", "--session", "ivy", "--", "sh", "-c", "blackboard lock list --json"];
@@ -83,7 +83,7 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn a_lock_that_was_lost_meanwhile_is_told_of() {
+fn lock_run_reports_a_lock_that_was_lost_meanwhile() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     let release = "blackboard lock release deploy >/dev/null";

@@ -6,7 +6,7 @@ use super::client::{Client, GENERATIONS, Generation, succeeded};
 use crate::scratch::Scratch;
 
 #[test]
-fn both_generations_get_the_same_short_list_of_tools() {
+fn both_protocol_versions_get_the_same_short_list_of_tools() {
     let lists = GENERATIONS.map(|generation| {
         let scratch = Scratch::new();
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
@@ -24,7 +24,7 @@ fn both_generations_get_the_same_short_list_of_tools() {
 }
 
 #[test]
-fn tools_that_say_they_only_read_register_nobody_and_create_nothing() {
+fn read_only_tools_register_no_session_and_create_no_board() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     let mut client = Client::new(&scratch);
@@ -44,7 +44,7 @@ fn reads(tool: &Value) -> Option<&str> {
 }
 
 #[test]
-fn both_generations_claim() {
+fn both_protocol_versions_claim() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
@@ -60,7 +60,7 @@ fn both_generations_claim() {
 }
 
 #[test]
-fn a_client_that_leaves_without_a_word_ends_the_server() {
+fn server_ends_when_its_client_closes_the_input() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     Client::silent(Generation::Of2025, scratch.command(["mcp"])).end();
@@ -68,7 +68,7 @@ fn a_client_that_leaves_without_a_word_ends_the_server() {
 }
 
 #[test]
-fn a_request_without_hello_needs_to_say_what_it_is() {
+fn request_without_initialize_needs_protocol_metadata() {
     let scratch = Scratch::new();
     let mut client = Client::silent(Generation::Of2025, scratch.command(["mcp"]));
     let answer = client.ask("tools/list", json!({}));
@@ -80,7 +80,7 @@ fn a_request_without_hello_needs_to_say_what_it_is() {
 }
 
 #[test]
-fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
+fn malformed_input_is_refused_or_ignored_and_the_next_call_is_answered() {
     for generation in GENERATIONS {
         let scratch = Scratch::new();
         let mut client = Client::speaking(generation, scratch.command(["mcp"]));
@@ -120,7 +120,7 @@ fn nonsense_is_refused_or_passed_over_and_the_next_call_is_answered() {
 }
 
 #[test]
-fn arguments_of_wrong_kinds_are_refused_where_the_model_reads_it() {
+fn arguments_of_wrong_types_are_refused_in_the_result() {
     let scratch = Scratch::new();
     let before = scratch.contents();
     let mut client = Client::new(&scratch);
@@ -186,7 +186,7 @@ fn a_thousand_calls_in_flight_are_all_answered() {
 }
 
 #[test]
-fn answers_that_are_on_their_way_still_come_when_the_input_ends() {
+fn pending_answers_arrive_after_the_input_ends() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     let ids: Vec<u64> = (0..20)

@@ -42,7 +42,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
 }
 
 #[test]
-fn a_board_that_was_deleted_is_empty_for_readers_and_made_anew_by_whoever_writes() {
+fn deleted_board_is_empty_for_readers_and_created_again_by_the_next_writer() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     client.call("entry_write", json!({"key": "fact", "value": 1}));
@@ -55,7 +55,7 @@ fn a_board_that_was_deleted_is_empty_for_readers_and_made_anew_by_whoever_writes
 }
 
 #[test]
-fn whoever_waits_or_subscribed_goes_on_with_the_board_that_is_there() {
+fn waits_and_subscriptions_continue_on_a_replaced_board() {
     let scratch = Scratch::new();
     let mut client = Client::new(&scratch);
     client.ask("resources/subscribe", json!({"uri": "blackboard://work"}));

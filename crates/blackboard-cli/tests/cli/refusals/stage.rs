@@ -108,7 +108,7 @@ impl Stage {
     }
 
     /// A sweep without anything to do does not ask for the lock.
-    pub fn let_somebody_die(&self) {
+    pub fn register_agent_with_gone_process(&self) {
         with_dying_process(|pid| {
             self.scratch.run(["agent", "register", "--name", "Ash", "--pid", pid]).success();
         });
@@ -194,7 +194,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn the_twins_are_twins() {
+fn twin_hints_share_their_prefix() {
     for hint in TWINS {
         assert!(blackboard::id::session_of_hint(hint).starts_with(TWINS_PREFIX));
     }

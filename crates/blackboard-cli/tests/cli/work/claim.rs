@@ -5,12 +5,12 @@ use crate::shapes::{WORK_ITEM, is_object};
 use crate::transcript;
 
 #[test]
-fn people_see_what_the_transcript_shows() {
+fn human_output_matches_transcript() {
     transcript::check("work claim");
 }
 
 #[test]
-fn programs_get_the_fence_of_the_claim() {
+fn json_has_the_fence_of_the_claim() {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak"]);
