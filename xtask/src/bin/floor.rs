@@ -20,7 +20,7 @@ use rusqlite::{Connection, DEFAULT_NAME, OpenFlags, params};
 /// Later than every timestamp of a board that is measured, so that a row changes, and earlier than no threshold.
 const NOW: &str = "2099-01-01T00:00:00.000Z";
 
-/// Earlier than every timestamp: the sweep finds nobody.
+/// Earlier than every timestamp: the sweep finds no agent.
 const LONG_AGO: &str = "2000-01-01T00:00:00.000Z";
 
 const AGENT: &str = "SELECT session_id, agent_name, pid, parent_id, project, current_work, status, started_at, \
@@ -226,6 +226,6 @@ fn read_all(connection: &Connection, sql: &str, parameters: &[&str]) -> rusqlite
 }
 
 fn answer(text: &str) {
-    // Nobody is left to tell when this fails.
+    // A failure cannot be reported here.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! Where a client is tried: a home, a repository and a board that nobody else knows, and the packages of npm, which are
+//! Where a client is tried: a home, a repository and a board that no other program uses, and the packages of npm, which are
 //! kept under `target/e2e` so that the second run is quick.
 
 use std::env;
@@ -123,7 +123,7 @@ impl Scratch {
         Ok(serde_json::from_str(&self.run(program, &[arguments, &["--json"]].concat())?)?)
     }
 
-    /// Everybody on the board who was not registered by the story itself.
+    /// All agents on the board that the story did not register itself.
     pub fn agents(&self) -> Result<Vec<Value>> {
         let listed = self.board(&["agent", "list", "--all"])?;
         let items = listed["items"].as_array().cloned().unwrap_or_default();

@@ -273,7 +273,7 @@ fn dies(stage: &Stage, checks: &mut Checks) -> Result {
         holds(stage, SECOND, text(&session["session_id"]))?;
         let agent = scene.running.agent(client.is_agent)?;
         scene.running.kill(agent)?;
-        // Only a session that was silent for a while is looked at; nobody waits five minutes here.
+        // Only a session without a recent heartbeat is checked; this does not wait five minutes.
         thread::sleep(Duration::from_millis(1_200));
         let mut sweep = scratch.command(scratch.program());
         sweep.args(["sweep", "--json"]).env("BLACKBOARD_STALE_THRESHOLD", "1");

@@ -136,7 +136,7 @@ fn told(turn: &Turn, said: &str, file: &str) -> Result<String> {
     Ok(format!("the model reads who has {file}"))
 }
 
-/// A session of somebody who has the settings and not the program.
+/// A session of a user who has the settings and not the program.
 fn is_alone(stage: &Stage, checks: &mut Checks, usual: &Usual) -> Result {
     let (program, aside) = (stage.scratch.program(), stage.scratch.program().with_extension("aside"));
     let file = stage.scratch.repository().join("alone.txt");

@@ -105,7 +105,7 @@ fn arrow_keys_move_through_the_tree() {
     browser.press(&["Home"]);
     active(&team.sage);
 
-    // Whoever is found stands below the one it works for.
+    // A delegate that was found is below its parent.
     browser.script(
         "const find = document.getElementById('agents-find'); find.value = 'running tests'; \
          find.dispatchEvent(new Event('input'))",
@@ -120,7 +120,7 @@ fn arrow_keys_move_through_the_tree() {
     );
     browser.script("const find = document.getElementById('agents-find'); find.value = ''; find.dispatchEvent(new Event('input'))");
 
-    // Ended sessions are shown to whoever asks for them.
+    // Ended sessions are shown on request.
     site.json(&["agent", "deregister", "--session", &team.sage]);
     count(2);
     browser.click("#agents-ended");
@@ -181,7 +181,7 @@ fn keyboard_opens_the_spans_of_the_lanes() {
     focus("Design the schema, ");
     browser.press(&["ArrowDown"]);
     focus("Write the routes, ");
-    // What happens meanwhile takes the focus from nobody.
+    // New events do not move the focus.
     site.json(&["work", "create", "--id", "late", "--title", "Something late"]);
     site.json(&["work", "claim", "late", "--session", &team.sage]);
     browser.until_says(".lane .span", "Something late");

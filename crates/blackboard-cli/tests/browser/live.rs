@@ -115,7 +115,7 @@ fn page_catches_up_when_the_server_restarts() {
     state("stale");
     browser.until_says("#connection", "stale since");
     browser.picture("stale");
-    // Nobody serves the board, and its agents go on.
+    // The board has no server, and its agents continue.
     for index in 0..30 {
         let progress = format!("step {index}");
         site.json(&["agent", "heartbeat", "--session", &team.ivy, "--progress", &progress]);
@@ -248,7 +248,7 @@ fn page_does_not_mix_a_board_with_the_one_that_it_replaces() {
         false
     );
 
-    // One that has not come as far: what was told of the other one is not waited for.
+    // A board with fewer events: the page does not wait for the events of the other one.
     browser.script(
         "const ask = fetch;
          window.fetch = (...question) => { window.lastAsked = performance.now(); return ask(...question); };
@@ -268,8 +268,8 @@ fn page_does_not_mix_a_board_with_the_one_that_it_replaces() {
     site.remove_board();
     timeline(&[]);
     browser.until("there is no revision", "return document.getElementById('revision').textContent === '0'");
-    site.json(&["project", "register", "--id", "anew", "--name", "Anew"]);
-    timeline(&["Project \"Anew\" registered"]);
+    site.json(&["project", "register", "--id", "again", "--name", "Again"]);
+    timeline(&["Project \"Again\" registered"]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_threshold_from_the_environment_takes_effect() {
     let mut command = scratch.command(["agent", "list", "--all", "--json"]);
     let impatient = Output::of(command.env("BLACKBOARD_STALE_THRESHOLD", "5").run_to_end()).success();
     assert_eq!(impatient.json()["items"][0]["status"], "stale", "{session}");
-    assert_eq!(impatient.stderr, "", "programs are not told in passing");
+    assert_eq!(impatient.stderr, "", "JSON output has no note of the sweep");
 }
 
 #[test]

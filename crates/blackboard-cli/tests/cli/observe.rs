@@ -67,7 +67,7 @@ fn filters_do_not_move_the_cursor() {
         &["--tag", "urgent"],
     ] {
         scratch.json(["observe", "--session", "ivy"].iter().chain(more));
-        // Whoever follows until nothing is left does not either.
+        // A follower that reads to the end does not either.
         let follow = ["observe", "--session", "ivy", "--follow", "--timeout", "0s"];
         scratch.run(follow.iter().chain(more)).success();
     }

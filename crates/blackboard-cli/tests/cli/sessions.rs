@@ -280,7 +280,7 @@ fn session_without_a_process_gets_a_hint_about_heartbeats() {
         let scratch = board();
         let register = ["agent", "register", "--name", "Ivy", "--session-hint", "ivy"];
         let said = output(scratch.command(register.iter().chain(shell)).env_remove("BLACKBOARD_PID"));
-        // Whoever runs this test may be an agent.
+        // The process that runs this test may be an agent.
         let has_process = !scratch.json(["agent", "show", "ivy"])["pid"].is_null();
         let note = "note: no process found to watch, so only heartbeats keep this session active: send one at least \
                     every 5 minutes, or name the process to watch: --pid PID (in a shell script: --pid $$)\n";

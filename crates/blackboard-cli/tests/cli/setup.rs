@@ -85,8 +85,8 @@ fn setup_without_a_name_uses_the_installed_agents() {
             answer["platforms"].as_array().unwrap().iter().map(|one| &one["platform"]).collect();
         assert_eq!(found, ["codex", "gemini"], "{answer}");
     }
-    let nobody = Scratch::new();
-    let output = nobody.command(["setup", "all", "--json"]).env("PATH", "/nowhere").run_to_end();
+    let without_agents = Scratch::new();
+    let output = without_agents.command(["setup", "all", "--json"]).env("PATH", "/nowhere").run_to_end();
     let refusal = crate::scratch::Output::of(output).refused(Code::NothingAvailable);
     let hint = refusal["hint"].as_str().unwrap();
     assert!(PLATFORMS.iter().all(|platform| hint.contains(platform)), "{hint}");
@@ -129,7 +129,7 @@ fn setup_repeats_manual_steps_and_reports_disabled_parts() {
     let scratch = Scratch::new();
     let first = scratch.run(["setup", "codex", "--yes"]).success().stdout;
     assert!(first.contains("  Still to do: accept the hooks"), "{first}");
-    assert!(!first.contains("+++"), "whoever says yes beforehand reads no differences: {first}");
+    assert!(!first.contains("+++"), "--yes prints no diff: {first}");
     let file = scratch.path().join(".codex/config.toml");
     fs::write(&file, fs::read_to_string(&file).unwrap() + "enabled = false\n").unwrap();
     let second = scratch.run(["setup", "codex"]).success().stdout;

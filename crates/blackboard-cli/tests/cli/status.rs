@@ -28,7 +28,7 @@ fn json_has_the_shape_of_the_proposal() {
     for field in AGENT {
         assert!(status["active_agents"][0].get(field).is_some(), "{field} is missing: {status}");
     }
-    assert!(status.get("room").is_none(), "a small board is nobody's worry");
+    assert!(status.get("room").is_none(), "a small board needs no report");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A file is what a terminal would show: lines that begin with `$` are run by a shell, in a directory of their own,
 //! and what follows is what they print. Lines that begin with `#` explain. What changes from run to run (ids, times)
-//! has a name instead. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard-cli --test cli` writes the files anew;
+//! has a name instead. `BLACKBOARD_WRITE_SNAPSHOTS=1 cargo test -p blackboard-cli --test cli` writes the files again;
 //! read the difference before you commit it.
 
 use std::fmt::Write;

@@ -67,7 +67,7 @@ fn workflows_of_the_script_run_unchanged() {
 
 #[test]
 fn counter_with_a_compared_revision_counts_every_write() {
-    // The way in which a shell counts without `increment`: read, add, write if nobody was faster.
+    // How a shell counts without `increment`: read, add, write if the revision is unchanged.
     const COUNT: &str = r#"
         for round in 1 2 3 4 5; do
           while :; do

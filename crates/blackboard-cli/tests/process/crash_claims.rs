@@ -26,7 +26,7 @@ fn crash_claims() {
         let mut lifetime = Duration::from_millis(20);
         let mut calls = Vec::new();
         for round in 0..claims {
-            // Half of them take what comes next, half go for the same items as everybody else.
+            // Half of them claim the next item, half compete for the same items.
             let item = format!("item-{}", chance.below(workers * claims));
             let what = if chance.below(2) == 0 { "--next" } else { &item };
             calls.push(claim_and_perhaps_die(&board, &sessions[worker], what, &mut lifetime, &mut chance));
@@ -68,7 +68,7 @@ fn crash_claims() {
     );
     assert!(killed >= aimed_at / 5, "{killed} of {aimed_at} were killed before they ended");
     assert!(by_killed > 0, "none of {killed} was killed after its commit");
-    assert!(!by_survivors.is_empty(), "nobody survived");
+    assert!(!by_survivors.is_empty(), "no process survived");
     assert_eq!(
         board.number("SELECT count(*) FROM work_items WHERE status = 'claimed'"),
         i64::try_from(log.len()).unwrap(),
@@ -111,7 +111,7 @@ fn claim_and_perhaps_die(
         }
     }
     let ended = end_of(child);
-    assert_eq!(ended.stderr, "", "nobody is told about locks: {ended:?}");
+    assert_eq!(ended.stderr, "", "locks are not reported: {ended:?}");
     if let Some(code) = ended.status.code() {
         assert!([0, 3, 4].contains(&code), "{ended:?}");
         *lifetime = started.elapsed();

@@ -62,7 +62,7 @@ fn crash_entries() {
     );
     assert!(killed >= aimed_at / 5, "{killed} of {aimed_at} were killed before they ended");
     assert!(by_killed > 0, "none of {killed} was killed after its commit");
-    assert!(acknowledged > 0, "nobody survived");
+    assert!(acknowledged > 0, "no process survived");
     batches_are_whole(&board, writers);
     counts_are_exact(&board);
     let history = board.json(&["history", "shared:count", "--limit", "100000"]);
@@ -138,7 +138,7 @@ fn written(answer: &Value) -> (i64, String, i64) {
     (number("revision"), answer["key"].as_str().unwrap().to_owned(), number("version"))
 }
 
-/// The last thing that somebody wrote, after a revision.
+/// The last write after a revision.
 fn newest(board: &TestBoard, after: i64, author: &str) -> i64 {
     board.number(&format!(
         "SELECT coalesce(max(revision), {after}) FROM entry_versions \

@@ -1,4 +1,4 @@
-//! An entry whose time is over is gone for everybody at once, and one event tells of it.
+//! An expired entry is gone for all readers at once, and one event reports it.
 
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn expired() -> TestBoard {
     board
 }
 
-/// Makes everything that has an end of its own come to it, as if time had passed and nobody had looked.
+/// Makes every entry with a TTL expire, as if time had passed without any command.
 fn let_time_pass(board: &TestBoard) {
     let past = "SET expires_at = '2020-01-01T00:00:00.000Z' WHERE expires_at IS NOT NULL";
     board.tamper(&format!("BEGIN; UPDATE entries {past}; UPDATE entry_versions {past}; COMMIT"));
@@ -39,7 +39,7 @@ fn entry_with_a_short_ttl_expires() {
 #[test]
 fn an_expired_key_is_invisible_before_any_sweep() {
     let board = expired();
-    // As long as this is held nobody can sweep.
+    // While this lock is held, no process can sweep.
     let holder = board.sql();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     for options in [&[][..], &["--json"], &["--value"]] {
@@ -54,7 +54,7 @@ fn an_expired_key_is_invisible_before_any_sweep() {
     assert_eq!(board.json(&["snapshot"]).as_object().unwrap().len(), 1);
     assert_eq!(board.refusal(6, &["wait", "signal", "--timeout", "10ms"])["code"], "timed_out");
     holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(board.count_of("entry_expired"), 0, "nobody could tell of it");
+    assert_eq!(board.count_of("entry_expired"), 0, "no process could record it");
     board.json(&["list"]);
     assert_eq!(board.count_of("entry_expired"), 1);
     board.assert_sound();

@@ -1,4 +1,4 @@
-//! A session that was taken for dead and comes back can't harm whoever took over.
+//! A session that was marked stale and comes back cannot disturb the session that took over.
 
 use serde_json::Value;
 
@@ -113,7 +113,7 @@ fn an_old_fence_is_refused_on_every_path_that_changes_an_entry() {
         }
         assert_eq!((board.log().len(), board.json(&["snapshot"])), (events, before), "nothing was changed");
     };
-    // Nobody has it, somebody else has it, and it is back with another fence.
+    // No session holds it, another session holds it, and the same session holds it again with another fence.
     is_refused(&[], &Value::Null);
     let oak = board.session("Oak");
     let taken = board.json(&["work", "claim", "item-0", "--session", &oak]);

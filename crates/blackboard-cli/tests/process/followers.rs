@@ -82,14 +82,14 @@ fn prune(board: &TestBoard, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         if cursor(board) > newest(board) - 300 {
             board.tamper("DELETE FROM marks WHERE name = 'prune'");
-            // Somebody else may be writing.
+            // Another process may be writing.
             let _ = library.prune();
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Follows, is killed now and then and started again, to the end of the log once nobody writes any more. Returns what
+/// Follows, is killed now and then and started again, to the end of the log once no process writes any more. Returns what
 /// each life has printed.
 fn lives(board: &TestBoard, done: &AtomicBool) -> Vec<Vec<String>> {
     let mut chance = Chance::new(7);
@@ -189,7 +189,7 @@ fn follower_continues_when_writers_prevent_storing_its_cursor() {
         if let Ok(line) = std::fs::File::options().write(true).open(&line) {
             line.set_len(0).unwrap();
         }
-        // Nobody wakes the follower, so that the writer is mostly at work again before it looks.
+        // No process wakes the follower, so the writer usually writes again before it checks.
         writer.execute_batch(ANOTHER_EVENT).unwrap();
         writer.execute_batch("BEGIN IMMEDIATE").unwrap();
         // From here on its cursor cannot be stored. It has to be, before the follower shows another event.
@@ -221,7 +221,7 @@ fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_
     wait_until("the follower has its cursor", || (cursor(&board) == 1).then_some(()));
     let text = "x".repeat(500);
     let (began, mut number, mut largest) = (Instant::now(), 0, 0);
-    // Nobody reads what it prints: a pipe holds 64 KiB, and that is soon full.
+    // Its output is not read: a pipe holds 64 KiB, and that is soon full.
     while began.elapsed() < Duration::from_secs(seconds) || number < 1_000 {
         let write = Write::new(&format!("task:{}", number % 100), EntryValue::of(&text).unwrap());
         library.scope("default").write(&write).unwrap();
@@ -237,10 +237,10 @@ fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_
     }
     let end = newest(&board);
     assert!(cursor(&board) < end - 500, "it is stuck at {} of {end}", cursor(&board));
-    // Everybody else has written all of this meanwhile, and there is nothing that they could have waited for.
+    // The writers have written all of this meanwhile, and waited for nothing.
     let reader = board.sql();
     reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
-    assert!(locks_of(std::process::id()) > 0, "somebody who reads holds a lock, and it is seen here");
+    assert!(locks_of(std::process::id()) > 0, "a reader holds a lock, and it is seen here");
     reader.execute_batch("ROLLBACK").unwrap();
     wait_until("the stuck follower holds no lock", || (locks_of(stuck.id()) == 0).then_some(()));
     println!("followers: {number} writes while one was stuck, the log had {largest} bytes at most");
@@ -255,7 +255,7 @@ fn follower_that_stops_reading_loses_nothing_delays_no_writer_and_keeps_the_log_
 }
 
 /// The bytes of the `-shm` file by whose locks SQLite writes, folds the log back, and holds on to a state of the board.
-/// What else an open connection holds is shared, and in nobody's way.
+/// The other locks of an open connection are shared and block no process.
 const IN_THE_WAY: std::ops::Range<u64> = 120..128;
 
 /// How many locks a process holds that others may have to wait for, as the kernel sees it.
@@ -348,7 +348,7 @@ fn followers_see_a_commit_of_a_writer_that_was_killed_before_it_woke_them() {
     let mut lines = Lines::of(&mut follower);
     assert_eq!(id_of(&lines.next()), 1);
     for id in 2..=5 {
-        // By somebody who is gone before the wake-up.
+        // By a writer that is gone before the wake-up.
         board.tamper(ANOTHER_EVENT);
         assert_eq!(id_of(&lines.next()), id);
     }

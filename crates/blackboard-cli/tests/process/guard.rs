@@ -1,4 +1,4 @@
-//! Commits of real git with the check installed: files that somebody else has reserved stay out, and nothing else is in the
+//! Commits of real git with the commit guard: files that another session has reserved stay out, and nothing else is in the
 //! way of anybody.
 
 use std::fs::{self, Permissions};
@@ -150,7 +150,7 @@ fn only_a_commit_of_files_that_another_session_reserved_is_refused() {
     assert_eq!(repository.git("diff --cached --name-only"), "src/lib.rs\n", "what was staged still is");
     went_through(&repository.commit_as(&ivy, ""), "");
     assert_eq!(repository.commits(), 4);
-    // Free again for everybody.
+    // Available to every session again.
     repository.blackboard(&["file", "release", "--all", "--session", &ivy]);
     repository.write("src/lib.rs", "3\n");
     went_through(&repository.commit_as(&oak, "-a"), "");
@@ -237,7 +237,7 @@ fn errors_of_git_or_the_board_stop_no_commit() {
         end_of(command.spawn().unwrap())
     };
     stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");
-    // Nobody has to wait for a lock, and what is reserved is seen all the same.
+    // The check waits for no lock, and still sees what is reserved.
     let sql = board.sql();
     sql.execute_batch("BEGIN IMMEDIATE").unwrap();
     stopped(&commit(&|_| {}), "src/lib.rs is reserved by Ivy");

@@ -1,4 +1,4 @@
-//! Hooks: many at once, against a lock that nobody gives back, and of agents that die.
+//! Hooks: many at once, against a lock that is never released, and of agents that are killed.
 
 use std::collections::BTreeSet;
 use std::io::Write;

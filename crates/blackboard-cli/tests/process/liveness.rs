@@ -34,7 +34,7 @@ fn register(board: &TestBoard, pid: &str) -> String {
     registered["session_id"].as_str().unwrap().to_owned()
 }
 
-/// Makes everybody silent for an hour, and sweeps.
+/// Makes the last heartbeat of every agent an hour old, and sweeps.
 fn sweep(board: &TestBoard) -> Value {
     board.make_all_heartbeats_old();
     board.json(&["sweep"])
@@ -120,7 +120,7 @@ fn a_number_that_the_system_really_gave_to_another_process_does_not_keep_the_age
     if !can_unshare("a reused PID") {
         return;
     }
-    // In a namespace of its own, so that the number that is asked for is free, and nobody else is disturbed.
+    // In a namespace of its own, so that the requested number is free, and no other process is disturbed.
     let script = "sleep 1000 & first=$!
         \"$@\" agent register --name Ivy --pid $first || exit 1
         kill -9 $first; wait $first 2>/dev/null

@@ -1,4 +1,4 @@
-//! Locks: one winner, who waits is woken, and what a dead holder leaves behind harms nobody.
+//! Locks: one winner, waiting calls wake, and a killed holder blocks no other session.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -36,7 +36,7 @@ fn one_of_20_processes_acquires_a_lock_and_19_get_its_holder() {
 fn no_two_of_20_processes_run_at_once_under_one_lock() {
     let board = TestBoard::new();
     let inside = board.path().join("inside");
-    // `mkdir` succeeds for one at a time: it fails if somebody is inside.
+    // `mkdir` succeeds for one at a time: it fails if another process is inside.
     let script = format!("mkdir {0} && rmdir {0}", inside.display());
     let answers = at_once(20, |index| {
         let name = format!("agent {index}");
@@ -107,10 +107,10 @@ fn sweep_releases_the_lock_of_a_killed_holder_and_its_fence_is_refused() {
         let fence = fence.to_string();
         board.refusal(4, &["lock", "release", "deploy", "--session", &session, "--fence", &fence]);
     };
-    every_path_is_closed("while nobody holds it");
+    every_path_is_closed("while no session holds it");
     let taken = board.json(&["lock", "acquire", "deploy", "--session", &oak]);
     assert!(taken["fence"].as_i64().unwrap() > fence, "a fence only grows");
-    every_path_is_closed("while somebody else holds it");
+    every_path_is_closed("while another session holds it");
     board.json(&["agent", "heartbeat", "--session", &session]);
     every_path_is_closed("also when its session is back");
     assert_eq!(board.json(&["lock", "list"])["items"][0]["session_id"], oak.as_str());
@@ -176,7 +176,7 @@ fn a_key_pressed_at_the_terminal_is_not_passed_on() {
     }
     let board = TestBoard::new();
     let file = board.path().join("script.sh");
-    // Away from the terminal it hears of the key only if somebody passes it on. Of two signals at once, the shell
+    // Without the terminal it gets the key only if another process passes it on. Of two signals at once, the shell
     // minds the one with the lower number first, which is the interrupt.
     let script = "code=10; trap 'code=11' INT; trap 'exit $code' TERM; echo ready $PPID; \
                   while :; do sleep 0.01; done";

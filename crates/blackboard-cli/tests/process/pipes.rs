@@ -104,7 +104,7 @@ fn cursor_does_not_move_when_its_reader_closed_the_pipe() {
     for closed in [closed_pipe(), std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into()] {
         board.command(["observe", "--session", &session]).stdout(closed).spawn().unwrap().run_to_end();
         let peek = board.json(&["observe", "--session", &session, "--peek"]);
-        assert_eq!(peek["count"], 1, "nobody has read it");
+        assert_eq!(peek["count"], 1, "it was not read");
     }
     assert_eq!(observed(&board, &session), 1);
 }

@@ -1,4 +1,4 @@
-//! The queue in front of the writer lock: who dies in it holds up nobody.
+//! The queue in front of the writer lock: a killed member delays no other one.
 
 use std::thread;
 use std::time::Duration;

@@ -37,7 +37,7 @@ const READERS: &[&[&str]] = &[
     &["purge", "fact", "--dry-run"],
 ];
 
-/// A board where each reader would like to write: somebody is dead, the session has not observed yet, and an entry has
+/// A board where each reader would have a reason to write: an agent is gone, the session has not observed yet, and an entry has
 /// expired.
 fn board_with_temptations() -> (TestBoard, String) {
     let board = TestBoard::new();
@@ -92,7 +92,7 @@ fn readers_finish_while_another_process_holds_the_write_lock() {
     let before = contents(&holder);
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     read_everything(&board, &session);
-    // Nobody but this test can end the transaction: the lock was held while they ran from beginning to end.
+    // Only this test can end the transaction: the lock was held while they ran from beginning to end.
     assert!(!holder.is_autocommit());
     holder.execute_batch("ROLLBACK").unwrap();
     assert_eq!(contents(&holder), before);

@@ -117,7 +117,7 @@ fn commands_that_write_prune_in_bounded_batches_until_nothing_is_due() {
     assert_eq!((left.heartbeats, left.agents, left.operations), (0, 1, 0), "{left:?}");
     assert_eq!(board.number("SELECT min(timestamp) > strftime('%Y', 'now', '-30 days') FROM events"), 1);
 
-    // Nothing was due: nobody looks again for an hour.
+    // Nothing was due: no command checks again for an hour.
     board.run(["agent", "heartbeat", "--session", &ivy, "--progress", "more"]).success();
     age(&board);
     let before = rows(&board);

@@ -72,7 +72,7 @@ fn run_passes_a_signal_while_a_heartbeat_waits_for_the_board() {
     let runner = start(&board, &script);
     let lock = rusqlite::Connection::open(board.database()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // Whoever waits for the board has this file open.
+    // A process that waits for the board has this file open.
     let waits = |pid: u32| {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
@@ -104,7 +104,7 @@ fn run_sends_heartbeats_and_sweeps_while_the_command_runs() {
     with_dying_process(|pid| {
         board.json(&["agent", "register", "--name", "Ash", "--session-hint", "ash", "--pid", pid]);
     });
-    // Nobody calls any command from here on, so that only the run itself can find it.
+    // No command runs from here on, so that only the run itself can find it.
     board.make_all_heartbeats_old();
     let stale = "SELECT count(*) FROM agents WHERE agent_name = 'Ash' AND status = 'stale'";
     wait_until("the dead one is found", || (board.number(stale) == 1).then_some(()));

@@ -23,7 +23,7 @@ fn write(board: &TestBoard, key: String, value: &str, options: &[&str]) -> Ackno
     (key, serde_json::from_str(value).unwrap(), revision)
 }
 
-/// A crowd in which everybody writes keys of their own.
+/// Many processes, each of which writes its own keys.
 fn crowd_of(board: &TestBoard, crowd: usize, each: usize, name: &str) -> Vec<Acknowledged> {
     let all = at_once(crowd, |writer| {
         let one = |number: usize| write(board, format!("{name}:{writer}:{number}"), &number.to_string(), &[]);
@@ -96,7 +96,7 @@ fn a_counter_by_read_and_conditional_write_is_exact() {
     board.assert_sound();
 }
 
-/// Reads and writes until nobody came in between; returns how often somebody did.
+/// Reads and writes until no other process wrote meanwhile; returns how often one did.
 fn count_up(board: &TestBoard, key: &str) -> usize {
     let mut refused = 0;
     loop {
@@ -121,7 +121,7 @@ fn counter_by_increment_is_exact_and_no_call_is_refused() {
     });
     let mut values: Vec<_> = values.into_iter().flatten().collect();
     values.sort_unstable();
-    assert_eq!(values, (1..=200).collect::<Vec<_>>(), "each number was somebody's");
+    assert_eq!(values, (1..=200).collect::<Vec<_>>(), "each number was written once");
     assert_eq!(board.json(&["read", "counter"])["value"], 200);
     board.assert_sound();
 }

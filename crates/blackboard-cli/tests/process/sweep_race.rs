@@ -12,7 +12,7 @@ fn concurrent_sweeps_mark_each_stale_agent_once() {
     for (index, session) in sessions.iter().enumerate() {
         board.json(&["work", "claim", &format!("item-{index}"), "--session", session]);
     }
-    // Readers and writers sweep in passing: nobody may do so before they all start.
+    // Readers and writers sweep automatically: none may do so before they all start.
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
     board.make_all_heartbeats_old();
     let answers = at_once(8, |_| board.json(&["sweep"]));

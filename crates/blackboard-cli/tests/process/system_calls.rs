@@ -131,7 +131,7 @@ fn many_processes_create_one_board_without_working_file_locks() {
     for answer in &answers {
         assert!(answer.status.success() && answer.stderr.is_empty(), "{answer:?}");
     }
-    assert_eq!(board.count_of("agent_registered"), 16, "nobody's board was replaced by another");
+    assert_eq!(board.count_of("agent_registered"), 16, "no board was replaced by another");
     board.assert_sound();
     for entry in std::fs::read_dir(board.database().parent().unwrap()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -146,7 +146,7 @@ fn command_waits_without_a_thread_when_none_can_be_started() {
     }
     let board = TestBoard::new();
     board.session("Ivy");
-    // Somebody is in line before it.
+    // Another process is before it in the queue.
     let head = std::fs::OpenOptions::new().write(true).open(board.beside("-lock")).unwrap();
     head.lock().unwrap();
     head.set_len(1).unwrap();
@@ -219,7 +219,7 @@ fn with_failure(
     (ended, std::fs::read_to_string(trace).unwrap().contains("(INJECTED)"))
 }
 
-/// Lets somebody wait for something, so that there is a file by which writers wake whoever waits.
+/// Starts a process that waits, so that the file exists with which writers wake waiting processes.
 fn have_a_sidecar(board: &TestBoard) {
     let waiting = board.start(["wait", "signal", "--timeout", "10m"]);
     wait_until("a sidecar", || board.beside("-wake").exists().then_some(()));

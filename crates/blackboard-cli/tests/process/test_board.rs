@@ -51,7 +51,7 @@ impl TestBoard {
         &self.database
     }
 
-    /// Writes the configuration of whoever runs the program.
+    /// Writes the home configuration.
     pub fn configure(&self, json: &str) {
         let home = self.path().join(".pai/blackboard");
         std::fs::create_dir_all(&home).unwrap();
@@ -232,8 +232,8 @@ impl TestBoard {
         self.log().iter().filter(|line| line.event_type == event_type).count()
     }
 
-    /// What holds whatever happened: the file is whole, ids grow and have no gaps inside a commit, no item was claimed while somebody had it,
-    /// the tables say what the log says, and so do the entries.
+    /// Checks what always holds: the file is complete, ids grow and have no gaps inside a commit, no item was claimed while
+    /// another session held it, and tables and entries agree with the event log.
     #[track_caller]
     pub fn assert_sound(&self) {
         let integrity: String = self.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -270,10 +270,10 @@ fn held_by_log(log: &[Line]) -> BTreeMap<String, (String, i64)> {
         match line.event_type.as_str() {
             "work_claimed" => {
                 let before = held.insert(target, (line.actor.clone().unwrap(), line.id));
-                assert_eq!(before, None, "claimed while somebody had it: {line:?}");
+                assert_eq!(before, None, "claimed while a session held it: {line:?}");
             }
             "work_released" | "work_completed" => {
-                assert!(held.remove(&target).is_some(), "nobody had it: {line:?}");
+                assert!(held.remove(&target).is_some(), "no session held it: {line:?}");
             }
             "stale_locks_released" => {
                 for item in line.metadata["items"].as_array().unwrap() {

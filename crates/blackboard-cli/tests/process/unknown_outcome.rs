@@ -1,4 +1,4 @@
-//! Retrying is safe: whoever did not hear the answer asks again, and it happened once.
+//! Retrying is safe: a caller that got no answer repeats the call, and it is applied once.
 
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::process::Stdio;

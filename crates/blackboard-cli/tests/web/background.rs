@@ -1,4 +1,4 @@
-//! The server in the background: found, told of, and stopped.
+//! The server in the background: found, reported, and stopped.
 
 use std::fs;
 use std::net::TcpListener;
@@ -69,7 +69,7 @@ fn the_registration_of_a_killed_server_blocks_no_other() {
     scratch.run(["serve", "--stop", "--json"]).refused(Code::NotRunning);
     let again = scratch.json(["serve", "--background", "--port", "0"]);
     assert_ne!(again["pid"], started["pid"]);
-    // A file that tells of a process which is not the server stops nobody.
+    // A file with a process that is not the server stops no other server.
     let file = format!("{}-serve", scratch.database().display());
     let told = fs::read_to_string(&file).unwrap();
     scratch.json(["serve", "--stop"]);
@@ -118,7 +118,7 @@ fn server_that_cannot_be_registered_does_not_start_in_the_background() {
     let refused = scratch.run(["serve", "--background", "--port", "0", "--json"]).refused(Code::Io);
     assert!(refused["error"].as_str().unwrap().contains("local.db-serve"), "{refused}");
     assert!(!elsewhere.exists(), "a link is not followed");
-    // Whoever has it before their eyes is warned.
+    // In the foreground there is a warning.
     let mut command = scratch.command(["serve", "--json", "--port", "0"]);
     let said = scratch.path().join("said");
     command.stderr(fs::File::create(&said).unwrap());

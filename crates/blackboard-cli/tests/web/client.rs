@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than anything takes; whoever waits for this long waits for ever.
+/// Longer than anything takes; a wait of this length would never end.
 pub const LONG: Duration = Duration::from_mins(1);
 
 /// The tokens of the servers that run, by their ports.

@@ -32,7 +32,7 @@ fn a_board_that_does_not_exist_is_empty_and_is_not_created() {
     let mut events = Events::follow(served.port, Some(0), None).unwrap();
     assert!(!served.database().exists() && !served.database().parent().unwrap().exists());
     served.scratch.run(["work", "create", "a", "--title", "A"]).success();
-    assert_eq!(events.next().unwrap().id, 1, "whoever waited for it sees its first event");
+    assert_eq!(events.next().unwrap().id, 1, "a client that waited for it sees its first event");
     until(&served, "open");
     assert_eq!(served.json("/api/work")[0]["item_id"], "a");
 }
@@ -108,7 +108,7 @@ fn board_that_others_can_read_is_not_shown_until_fixed() {
     let about = served.json("/api/board");
     assert_eq!(about["database"], served.database().display().to_string());
     for name in ["error", "hint"] {
-        assert_eq!(about[name], refused.json()[name], "whoever asks how the board is hears why");
+        assert_eq!(about[name], refused.json()[name], "the state of the board has the reason");
     }
     assert_eq!(get(served.port, "/").status, 200, "the page is there to say so");
 }

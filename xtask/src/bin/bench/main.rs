@@ -30,7 +30,7 @@ use std::process::{Command, ExitCode};
 use clap::{CommandFactory, FromArgMatches};
 use report::{Line, Report};
 
-/// What a measurement returns; an error is a sentence for whoever called it.
+/// What a measurement returns; an error is a sentence for the caller.
 pub type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 /// How long a measurement may take, and where the programs are.

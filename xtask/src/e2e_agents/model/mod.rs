@@ -75,7 +75,7 @@ struct Shared {
     closed: Mutex<Vec<String>>,
     arrived: Condvar,
     count: AtomicUsize,
-    /// Where the requests are kept, for whoever wants to know why.
+    /// Where the requests are kept, to find the cause of a failure.
     log: PathBuf,
 }
 
@@ -180,7 +180,7 @@ impl Shared {
         let Some(scene) = scene.filter(|_| !asked.tools.is_empty()) else { return done() };
         let (answer, answered): (Sender<Say>, Receiver<Say>) = mpsc::channel();
         let turn = Turn { scene: scene.clone(), asked, answer };
-        // In this order, so that a scene that is closed meanwhile leaves nobody waiting.
+        // In this order, so that no request waits for a scene that is closed meanwhile.
         lock(&self.turns).push(turn);
         let closed = lock(&self.closed).contains(&scene);
         if closed {

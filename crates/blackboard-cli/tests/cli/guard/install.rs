@@ -94,7 +94,7 @@ fn hook_that_cannot_be_moved_is_left_unchanged_with_a_hint() {
     }
 }
 
-/// Somebody has added to the hook that was installed.
+/// The user has added to the hook that was installed.
 fn edit_ours(scratch: &Scratch) {
     scratch.json(["guard", "install"]);
     let edited = fs::read_to_string(hook(scratch)).unwrap() + "make lint\n";
@@ -120,7 +120,7 @@ fn hooks_of_another_tool_are_left_unchanged_and_the_line_to_add_is_printed() {
         assert!(!hook(&scratch).exists());
         assert!(!scratch.path().join(path).join("pre-commit").exists());
     }
-    // A setting that says what is so anyway is in nobody's way.
+    // A setting with the default value changes nothing.
     git(&scratch, "config core.hooksPath .git/hooks");
     assert_eq!(scratch.json(["guard", "install"])["installed"], true);
 }

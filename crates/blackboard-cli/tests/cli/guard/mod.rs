@@ -33,7 +33,7 @@ fn hook(scratch: &Scratch) -> PathBuf {
     scratch.path().join(".git/hooks/pre-commit")
 }
 
-/// Puts somebody's own hook there.
+/// Writes a hook of the user.
 fn write_hook(scratch: &Scratch, content: &[u8], mode: u32) {
     let hook = hook(scratch);
     fs::create_dir_all(hook.parent().unwrap()).unwrap();

@@ -65,7 +65,7 @@ fn hooks_of_other_programs_are_left_unchanged() {
     let before = hooks(&scratch);
     assert_eq!(scratch.json(["guard", "remove"])["removed"], false);
     assert!(hooks(&scratch) == before);
-    // Somebody has deleted ours: the one from before belongs there.
+    // The user has deleted our hook: the previous one is restored.
     fs::remove_file(hook(&scratch)).unwrap();
     assert_eq!(scratch.json(["guard", "remove"])["restored"], true);
     assert_eq!(fs::read(hook(&scratch)).unwrap(), b"#!/bin/sh\n");

@@ -38,7 +38,7 @@ fn every_form_of_an_edit_is_checked_against_reservations() {
         let said = said.unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
     }
-    // Whoever is on no board is kept from it like everybody else.
+    // A session that is not registered is denied like any other.
     let edit = json!({"tool_name": "Write", "tool_input": {"file_path": "src/held.rs"}});
     assert!(stage.hook("claude", "unknown", "PreToolUse", edit.clone()).is_some());
     // A Copilot CLI that runs the hooks of Claude Code has tools of its own, one of which also shows files.
@@ -107,7 +107,7 @@ fn edit_of_too_many_files_is_denied() {
 #[test]
 fn agent_is_warned_before_it_edits_a_file_of_another_agent() {
     let stage = Stage::new();
-    // Whoever has the process that others share belongs to them, which this one does not.
+    // The session that owns a shared process is related to the others in it; this session is not.
     stage.hook_in("codex", "oak", "SessionStart", NONE(), &[("BLACKBOARD_PID", "1")]);
     let diff = "*** Begin Patch\n*** Update File: src/lib.rs\n@@\n-a\n+b\n*** End Patch";
     let edit = json!({"tool_name": "apply_patch", "tool_input": {"command": diff}});

@@ -19,7 +19,7 @@ fn json_has_the_fence_of_the_lock() {
     is_object(&taken, LOCK);
     assert_eq!((taken["acquired"].as_bool(), taken["already_held"].as_bool()), (Some(true), Some(false)));
     assert_eq!((&taken["fence"], &taken["note"]), (&3.into(), &"release 1.2".into()));
-    // Only a time to live that is named begins anew.
+    // Only a given TTL starts again.
     for call in [&call[..5], &call] {
         let again = scratch.json(call);
         assert_eq!((again["acquired"].as_bool(), again["already_held"].as_bool()), (Some(false), Some(true)));

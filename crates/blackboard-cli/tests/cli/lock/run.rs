@@ -56,7 +56,7 @@ fn existing_session_holds_the_lock_and_stays_active() {
     assert_eq!(locks["items"][0]["session_id"], ivy["session_id"]);
     assert_eq!(scratch.json(["lock", "list"])["count"], 0);
     assert_eq!(scratch.json(["agent", "show", "ivy"])["status"], "active");
-    // A lock that the session holds is held by somebody, also for others of the same session.
+    // A lock that the session holds excludes other commands of the same session, too.
     let fence = scratch.json(["lock", "acquire", "deploy", "--session", "ivy"])["fence"].clone();
     let call = ["lock", "run", "deploy", "--session", "ivy", "--json", "--", "echo", "ran"];
     assert_eq!(scratch.run(call).refused(Code::Held)["fence"], fence);
@@ -93,7 +93,7 @@ fn lock_run_reports_a_lock_that_was_lost_meanwhile() {
         ran.stderr.contains("lock deploy was lost while the command ran: no session holds it now"),
         "{ran:?}"
     );
-    // Its time is over, and somebody else has it.
+    // It has expired, and another session holds it.
     let script = "until blackboard lock acquire deploy --session ivy >/dev/null 2>&1; do sleep 0.01; done";
     let mut command = scratch.command(["lock", "run", "deploy", "--ttl", "10ms", "--", "sh", "-c", script]);
     let ran = Output::of(command.run_to_end()).success();

@@ -13,7 +13,7 @@ fn both_protocol_versions_get_the_same_short_list_of_tools() {
         let tools = client.ask("tools/list", json!({}))["result"]["tools"].take();
         let resources = client.ask("resources/list", json!({}))["result"]["resources"].take();
         client.end();
-        // Whoever only looks creates nothing.
+        // A client that only reads creates nothing.
         assert!(!scratch.database().exists());
         (tools, resources)
     });
@@ -73,7 +73,7 @@ fn request_without_initialize_needs_protocol_metadata() {
     let mut client = Client::silent(Generation::Of2025, scratch.command(["mcp"]));
     let answer = client.ask("tools/list", json!({}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("_meta"), "{answer}");
-    // What comes before the beginning is nobody's end.
+    // A notification before `initialize` does not end the server.
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     client.end();

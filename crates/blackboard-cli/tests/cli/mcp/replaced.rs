@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::Client;
 use crate::scratch::Scratch;
 
-/// Deletes the board, with everything that belongs to it. Whoever waits for it may make a file there meanwhile.
+/// Deletes the board, with everything that belongs to it. A waiting process may create a file there meanwhile.
 fn delete_board(scratch: &Scratch) {
     let directory = scratch.database().parent().unwrap().to_owned();
     while let Err(error) = std::fs::remove_dir_all(&directory) {

@@ -1,4 +1,4 @@
-//! Waiting for keys and locks, and calls that nobody wants any more.
+//! Waiting for keys and locks, and canceled calls.
 
 use blackboard::Code;
 use serde_json::{Value, json};

@@ -31,7 +31,7 @@ const TRANSACTIONS: [(&str, &str); 5] = [
 pub struct Stage {
     pub scratch: Scratch,
     damaged: OnceLock<PathBuf>,
-    /// A port that nobody else can have.
+    /// A port that no other program can use.
     taken: TcpListener,
     /// The file of a dashboard that is just starting.
     _dashboard: File,

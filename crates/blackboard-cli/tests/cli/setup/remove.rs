@@ -116,7 +116,7 @@ fn entries_of_an_older_version_are_removed_completely() {
             assert_eq!((&change["action"], change.get("backup")), (&"change".into(), None), "{change}");
         }
         scratch.json(["setup", "remove", platform, "--yes"]);
-        // The directory that settings of many programs are in is nobody's own.
+        // A directory with the settings of many programs stays.
         let _ = fs::remove_dir(scratch.path().join(".config"));
         let left = scratch.contents();
         assert_eq!(left.len(), before.len(), "{platform}: {left:?}");

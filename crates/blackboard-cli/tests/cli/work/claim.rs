@@ -44,7 +44,7 @@ fn fields_of_a_new_item_are_reported_as_ignored_when_the_item_exists() {
         (&json!(["title", "source_ref"]), &json!("Check contrast"))
     );
     let same = ["work", "claim", "a11y", "--title", "Check contrast", "--session", "ivy"];
-    assert_eq!(scratch.run(same).success().stderr, "", "a retry is not told of what it does not change");
+    assert_eq!(scratch.run(same).success().stderr, "", "a retry gets no note about unchanged fields");
     assert_eq!(scratch.json(same)["ignored"], json!([]));
     let run = ["run", "--work-item", "new", "--title", "New", "--", "true"];
     assert_eq!(scratch.run(run).success().stderr, "");

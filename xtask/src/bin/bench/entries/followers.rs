@@ -14,7 +14,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile, ratios};
 use crate::{Result, Scale};
 
-/// How long nobody may stay silent.
+/// How long a follower may print nothing.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A process that prints a line for everything that it hears of.

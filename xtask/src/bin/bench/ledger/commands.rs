@@ -8,7 +8,7 @@ use crate::programs::{Program, interleave};
 use crate::report::{Bar, Line, Unit};
 use crate::{Result, Scale};
 
-/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on a board of its own that nobody else
+/// `agent list`, `agent heartbeat`, `work claim`, `--version` and `--help`, each on its own board that no other process
 /// touches, in turns with `/bin/true` and with its floor.
 pub fn measure(scale: &Scale) -> Result<Vec<Line>> {
     let runs = scale.of(200, 10);

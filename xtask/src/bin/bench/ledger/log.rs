@@ -81,7 +81,7 @@ pub fn room(scale: &Scale) -> Result<Vec<Line>> {
     Ok(vec![Line::new("an event", Bar::AtMost(220.0), Unit::Bytes, &[bytes], format!("{claims} claims"))])
 }
 
-/// Pruning a long log, while somebody claims.
+/// Pruning a long event log, while another process claims.
 pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
     const RATE: u32 = 200;
     let events = if scale.quick { 50_000 } else { 1_000_000 };

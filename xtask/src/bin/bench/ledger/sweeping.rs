@@ -13,7 +13,7 @@ use crate::report::{Bar, Line, Unit};
 use crate::statistics::{median, percentile};
 use crate::{Result, Scale};
 
-/// What the sweep adds to every command when everybody is alive.
+/// What the sweep adds to every command when all agents are alive.
 pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
     let agents = scale.of(10_000, 500);
     let runs = scale.of(200, 20);
@@ -32,7 +32,7 @@ pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
                 let swept = board.try_sweep(None);
                 times.push(microseconds(start.elapsed()));
                 if !swept.stale_agents.is_empty() {
-                    return Err("somebody was swept who is alive".into());
+                    return Err("an agent was swept that is alive".into());
                 }
             }
             commits += watched.take_held().len();
