@@ -1,4 +1,4 @@
-//! What the documentation says about the tests has to be true, and every test has a time limit.
+//! Checks that the documentation names existing tests, and that every test has a time limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `cargo xtask install`: builds the release binary, puts it where cargo puts programs, and shows it at work.
+//! `cargo xtask install`: builds the release binary, installs it in cargo's directory, and runs the demo.
 
 use std::env;
 use std::fs;

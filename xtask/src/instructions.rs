@@ -261,7 +261,7 @@ fn annotate(name: &str, place: &TempDir) -> Result {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut seen = HashSet::new();
     let functions = text.lines().skip_while(|line| !line.starts_with("Ir")).filter_map(cost_and_function);
-    // A function stands there once for each file that parts of it were inlined from; the first is the whole.
+    // A function is listed once for each file that parts of it were inlined from; the first is the complete one.
     for (cost, function) in functions.filter(|(_, function)| seen.insert(*function)).take(SHOWN) {
         println!("{cost}  {function}");
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: the pictures of the README, taken from a demonstration in a real browser.
+//! `cargo xtask pictures`: the pictures of the README, taken from the demo in a real browser.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

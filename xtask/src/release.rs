@@ -1,4 +1,4 @@
-//! Builds what people run: the release binary, static where the platform allows it.
+//! Builds the release binary, static where the platform allows it.
 //!
 //! Static means glibc with `+crt-static`. The flag is given for an explicit target only: without one it would also
 //! reach the procedural macros, which are shared libraries and would no longer build.

@@ -29,7 +29,7 @@ pub fn limit_test() {
     #[cfg(unix)]
     crate::signals::stop_ignoring();
     let thread = thread::current();
-    // The harness gives the thread of a test the test's name. Where there is no such thread there is no test.
+    // The harness gives the thread of a test the test's name. Without such a thread there is no test.
     let Some(name) = thread.name().filter(|name| *name != "main") else { return };
     LIMIT.with_borrow_mut(|limit| {
         limit.get_or_insert_with(|| Limit::start(name));

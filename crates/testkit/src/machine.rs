@@ -1,4 +1,4 @@
-//! What some tests need of the machine.
+//! What some tests need from the machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

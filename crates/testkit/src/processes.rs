@@ -126,7 +126,7 @@ fn is_stopped(pid: u32) -> bool {
     state(pid).is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// The letter that stands for the state of a process.
+/// The letter of the state of a process.
 fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()

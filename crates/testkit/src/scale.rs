@@ -1,4 +1,4 @@
-//! How large the tests are, and the chance in them.
+//! The size of tests, and their random numbers.
 
 /// A size that is `small` in CI and grows with `BLACKBOARD_TEST_SCALE` up to `full`.
 pub fn size(small: usize, full: usize) -> usize {

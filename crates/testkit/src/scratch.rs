@@ -1,4 +1,4 @@
-//! A place where the real program runs and finds nothing of the machine it runs on.
+//! A directory in which the real program runs, isolated from the settings of the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;

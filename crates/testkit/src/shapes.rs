@@ -1,4 +1,4 @@
-//! The shapes of JSON answers that other programs are written against.
+//! The shapes of JSON output that other programs rely on.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The floor: what a command costs if it does nothing but its statements.
+//! The baseline: what a command costs if it does nothing but its statements.
 //!
 //! The same SQLite build, the same statements, and the same way of opening and closing as the product, but no
 //! argument parser, no rules, no distrust of the file. The benchmark runs it beside the product and reports the
@@ -135,7 +135,7 @@ fn list(database: &Path) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         text.push('{');
         for (column, name) in names.iter().enumerate() {
-            // Writing to a `String` can't fail.
+            // Writing to a `String` cannot fail.
             let _ = match row.get_ref(column)? {
                 ValueRef::Integer(number) => write!(text, "\"{name}\":{number},"),
                 ValueRef::Text(bytes) => write!(text, "\"{name}\":\"{}\",", String::from_utf8_lossy(bytes)),

@@ -149,7 +149,7 @@ pub fn soon<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Installs a package of npm if it is not there, and says where its programs are.
+/// Installs an npm package if it is missing, and returns the directory of its programs.
 pub fn install(package: &Package) -> Result<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e/npm");
     let directory = target.join(format!("{}-{}", package.name.replace('/', "-"), package.version));

@@ -29,7 +29,7 @@ pub struct Usual {
     pub editing: fn(&mut Command, &Model, prompt: &str),
     /// A session that goes on with the last one.
     pub again: fn(&mut Command, &Model, prompt: &str),
-    /// Whether sub-agents are told apart by the MCP server, or why not.
+    /// Whether the MCP server distinguishes subagents, or why not.
     pub delegates_claim: std::result::Result<(), &'static str>,
     /// Writes a new file.
     pub write: fn(&Path) -> Say,

@@ -289,7 +289,7 @@ impl Browser {
         assert!(too_wide.is_empty(), "wider than the window, {what}: {too_wide:?}");
     }
 
-    /// Leaves a picture for people, where they asked for it.
+    /// Writes a picture, if a directory for pictures is set.
     #[track_caller]
     pub fn picture(&self, name: &str) {
         let Some(directory) = std::env::var_os("BLACKBOARD_TEST_PICTURES") else { return };

@@ -1,4 +1,4 @@
-//! A board with much on it, on which much happens, is shown as any other.
+//! A board with many rows and many events is shown like any other.
 
 use blackboard::agent::Register;
 use blackboard::entry::{Value, Write};
@@ -61,7 +61,7 @@ fn page_shows_all_of_many_rows_and_keeps_few_in_the_document() {
     browser.until_says("#events-table tbody td", "Work item \"More 1999\" created");
     browser.view("timeline");
     browser.until_says("#timeline-table tbody td", "Work item \"More 1999\" created");
-    // Any place of the log is as near as any other, and what fits is found wherever it is.
+    // Every position of the event log takes the same time, and matching events are found at all of them.
     for revision in [50_000, 7, 99_000] {
         slide(&browser, revision);
         top_row(&browser, revision);

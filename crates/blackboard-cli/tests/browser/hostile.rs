@@ -1,4 +1,4 @@
-//! Text of agents is hostile: it stays text, and what it looks like stays in its place.
+//! Hostile text of agents stays text and changes nothing else on the page.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Everything can be done from the keyboard.
+//! The keyboard can do everything that the mouse can.
 
 use serde_json::Value;
 

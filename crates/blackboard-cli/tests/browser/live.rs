@@ -1,4 +1,4 @@
-//! The page follows the board: what happens shows by itself, also after the server was away.
+//! The page follows the board: changes appear without a reload, also after the server was restarted.
 
 use blackboard::Board;
 use blackboard::work::Create;

@@ -5,7 +5,7 @@
 //! from npm, which checks the accessibility of the page. What takes time is waited for until it is so;
 //! nothing here measures time.
 //!
-//! With `BLACKBOARD_TEST_PICTURES=DIRECTORY` the tests leave pictures of what they saw there, for people to
+//! With `BLACKBOARD_TEST_PICTURES=DIRECTORY` the tests write pictures of the page there, for a developer to
 //! look at.
 
 #![cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Every section shows what the commands say.
+//! Every section agrees with the commands.
 
 use serde_json::Value;
 
@@ -353,7 +353,7 @@ fn entries_are_grouped_by_scope_with_versions_and_history() {
     browser.until_says("#drawer-body .value", "\"rows\": 12");
     browser.until_says("#drawer-body dd", "db");
     browser.until_says("#drawer-body .versions", "v1");
-    // A number that JavaScript can't hold is shown as it was written.
+    // A number that JavaScript cannot represent is shown unchanged.
     browser.click("#drawer-body .versions li:nth-child(2) summary");
     browser.until_says("#drawer-body .versions details[open] .value", "9007199254740993");
     browser.picture("entry");

@@ -1,4 +1,4 @@
-//! The log: its filters, and the slider that goes back in it.
+//! The timeline: filters, and the slider through the event log.
 
 use std::ops::RangeInclusive;
 
@@ -241,7 +241,7 @@ fn filters_select_event_types_also_of_new_events() {
     kinds(&["project_registered"]);
     browser.click(".chip.kind-agents");
     kinds(&["agent_registered", "project_registered"]);
-    // What does not fit stays out, what fits comes in.
+    // Events that do not match stay out, matching ones appear.
     site.json(&["work", "create", "--id", "unseen", "--title", "Unseen"]);
     site.json(&["project", "register", "--id", "seen", "--name", "Seen"]);
     browser.until_says("#timeline-table tbody td", "Project \"Seen\" registered");

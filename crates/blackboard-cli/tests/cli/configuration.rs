@@ -1,4 +1,4 @@
-//! Configuration and environment: what is wrong with them is said on stderr, and never in the way.
+//! Configuration and environment: errors in them are reported on stderr and stop no command.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ fn a_threshold_from_the_environment_takes_effect() {
     let session = with_dying_process(|pid| {
         scratch.json(["agent", "register", "--name", "Oak", "--pid", pid])["session_id"].clone()
     });
-    // As if it had been silent for ten seconds.
+    // As if its last heartbeat was ten seconds ago.
     let database = rusqlite::Connection::open(scratch.database()).unwrap();
     let earlier = "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-10 seconds')";
     database.execute(earlier, []).unwrap();

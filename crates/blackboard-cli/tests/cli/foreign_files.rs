@@ -1,4 +1,4 @@
-//! What stands at the board's path and is no board of this version is refused, byte for byte untouched.
+//! A file at the board's path that is no board of this version is refused and left unchanged, byte for byte.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! `hook`: what a platform's hooks do, on a board in a repository of its own.
+//! `hook`: what a platform's hooks do, on a board in its own repository.
 
 mod delegates;
 mod edits;

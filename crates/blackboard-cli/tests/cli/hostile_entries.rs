@@ -1,4 +1,4 @@
-//! Entries from elsewhere come back as they came, and forge nothing on the way.
+//! Hostile entries are returned unchanged, and forge no output.
 
 use blackboard::Code;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::hostile_text::{HOSTILE, is_harmless};
 use crate::scratch::{Output, Scratch};
 
-/// What shows entries to people.
+/// Commands with human output of entries.
 const SHOWING: &[&[&str]] = &[
     &["read", "key"],
     &["read", "list"],
@@ -163,7 +163,7 @@ fn hostile_transaction_is_a_usage_error_and_forges_nothing() {
     }
 }
 
-/// Writes through a pipe: arguments can't be that large.
+/// Writes through a pipe: arguments cannot be that large.
 fn written(scratch: &Scratch, key: &str, value: &[u8]) -> Output {
     Output::fed(&mut scratch.command(["write", key, "-", "--json"]), value)
 }

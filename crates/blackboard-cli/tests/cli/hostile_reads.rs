@@ -1,4 +1,4 @@
-//! Whatever a board holds, no way of reading it forges what is shown, breaks JSON or crashes.
+//! No content of a board forges output, breaks JSON or causes a crash, in any command that reads.
 
 use serde_json::{Value, json};
 

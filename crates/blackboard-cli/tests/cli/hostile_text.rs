@@ -1,4 +1,4 @@
-//! Text from elsewhere neither forges what a reader sees, nor breaks JSON, nor harms the board.
+//! Hostile text neither forges output, nor breaks JSON, nor damages the board.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Where the board is: the option before the environment before the project before the home.
+//! The location of the board: the option, then the environment, then the project, then the home.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A reading command on a board that does not exist says so, answers as an empty one would, and creates nothing.
+//! A command that reads a missing board reports that, answers as for an empty one, and creates nothing.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn commands_that_read_create_nothing() {
                 "snapshot" => assert_eq!((output.code, answer), (0, json!({}))),
                 _ => assert_eq!((output.code, answer["ok"].as_bool()), (0, Some(true)), "{command}"),
             }
-            // What has no envelope can't say it anywhere else.
+            // Output without an envelope has no other place for it.
             let says_so =
                 output.stderr.starts_with("note: no board at ") && output.stderr.lines().count() == 1;
             assert!(if has_envelope { output.stderr.is_empty() } else { says_so }, "{command}: {output:?}");

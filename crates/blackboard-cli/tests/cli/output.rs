@@ -1,4 +1,4 @@
-//! What happens to the answer on its way out.
+//! Errors while the output is written.
 
 use std::fs::File;
 use std::process::Stdio;

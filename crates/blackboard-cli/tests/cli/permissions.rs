@@ -1,4 +1,4 @@
-//! What is on disk belongs to its user alone, and what is not is refused.
+//! Files of a board are private to their user; others are refused.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -228,7 +228,7 @@ fn a_configuration_that_others_can_write_is_refused_with_the_fix() {
             assert!(error.ends_with("config.json can be written by others (mode 0666)"), "{refusal}");
             refusal["hint"].as_str().unwrap().clone_into(&mut cure);
         }
-        // A hook is silent, and its log has the reason.
+        // A hook prints nothing, and its log has the reason.
         let call = format!(
             "echo '{{\"session_id\": \"1\", \"hook_event_name\": \"SessionStart\", \"cwd\": \"{}\"}}' | blackboard hook claude",
             scratch.path().display()

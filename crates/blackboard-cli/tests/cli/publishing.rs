@@ -174,7 +174,7 @@ fn a_database_that_came_with_a_clone_is_refused_as_tracked_by_git() {
         hint = refused_as_tracked(&scratch, "second", call);
     }
     assert_eq!(contents(&board), before);
-    // A hook is silent, and its log has the reason.
+    // A hook prints nothing, and its log has the reason.
     assert_eq!(start_session(&scratch, "second").stdout, "");
     let log = fs::read_to_string(board.join("hook.log")).unwrap();
     assert!(log.contains("unsafe_permissions") && log.contains("is tracked by git"), "{log}");

@@ -22,7 +22,7 @@ fn json_has_the_entry_itself() {
     assert_eq!((&entry["source_agent"], &entry["ttl"]), (&json!("orchestrator"), &json!(3600)));
     assert_eq!((&entry["timestamp"], &entry["tags"]), (&entry["updated_at"], &json!(["x", "y"])));
     assert_eq!(entry["metadata"], json!({"m": 1}));
-    // In this order, and the value as it came.
+    // In this order, and the value unchanged.
     assert!(output.stdout.starts_with(r#"{"key":"task:a","value":{"b": 1, "a": 2},"source_agent":"#));
     assert_eq!(scratch.json(["read", "task:a", "--value"]), json!({"a": 2, "b": 1}));
 }

@@ -1,4 +1,4 @@
-//! `serve`, as people see it. What browsers see is in `tests/web`.
+//! The output of `serve`. Its answers to browsers are tested in `tests/web`.
 
 use crate::transcript;
 

@@ -1,4 +1,4 @@
-//! On whose behalf a call acts, and what is said when that can't be told.
+//! The session of a call, and the errors if it cannot be determined.
 
 use std::process::Command;
 

@@ -252,7 +252,7 @@ fn a_project_is_set_up_at_its_root_and_local_is_for_one_user() {
             format!("run: blackboard {words} --settings user, or: blackboard {words} --settings project");
         assert_eq!(refusal["hint"], hint);
     }
-    // The others have no such scope, so that all of them is Claude Code.
+    // Only Claude Code has this settings level.
     let all = scratch.json(["setup", "remove", "--dry-run", "--scope", "local"]);
     assert_eq!(all["platforms"].as_array().unwrap().len(), 1);
 }

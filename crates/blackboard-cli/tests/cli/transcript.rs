@@ -1,4 +1,4 @@
-//! What people see: sessions at a terminal, one file a command, all in `snapshots/`.
+//! Human output: transcripts of terminal sessions, one file per command, all in `snapshots/`.
 //!
 //! A file is what a terminal would show: lines that begin with `$` are run by a shell, in a directory of their own,
 //! and what follows is what they print. Lines that begin with `#` explain. What changes from run to run (ids, times)
@@ -111,7 +111,7 @@ impl Names {
         clean
     }
 
-    /// How much of the beginning of `rest` stands for something else, and for what.
+    /// The length of the value at the start of `rest` that has a name, and that name.
     fn replacement(&mut self, rest: &str, dead: &[String]) -> Option<(usize, String)> {
         const SESSION: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
         for (shape, name) in
@@ -165,7 +165,7 @@ fn elapsed(rest: &str) -> Option<(usize, String)> {
             return Some((digits + unit.len(), name.to_owned()));
         }
     }
-    // From a minute on it would be told in minutes.
+    // From a minute on it would be printed in minutes.
     let is_age = rest[..digits].parse::<u8>().is_ok_and(|seconds| seconds < 60)
         && after.starts_with('s')
         && !after[1..].starts_with(|next: char| next.is_alphanumeric());

@@ -1,4 +1,4 @@
-//! Help, and calls that can't be understood.
+//! Help, and usage errors.
 
 use blackboard::Code;
 

@@ -1,4 +1,4 @@
-//! The shell scripts that are written for the script which these commands replace run as they are, by another name.
+//! Shell scripts for the `swarm-blackboard` script run unchanged with these commands.
 
 use crate::scratch::{Output, Scratch};
 use testkit::process::{RunToEnd as _, wait_for};
@@ -54,7 +54,7 @@ fn workflows_of_the_script_run_unchanged() {
     assert_eq!(said("Written: task:analyze_q4\n"), 3, "{output:?}");
     assert_eq!(said("Written: "), 6);
     assert_eq!((said("Need to recompute\n"), said("Using cached data\n")), (1, 1));
-    // The first read finds nothing, the second one what was written in between.
+    // The first read finds nothing, the second one what was written meanwhile.
     assert!(output.stdout.find("Need to recompute") < output.stdout.find("Using cached data"));
     assert!(output.stdout.contains("Source:    data_analyst\n"));
     for key in ["cache:monthly_metrics [TTL: 3", "signal:data_analyst [TTL: ", "result:analyze_q4\n"] {

@@ -122,7 +122,7 @@ fn text_of_a_file_loses_only_the_line_break_at_its_end() {
         scratch.run(["write", "key", "--file", "file"]).success();
         assert_eq!(scratch.run(["read", "key", "--value"]).stdout, format!("{stored}\n"), "{content:?}");
     }
-    // In an answer it stands on one line.
+    // In human output it is on one line.
     assert_eq!(scratch.json(["read", "key"])["value"], json!({"a": 1}));
 }
 

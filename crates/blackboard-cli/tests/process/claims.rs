@@ -1,4 +1,4 @@
-//! One winner: however many want the same thing at the same time.
+//! One winner among many processes that claim at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! One winner: however many want to be the first to write a key.
+//! One winner among many processes that write a new key.
 
 use serde_json::json;
 

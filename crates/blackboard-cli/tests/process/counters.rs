@@ -1,4 +1,4 @@
-//! Counting by `write --if-revision` in a shell, as an agent would write it: every one counts.
+//! Counting by `write --if-revision` in a shell, as an agent would write it: no increment is lost.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Writers that are killed at any moment: what was acknowledged is there, and nothing is there by half.
+//! Writers that are killed at any moment: acknowledged writes are stored, and no write is stored partly.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;

@@ -1,4 +1,4 @@
-//! `demo`: what a newcomer sees first ends by itself, tells what really happened, and leaves nothing behind.
+//! `demo` ends by itself, prints what really happened, and leaves nothing behind.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! A full disk: a clear error, a whole board, and everything works again once there is room.
+//! A full disk: a clear error, a complete board, and everything works again once there is space.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::test_board::TestBoard;
 
-/// A board on which Ivy claimed an item, fell silent, and was swept.
+/// A board on which Ivy claimed an item, sent no heartbeat, and was swept.
 struct Swept {
     board: TestBoard,
     ivy: String,

@@ -1,4 +1,4 @@
-//! A follower misses nothing: killed and started again, stuck, in a crowd, or not woken.
+//! A follower misses nothing: killed and restarted, stuck, among many, or not woken.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};

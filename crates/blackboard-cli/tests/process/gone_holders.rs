@@ -1,4 +1,4 @@
-//! "Dead means free": what a session holds whose process was killed is free for the next call, 10 s after its last heartbeat.
+//! The next call gets what a session holds whose process was killed, 10 s after its last heartbeat.
 
 use std::process::{Child, Command, Stdio};
 

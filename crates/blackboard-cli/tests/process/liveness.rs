@@ -1,4 +1,4 @@
-//! Who is alive: the processes of the machine decide, and time where they can't.
+//! Which agents are alive: their processes decide, or the time where processes cannot be seen.
 
 use std::process::{Child, Command, Stdio};
 
@@ -206,7 +206,7 @@ fn agent_without_a_process_is_swept_after_the_threshold() {
 
 #[test]
 fn process_that_this_user_cannot_signal_counts_as_running() {
-    // With `hidepid` the processes of others can't be seen, and `kill` answers EPERM: there is such a process.
+    // With `hidepid` the processes of other users are hidden, and `kill` returns EPERM: the process exists.
     let hidden = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", hidden, "sh"];
     let probe = [&wrapper[1..], &["sh", "-c", "[ ! -e /proc/1/stat ]"]].concat();

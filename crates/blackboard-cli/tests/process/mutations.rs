@@ -1,4 +1,4 @@
-//! A file that is not what it was: never a panic, never a hang, a documented exit code, and the file is kept.
+//! A damaged file: never a panic, never a hang, a documented exit code, and the file is kept.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! A reader that goes away has what it wanted: the program ends quietly, and forgets nothing that was not read.
+//! A reader that closes the pipe: the program exits with 0, and moves no cursor past unread events.
 
 use std::io::pipe;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::test_board::TestBoard;
 /// More events than a pipe has room for.
 const EVENTS: usize = 3_000;
 
-/// A board with much to tell about, and a session that has heard none of it.
+/// A board with many events, and a session that has observed none of them.
 fn eventful_board() -> (TestBoard, String) {
     let board = TestBoard::new();
     let session = board.session("Ivy");

@@ -1,4 +1,4 @@
-//! No reader is ever blocked, and a writer does not wait for ever.
+//! No reader is ever blocked, and a writer does not wait forever.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The worker loop of the README, as it is printed there: it does its work and keeps its claims while it is alive, however
+//! The worker loop of the README, as it is printed there: it completes its items and keeps its claims while it runs, however
 //! it was started.
 
 use std::fs::{File, OpenOptions};

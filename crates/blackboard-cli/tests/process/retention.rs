@@ -1,4 +1,4 @@
-//! Retention: what is old goes in bounded batches, after writing commands, at most hourly, and never by a reader.
+//! Retention: commands that write prune old rows in bounded batches, at most hourly; readers never do.
 
 use std::fs;
 use std::process::Stdio;

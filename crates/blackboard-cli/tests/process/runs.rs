@@ -1,4 +1,4 @@
-//! `run`: the session of an agent that knows nothing of the board lasts as long as its process, however that ends.
+//! `run`: the session lasts as long as its process, however that ends.
 
 use std::process::Child;
 

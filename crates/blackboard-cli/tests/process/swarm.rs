@@ -1,4 +1,4 @@
-//! What loses data in the Markdown file that this program takes the place of: the same crowds, and nothing is lost.
+//! The same load that loses data in the Markdown file that this program replaces: nothing is lost.
 //!
 //! The sizes are those that were measured there, and so do not grow with the scale.
 

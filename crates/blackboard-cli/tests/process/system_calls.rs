@@ -1,4 +1,4 @@
-//! The n-th system call fails, for every kind of call that the board's files see: what was acknowledged is there, what
+//! The n-th system call fails, for every kind of call that the board's files see: what was acknowledged is stored, what
 //! was not can be asked for again, and the board is whole.
 
 use crate::crowd::{Ended, at_once, end_of, wait_until};

@@ -194,7 +194,7 @@ impl TestBoard {
         );
     }
 
-    /// Makes every live agent look as if it had been silent for an hour.
+    /// Makes the last heartbeat of every agent an hour old.
     pub fn make_all_heartbeats_old(&self) {
         self.tamper(
             "UPDATE agents SET last_seen_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour'), \

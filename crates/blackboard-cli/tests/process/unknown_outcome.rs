@@ -79,7 +79,7 @@ fn call_killed_between_commit_and_output_is_applied_once_after_a_retry() {
         let (_reader, stdout) = full_pipe();
         let mut command = command(&board, call);
         let mut child = command.stdout(stdout).stderr(Stdio::null()).spawn().unwrap();
-        // It has committed, and can't get rid of its answer.
+        // It has committed, and cannot write its output.
         wait_until("the commit", || (board.count_of(event) > before).then_some(()));
         kill(child.id());
         assert_eq!(wait_for(&mut child).code(), None, "killed before it could end");

@@ -155,7 +155,7 @@ fn lists_show_what_can_be_read_and_report_the_rest() {
     let row = &board.json(&["work", "list"])["unreadable"][0];
     assert_eq!(row["table"], "work_items");
     assert!(row["reason"].as_str().unwrap().starts_with("column created_at: "), "{row}");
-    // What can be read is claimed all the same.
+    // Items that can be read are claimed anyway.
     assert_eq!(board.json(&["work", "claim", "--next", "--session", &good])["item_id"], "fine");
 }
 

@@ -1,4 +1,4 @@
-//! A client of HTTP that knows no more than it needs, and sends what no browser would.
+//! A small HTTP client, which can also send what no browser would.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! A board that is not there yet, is taken away, is replaced, or can't be read: said so, and shown again when it is
+//! A board that is missing, deleted, replaced or unreadable: reported, and shown again when it is
 //! back.
 
 use std::fs;

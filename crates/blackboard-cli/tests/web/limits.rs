@@ -1,4 +1,4 @@
-//! Too much of everything: refused or served, and never the end of the server.
+//! Too many or too large requests: refused or served, and the server keeps running.
 
 use std::io::{Read, Write};
 
@@ -65,7 +65,7 @@ fn unfinished_request_is_disconnected_while_others_are_served() {
     }
     assert_eq!(get(served.port, "/api/status").status, 200);
     for connection in &mut slow {
-        // It may be told that it was too late, before the end.
+        // It may get a timeout error before the end.
         let mut rest = Vec::new();
         let _ = connection.stream.read_to_end(&mut rest);
         let text = String::from_utf8_lossy(&rest);

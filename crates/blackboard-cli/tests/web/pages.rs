@@ -1,4 +1,4 @@
-//! Pages: cut off where it was asked for, and put together they are the whole, whatever happens meanwhile.
+//! Pages end at their limit, and together they are complete, whatever is written meanwhile.
 
 use blackboard::Board;
 use blackboard::entry::{Value as EntryValue, Write};
@@ -269,7 +269,7 @@ fn a_search_looks_through_all_entries_and_reports_how_many() {
     assert_eq!((&first["count"], &first["searched"]), (&0.into(), &20_000.into()));
     assert!(first["next"].is_string(), "it does not say that there is nothing");
     keys(&found("search=no+such+thing"), &[]);
-    // Whole values, tags, any case, several words, as people read them.
+    // Complete values, tags, any case, several words, as they are displayed.
     for query in ["%C3%BCMLAUT", "TAGGED", "end+x+tagged", "its+%22end%22", "xxxx"] {
         keys(&found(&format!("scope=b&search={query}")), &["long"]);
     }

@@ -1,4 +1,4 @@
-//! Every route says what commands say.
+//! Every route agrees with the commands.
 
 use serde_json::{Value, json};
 use testkit::shapes::AGENT;

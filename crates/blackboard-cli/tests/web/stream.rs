@@ -1,4 +1,4 @@
-//! The stream of events: everything, in order, once, from wherever a browser was.
+//! The stream has every event once, in order, from any position.
 
 use blackboard::Board;
 use blackboard::entry::{Value, Write};

@@ -23,7 +23,7 @@ pub struct Line {
 pub enum Bar {
     AtMost(f64),
     AtLeast(f64),
-    /// There is none: the number is only told.
+    /// There is none: the number is only printed.
     Told,
 }
 

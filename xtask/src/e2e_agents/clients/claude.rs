@@ -43,7 +43,7 @@ pub const fn client(version: &'static str) -> Client {
     }
 }
 
-/// What stands in for a key.
+/// A placeholder for a key.
 const KEY: &str = "none";
 
 const SKILL: &str = "skill and tools offered to the model";
@@ -105,7 +105,7 @@ fn environment(command: &mut Command, model: &Model) {
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
         .env("DISABLE_AUTOUPDATER", "1")
         .env("DISABLE_TELEMETRY", "1")
-        // It refuses to skip permissions for root, unless it is told that nothing else can be harmed.
+        // It refuses to skip permissions for root, unless a variable says that it runs in a sandbox.
         .env("IS_SANDBOX", "1");
 }
 

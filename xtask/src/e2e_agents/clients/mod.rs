@@ -41,7 +41,7 @@ pub struct Package {
 pub struct Client {
     /// Its name for `--only` and for `blackboard setup`.
     pub id: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
     pub package: Package,
     /// Its program among those of the package.

@@ -1,4 +1,4 @@
-//! Sub-agents: sessions that work for another one.
+//! Subagents: sessions with a parent session.
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};

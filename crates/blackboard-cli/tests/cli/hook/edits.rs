@@ -1,4 +1,4 @@
-//! Edits of files that another session has.
+//! Edits of files that another session has reserved or edited.
 
 use blackboard::id::session_of_hint;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a hook does when something is wrong, and what it never keeps.
+//! What a hook does on an error, and what it never stores.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A client that speaks both generations of the protocol, and writes whatever a test wants.
+//! A client that speaks both versions of the protocol, and can send any bytes.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! The protocol: two generations, and what is no message at all.
+//! The protocol: two versions, and malformed messages.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A board that is deleted, or whose place another one takes, while the server runs.
+//! A board that is deleted or replaced while the server runs.
 
 use blackboard::Code;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn nothing_is_acknowledged_on_a_board_that_was_replaced() {
     scratch.json(["agent", "register", "--name", "Oak", "--session-hint", "oak", "--pid", "1"]);
     scratch.json(["work", "claim", "same", "--title", "Same", "--session", "oak"]);
 
-    // Once it is told what became of its claim; then it is an agent like any other on the board that is there.
+    // The first call reports that the claim is lost; then it is an agent like any other on the new board.
     let told = client.refused("work_claim", json!({"id": "same"}), Code::Io);
     assert!(told["error"].as_str().unwrap().contains("lost") && told["hint"].is_string(), "{told}");
     let refusal = client.refused("work_claim", json!({"id": "same"}), Code::AlreadyClaimed);

@@ -1,4 +1,4 @@
-//! For whom the server acts, and what is left when it is gone.
+//! The session of each call, and what is left after the server has ended.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -11,7 +11,7 @@ use testkit::process::wait_for;
 use super::client::{Client, GENERATIONS, Generation};
 use crate::scratch::{Output, Scratch};
 
-/// A process that stands for the client, whose death the test decides about.
+/// A process in the role of the client, which the test can end.
 struct StandIn(Child);
 
 impl StandIn {

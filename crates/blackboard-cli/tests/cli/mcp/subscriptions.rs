@@ -1,4 +1,4 @@
-//! Resources, and being told when they change.
+//! Resources, and notifications of their changes.
 
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn a_client_of_2026_listens_until_it_cancels() {
         json!(["blackboard://agents"]),
         "{told}"
     );
-    // Once at the beginning, because something may have changed since the client was told that it listens.
+    // Once at the start, because something may have changed since the subscription was confirmed.
     client.notified(tells_of("blackboard://agents"));
     scratch.json(["agent", "register", "--name", "Ivy"]);
     let told = client.notified(tells_of("blackboard://agents"));

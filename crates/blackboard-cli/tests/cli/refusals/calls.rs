@@ -1,4 +1,4 @@
-//! Which command can end with which code, and the call that shows it.
+//! The codes of each command, and a call that provokes each of them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ fn own_codes(command: &str) -> impl Iterator<Item = Code> {
     PROVOCATIONS.iter().filter(move |(path, ..)| *path == command).map(|(_, code, _)| *code)
 }
 
-/// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook is silent then, the
+/// Commands that open no board, or, like a hook and the MCP server, never end because of one: a hook prints nothing then, the
 /// server answers with what is wrong.
 const BOARDLESS: &[&str] =
     &["completions", "demo", "hook", "mcp", "version", "setup", "setup status", "setup remove"];

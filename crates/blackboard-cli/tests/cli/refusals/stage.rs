@@ -1,4 +1,4 @@
-//! A board on which every refusal can be had.
+//! A board on which every refusal can be provoked.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -157,7 +157,7 @@ impl Stage {
         file
     }
 
-    /// A database of one's own that one may neither read nor write.
+    /// A database of this user that the user can neither read nor write.
     pub fn locked_away(&self) -> PathBuf {
         let directory = self.scratch.path().join("locked-away");
         fs::create_dir_all(&directory).unwrap();

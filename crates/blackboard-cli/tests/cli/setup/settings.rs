@@ -1,4 +1,4 @@
-//! Every platform's files in ten shapes: set up, set up again, removed, to the byte.
+//! Every platform's files in ten shapes: set up, set up again, restored byte for byte.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -178,7 +178,7 @@ impl Case {
             (Shape::OurOldVersion, Format::Ours) => {
                 assert_eq!((look(path), look(&backup_of(path))), (None, None), "{}", self.name());
             }
-            // There was something of ours before, so that the file can't be as it was.
+            // The file had entries of ours before, so it cannot be restored.
             (Shape::OurOldVersion, _) => {
                 let left = look(path).unwrap().text;
                 let squeezed = |text: &str| text.split_whitespace().collect::<String>();
@@ -302,7 +302,7 @@ struct Seen {
     leads_to: Option<PathBuf>,
 }
 
-/// The words of a text, comments included; what stands between them may be on other lines after an edit.
+/// The words of a text, comments included; the text between them may be on other lines after an edit.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| character.is_whitespace() || "{}[],".contains(character))
         .filter(|word| !word.is_empty())

@@ -1,4 +1,4 @@
-//! A Redis server of one's own on loopback, and just enough of its protocol to measure against.
+//! A private Redis server on loopback, and just enough of its protocol to measure against.
 //!
 //! Written by hand: no other part of the workspace needs a client of Redis, and one that does more would measure itself.
 

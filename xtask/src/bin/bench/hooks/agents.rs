@@ -12,7 +12,7 @@ use crate::{Result, Scale};
 /// What a tool answered: nothing of it is looked at, but it has to be read.
 const ANSWER: usize = 2_000;
 
-/// A repository with a board, and agents of Claude Code that have been told everything.
+/// A repository with a board, and agents of Claude Code without pending updates.
 pub struct Agents<'a> {
     scale: &'a Scale,
     pub scratch: Scratch,

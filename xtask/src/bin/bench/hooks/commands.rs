@@ -1,4 +1,4 @@
-//! A hook as a whole process, against `/bin/true`.
+//! A hook as a complete process, against `/bin/true`.
 
 use std::cell::Cell;
 

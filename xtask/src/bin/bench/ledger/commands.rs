@@ -1,4 +1,4 @@
-//! Whole commands on an idle database, against `/bin/true` and against the floor.
+//! Complete commands on an idle database, against `/bin/true` and against the baseline.
 
 use std::cell::Cell;
 use std::process::Command;

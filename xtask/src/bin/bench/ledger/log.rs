@@ -1,4 +1,4 @@
-//! A long log: reading its end, adding to it, its room, pruning it, and telling all of it.
+//! A long event log: reading its end, adding to it, its size, pruning it, and printing all of it.
 
 use std::process::Command;
 use std::thread;

@@ -1,4 +1,4 @@
-//! The sweep: when there is nothing to do, and when a hundred agents have died.
+//! The sweep: with nothing to do, and with a hundred stale agents.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

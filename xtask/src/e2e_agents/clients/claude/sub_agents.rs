@@ -1,4 +1,4 @@
-//! Two sub-agents of one session at the same time, in its process and with its environment.
+//! Two subagents of one session at the same time, in its process and with its environment.
 
 use serde_json::Value;
 

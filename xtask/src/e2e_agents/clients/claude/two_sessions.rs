@@ -1,4 +1,4 @@
-//! Two sessions in one repository: the second one edits files that the first one has.
+//! Two sessions in one repository: the second one edits files that the first one has reserved.
 
 use std::fs;
 
@@ -101,7 +101,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// The line about a file in what the model was told.
+    /// The line about a file in what the model has read.
     fn told(&self, what: &str, file: &str) -> Result<String> {
         let told = self.text.rfind(what).map(|start| &self.text[start..]);
         let told = told.ok_or_else(|| format!("the model does not read {what:?}"))?;
