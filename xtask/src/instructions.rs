@@ -85,7 +85,7 @@ impl Options {
     }
 }
 
-/// Counts, and compares if it was asked to.
+/// Counts, and compares on request.
 pub fn run(options: &Options) -> Result {
     let programs = release::build(release::Options { bench: true, symbols: options.profile })?;
     let board = Board::new(&programs)?;

@@ -53,7 +53,7 @@ const IDENTITIES: &[&str] = &[
 pub enum Extent {
     /// Everything, also what connects rows: much of it is found only in lists.
     Everything,
-    /// Everything but what connects rows: each can be asked for by its id.
+    /// Every column but those that connect rows, so each row can be read by its id.
     AllButIdentities,
 }
 

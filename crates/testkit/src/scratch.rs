@@ -49,7 +49,7 @@ impl Scratch {
         self.directory.path()
     }
 
-    /// The board that a call uses if nothing else is said.
+    /// The board that a call uses by default.
     pub fn database(&self) -> PathBuf {
         self.path().join(".pai/blackboard/local.db")
     }
@@ -143,7 +143,7 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The same, from a call that did what it was asked to.
+    /// The same, from a call that succeeded.
     #[track_caller]
     #[expect(clippy::return_self_not_must_use, reason = "often nothing but the success matters")]
     pub fn success(self) -> Output {

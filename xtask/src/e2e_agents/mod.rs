@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client_ids())]
     only: Vec<String>,
 
-    /// Leave homes, requests and output for a look
+    /// Keep homes, requests and output
     #[arg(long)]
     keep: bool,
 

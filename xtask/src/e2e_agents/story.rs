@@ -22,7 +22,7 @@ const FIRST: &str = "e2e-1";
 const SECOND: &str = "e2e-2";
 const TITLE: &str = "Sharpen the saw";
 
-/// What sub-agents play.
+/// The scene of subagents.
 const DELEGATE_SCENE: &str = "SCENE-DELEGATE";
 
 /// Longer than hooks keep still between two signs of life.
@@ -155,7 +155,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Says to whatever the model is asked from now on that it is done, and waits for the end of the client.
+    /// Answers every request from now on with the end of the story, and waits for the end of the client.
     pub fn end(&mut self) -> Result {
         self.stage.model.close(&self.name);
         let status = self.running.end()?;
@@ -245,7 +245,7 @@ fn lives(stage: &Stage, checks: &mut Checks) -> Result {
     Ok(())
 }
 
-/// A sub-agent of it, which may run beside it.
+/// A subagent of it, which may run at the same time.
 fn delegated(stage: &Stage, parent: &Value) -> Result<String> {
     let turn = stage.model.turn(DELEGATE_SCENE)?;
     let agent = soon(|| {

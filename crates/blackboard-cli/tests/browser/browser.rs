@@ -113,7 +113,7 @@ impl Browser {
         );
     }
 
-    /// Opens an address in a tab beside this one, closes that tab when its page is live, and comes back.
+    /// Opens an address in a tab beside this one, closes that tab when its page is live, and returns to this one.
     #[track_caller]
     pub fn open_beside(&self, address: &str) {
         let here = self.driver.get("/window");
@@ -260,7 +260,7 @@ impl Browser {
         self.driver.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
-    /// What the console said since it was last asked.
+    /// The messages of the console since the last call.
     #[track_caller]
     pub fn console(&self) -> Vec<String> {
         let lines = self.driver.post("/se/log", &json!({ "type": "browser" }));

@@ -182,7 +182,7 @@ fn search_finds_entries_that_the_page_did_not_read_and_reports_its_limit() {
     browser.until_says("#entries-more", "Search more");
     browser.click("#entries-more");
     shown(&["found"]);
-    // Nothing is said to be missing while the answer is not there.
+    // Nothing is reported as missing before the answer arrives.
     browser.script("window.fetch = () => new Promise(() => {})");
     find("never");
     browser.until_says("#entries-empty", "Searching…");
@@ -203,7 +203,7 @@ fn page_shows_the_last_completed_items_of_many() {
         board.work().claim(&Claim::of(&id, &session)).unwrap();
         board.work().complete(&Complete::of(&id, &session)).unwrap();
     }
-    // The oldest of all is completed last; by a command, which takes longer than a clock needs to go on.
+    // The oldest of all is completed last; by a command, which takes longer than a tick of the clock.
     site.json(&["work", "claim", "item-0", "--session", &session]);
     site.json(&["work", "complete", "item-0", "--session", &session]);
     let Some(browser) = Browser::start() else { return };

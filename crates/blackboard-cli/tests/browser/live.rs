@@ -122,7 +122,7 @@ fn page_catches_up_when_the_server_restarts() {
     }
     site.json(&["work", "claim", "routes", "--session", &team.ivy]);
     site.start();
-    // It has a new token: the page says how to get it, and goes on when a tab has it.
+    // It has a new token: the page says how to get it, and continues when a tab has it.
     browser.until_says("#trouble", "blackboard serve --status");
     browser.open_beside(site.address());
     state("live");
@@ -134,7 +134,7 @@ fn page_catches_up_when_the_server_restarts() {
 
     browser.view("work");
     browser.until_says(".column[data-status=claimed] .item-title", "Write the routes");
-    // And it goes on.
+    // And it continues.
     site.json(&["work", "release", "routes", "--session", &team.ivy]);
     browser.until_says(".column[data-status=available] .item-title", "Write the routes");
     assert_eq!(browser.script("return window.notReloaded"), true);
@@ -232,7 +232,7 @@ fn page_does_not_mix_a_board_with_the_one_that_it_replaces() {
         browser.until(&format!("the timeline is {summaries:?}"), &script);
     };
 
-    // One that has come further: its revisions would go on where the others ended.
+    // A board with more events: its revisions would continue where the others ended.
     site.replace_board(&board_of(25));
     browser.until_says("#timeline-table tbody td", "Work item \"Other 24\" created");
     let summaries: Vec<_> =

@@ -7,7 +7,7 @@ use crate::mcp::client::Client;
 use crate::refusals::READING;
 use crate::scratch::{Output, Scratch};
 
-/// What shows a board on which nothing can be asked for by its id.
+/// Commands that show a board without naming a row by its id.
 const LISTS: &[&[&str]] = &[
     &["agent", "list", "--all"],
     &["project", "list"],

@@ -16,7 +16,7 @@ fn json_has_the_number_that_this_call_produced() {
     is_object(&first, &["scope", "key", "version", "revision", "value"]);
     assert_eq!(first["value"], 5);
     assert_eq!(scratch.json(["increment", "counter"])["value"], 6);
-    // Repeated, it is what it was, though others went on.
+    // A retry returns the same number, although other calls counted meanwhile.
     assert_eq!(scratch.json(["increment", "counter", "--by", "5", "--op", "five"])["value"], 5);
     assert_eq!(scratch.json(["read", "counter"])["value"], json!(6));
 }

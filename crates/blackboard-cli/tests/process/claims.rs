@@ -85,7 +85,7 @@ fn claim_until_nothing_is_left(board: &TestBoard, session: &str) -> Vec<(String,
     }
 }
 
-/// Observes until everything is over, and returns the ids in the order in which they came. A cursor that could not
+/// Observes until the end, and returns the ids in the order in which they arrived. A cursor that could not
 /// be stored because another process wrote at that moment shows the same again, so an id may come twice, never too late.
 fn watch(board: &TestBoard, session: &str, over: &AtomicBool) -> Vec<i64> {
     let mut seen: Vec<i64> = Vec::new();

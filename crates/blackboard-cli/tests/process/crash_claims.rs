@@ -116,7 +116,7 @@ fn claim_and_perhaps_die(
         assert!([0, 3, 4].contains(&code), "{ended:?}");
         *lifetime = started.elapsed();
     }
-    // A whole line is an answer, also if its process was killed before it could exit.
+    // A complete line is an answer, also if its process was killed before it could exit.
     let answer: Option<Value> =
         ended.stdout.ends_with('\n').then(|| serde_json::from_str(&ended.stdout).unwrap());
     let claimed = answer.filter(|answer| answer["ok"] == true);

@@ -123,7 +123,7 @@ fn write_and_perhaps_die(
         assert_eq!(code, 0, "{ended:?}");
         *lifetime = started.elapsed();
     }
-    // A whole line is an answer, also if its process was killed before it could exit.
+    // A complete line is an answer, also if its process was killed before it could exit.
     let answer: Option<Value> =
         ended.stdout.ends_with('\n').then(|| serde_json::from_str(&ended.stdout).unwrap());
     let acknowledged = answer.map_or_else(Vec::new, |answer| match answer["results"].as_array() {

@@ -265,7 +265,7 @@ fn errors_of_git_or_the_board_stop_no_commit() {
     );
     assert!(board.shell(&link).run_to_end().status.success());
     one_line(&commit(&with("PATH", programs)), "not found");
-    // The first page is whole, and nothing else is.
+    // Only the first page is intact.
     board.run(["agent", "list"]).success();
     let mut bytes = fs::read(board.database()).unwrap();
     for ending in ["-wal", "-shm"] {

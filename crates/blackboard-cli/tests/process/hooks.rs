@@ -67,7 +67,7 @@ fn a_hundred_concurrent_hooks_all_succeed_and_no_event_is_shown_twice() {
         let hooks: Vec<Child> = (0..100)
             .map(|number| {
                 let event = if number % 3 == 0 { "UserPromptSubmit" } else { "PostToolUse" };
-                // Once with all the time in the world, so that everything is told; then as it is.
+                // First with a long time limit, so that everything is shown; then with the usual one.
                 start(&scratch, "ivy", event, |command| {
                     if round > 0 {
                         usual_deadline(command);

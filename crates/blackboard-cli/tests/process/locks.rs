@@ -57,7 +57,7 @@ struct Holder {
     session: String,
 }
 
-/// Starts one, and comes back when it holds the lock and its command has come to `READY`.
+/// Starts one, and returns when it holds the lock and its command has printed `READY`.
 fn hold(board: &TestBoard, script: &str) -> Holder {
     let script = script.replace("READY", "echo $BLACKBOARD_LOCK_FENCE $BLACKBOARD_SESSION_ID");
     let mut child = board.start(["lock", "run", "deploy", "--name", "Ivy", "--", "sh", "-c", &script]);

@@ -310,11 +310,11 @@ fn board_whose_file_was_moved_away_starts_again_without_the_old_log() {
     board.assert_sound();
 }
 
-/// Whether the program did what it was asked to; if not, it says what is wrong with the file.
+/// Whether the program succeeded; if not, it reports what is wrong with the file.
 fn is_answered(board: &TestBoard, call: &[&str], what: &str) -> bool {
     let answer = board.run(call.iter().chain(&["--json"]));
     if !answer.stderr.is_empty() {
-        // Half of a long answer was out when the damage came to light.
+        // Half of a long answer was printed before the damage was found.
         let first = answer.stderr.lines().next().unwrap_or_default();
         if answer.code == 0 && first.starts_with("note: left out ") {
             return true;

@@ -17,7 +17,7 @@ struct Runner {
     command: u32,
 }
 
-/// Starts one that has claimed `item-0`, and comes back when its command has come to `READY`.
+/// Starts one that has claimed `item-0`, and returns when its command has printed `READY`.
 fn start(board: &TestBoard, script: &str) -> Runner {
     let script = script.replace("READY", "echo $BLACKBOARD_SESSION_ID $$");
     let mut child = board.start(["run", "--name", "Ivy", "--work-item", "item-0", "--", "sh", "-c", &script]);

@@ -47,7 +47,7 @@ fn an_agent_is_never_stale_after_its_heartbeat_succeeded() {
             _ => board.json(&["agent", "heartbeat", "--session", &session]),
         });
         let (sweep, beat) = (&answers[round % 2], &answers[1 - round % 2]);
-        // A sweep that saw the heartbeat leaves the agent alone, one that did not came before it.
+        // A sweep that saw the heartbeat does not mark the agent; one that did not see it came before.
         assert_eq!(beat["recovered"] == true, sweep["staleAgents"][0].is_object(), "{sweep} {beat}");
         assert_eq!(board.status_of(&session), "active", "round {round}");
         let lost = usize::from(beat["recovered"] == true);

@@ -1,5 +1,5 @@
 //! The n-th system call fails, for every kind of call that the board's files see: what was acknowledged is stored, what
-//! was not can be asked for again, and the board is whole.
+//! was not can be repeated, and the board is complete.
 
 use crate::crowd::{Ended, at_once, end_of, wait_until};
 use crate::machine::can_trace;
@@ -158,7 +158,7 @@ fn command_waits_without_a_thread_when_none_can_be_started() {
     assert!(std::fs::read_to_string(trace).unwrap().contains("(INJECTED)"), "it wanted a thread");
 }
 
-/// What came of a command with a failing system call.
+/// The result of a command with a failing system call.
 struct Attempt {
     was_injected: bool,
     failed: bool,

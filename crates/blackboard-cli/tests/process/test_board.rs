@@ -134,7 +134,7 @@ impl TestBoard {
         Board::open(&self.database).unwrap()
     }
 
-    /// Registers a session whose process is this one, and so lives.
+    /// Registers a session of this process, which is running.
     pub fn session(&self, name: &str) -> String {
         self.sessions(name, 1).remove(0)
     }
@@ -208,7 +208,7 @@ impl TestBoard {
         self.sql().query_row(sql, [session], |row| row.get(0)).unwrap()
     }
 
-    /// The whole log.
+    /// The complete event log.
     pub fn log(&self) -> Vec<Line> {
         let sql = "SELECT id, commit_id, event_type, actor_id, target_id, metadata FROM events ORDER BY id";
         let connection = self.sql();

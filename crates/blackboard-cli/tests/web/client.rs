@@ -143,7 +143,7 @@ pub fn with_headers(port: u16, path: &str, headers: &str) -> Reply {
 
 /// The stream of events, message by message.
 pub struct Events {
-    /// The revision that it goes on from.
+    /// The revision after which it continues.
     pub start: i64,
     connection: Connection,
     /// What has come and was not taken yet.
@@ -158,7 +158,7 @@ pub struct Message {
 }
 
 impl Events {
-    /// Follows from the revision `after`, or from now on; `last` is what a browser sends that comes back.
+    /// Follows from the revision `after`, or from now on; `last` is what a browser sends when it reconnects.
     pub fn follow(port: u16, after: Option<i64>, last: Option<i64>) -> Result<Events, Reply> {
         Events::follow_with(port, &own(port), after, last)
     }

@@ -140,7 +140,7 @@ fn every_event_is_found_in_a_file_whose_ids_have_gaps() {
     for (until, expected) in [(1000, 100), (1001, 1001), (40_000, 1100), (99_999, 40_314)] {
         assert_eq!(placed(&served, &format!("until={until}&limit=1")).0, [expected]);
     }
-    // A stream goes on from a revision that is in a gap.
+    // A stream continues from a revision in a gap.
     let mut events = Events::follow(served.port, Some(500), None).unwrap();
     let told: Vec<i64> = (100..log.len()).map(|_| events.next().unwrap().id).collect();
     assert_eq!(told, log[100..]);

@@ -11,7 +11,7 @@ use crate::served::Served;
 #[test]
 fn no_request_changes_the_database() {
     let scratch = Scratch::new();
-    // Everything that another command would clean up: a dead agent with work, an entry whose time is over.
+    // Everything that another command would clean up: a stale agent with work, an expired entry.
     with_dying_process(|pid| {
         let register = ["agent", "register", "--name", "Dead", "--session-hint", "dead", "--pid", pid];
         scratch.run(register).success();

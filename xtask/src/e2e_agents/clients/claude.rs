@@ -62,7 +62,7 @@ fn play(stage: &Stage, checks: &mut Checks) -> Result {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
 }
 
-/// A session that uses its shell, ends, and goes on later.
+/// A session that uses its shell, ends, and is resumed later.
 fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     const ITEM: &str = "shell";
     stage.scratch.board(&["work", "create", "--id", ITEM, "--title", ITEM])?;
@@ -86,7 +86,7 @@ fn resumed(stage: &Stage, checks: &mut Checks) -> Result {
     let mut again = stage.start_by("SCENE-SHELL-AGAIN", |command| {
         command.arg("--continue");
     })?;
-    // The conversation that goes on names the first scene first.
+    // The resumed conversation names the first scene first.
     let turn = stage.model.turn("SCENE-SHELL")?;
     checks.see(RESUMED, || again.continues(&session));
     turn.done();

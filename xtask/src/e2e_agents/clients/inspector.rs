@@ -160,7 +160,7 @@ impl Inspector {
         Running::start(command, self.scratch.log().join(format!("{name}.out")))
     }
 
-    /// The session that lives now.
+    /// The session that is active now.
     fn session(&self) -> Result<Value> {
         soon(|| {
             let agents = self.scratch.agents()?;

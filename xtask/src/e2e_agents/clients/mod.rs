@@ -72,7 +72,7 @@ pub struct Tools {
     pub shell: fn(&str) -> Say,
     /// Claims a work item by our MCP server.
     pub claim: fn(&str) -> Say,
-    /// Starts a sub-agent with a prompt, or why there is none.
+    /// Starts a subagent with a prompt, or why there is none.
     pub delegate: std::result::Result<fn(&str) -> Say, &'static str>,
 }
 

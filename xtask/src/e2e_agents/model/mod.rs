@@ -1,7 +1,7 @@
 //! A stand-in for a model, on loopback: the story asks for the next request of a scene and says what to answer.
 //!
 //! Every prompt that a story starts a session with names its *scene*: `SCENE-MAIN`. The first such word in the texts of a
-//! request says which conversation it belongs to, so that sub-agents and nested agents are told apart by the prompts
+//! request says which conversation it belongs to, so that subagents and nested agents are distinguished by the prompts
 //! that they were started with. A request that belongs to a scene and offers tools waits until the story answers it:
 //! meanwhile the story looks at the board. Everything else (titles, summaries, probes) is answered at once with a word.
 //!
@@ -37,7 +37,7 @@ pub trait Dialect: Sync {
     fn asked(&self, request: &Request) -> Option<Asked>;
     /// The answer. Its number is another one every time, for ids.
     fn said(&self, request: &Request, say: &Say, number: usize) -> Reply;
-    /// The answer to whatever else is asked for.
+    /// The answer to every other request.
     fn other(&self, request: &Request) -> Reply;
 }
 
@@ -80,7 +80,7 @@ struct Shared {
 }
 
 impl Model {
-    /// Starts one that keeps its requests in a directory. It lives as long as this process.
+    /// Starts one that keeps its requests in a directory. It runs as long as this process.
     pub fn start(dialect: &'static dyn Dialect, log: &Path) -> Result<Model> {
         fs::create_dir_all(log)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
@@ -130,12 +130,12 @@ impl Model {
         lock(&self.shared.turns).push(turn);
     }
 
-    /// Lets a scene that was ended go on.
+    /// Continues a scene that was ended.
     pub fn open(&self, scene: &str) {
         lock(&self.shared.closed).retain(|closed| closed != scene);
     }
 
-    /// Ends a scene: whatever it asks from now on, and what it has asked, is answered with a word.
+    /// Ends a scene: every request from now on, and every pending one, gets a short final answer.
     pub fn close(&self, scene: &str) {
         lock(&self.shared.closed).push(scene.to_owned());
         lock(&self.shared.turns).retain(|turn| turn.scene != scene);

@@ -28,7 +28,7 @@ fn installing_twice_changes_nothing_the_second_time() {
     let before = hooks(&scratch);
     assert_eq!(scratch.json(["guard", "install"])["installed"], false);
     assert!(hooks(&scratch) == before);
-    // The other mode takes the place of the first.
+    // The other mode replaces the first.
     assert_eq!(scratch.json(["guard", "install", "--warn"])["installed"], true);
     assert!(fs::read_to_string(hook(&scratch)).unwrap().contains("guard check --warn"));
     scratch.json(["guard", "install"]);

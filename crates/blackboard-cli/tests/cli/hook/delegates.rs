@@ -72,7 +72,7 @@ fn subagents_are_delegates_with_their_own_sessions() {
     assert_eq!(stage.agent("opencode:s1")["parent_id"], session_of_hint("opencode:s0"));
 }
 
-/// Its sub-agents have sessions of their own, and the call that tells of one has another form than all the others.
+/// Its subagents have their own sessions, and the call that reports one has another form than all the others.
 #[test]
 fn subagent_of_copilot_is_a_delegate() {
     let stage = Stage::new();

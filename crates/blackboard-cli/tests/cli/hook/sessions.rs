@@ -77,7 +77,7 @@ fn session_whose_start_was_missed_starts_with_a_prompt_or_a_tool() {
             stage.hook(platform, name, end, NONE());
         }
     }
-    // A sub-agent proves that its parent lives, unless that has just ended.
+    // A subagent proves that its parent is alive, unless the parent has just ended.
     let edit = |agent: &str| json!({"tool_name": "Bash", "agent_id": agent});
     assert!(stage.hook("claude", "lost", "PostToolUse", edit("sub1")).is_some());
     assert_eq!(stage.agent("claude:lost/sub1")["parent_id"], session_of_hint("claude:lost"));

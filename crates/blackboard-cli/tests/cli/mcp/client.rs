@@ -31,7 +31,7 @@ pub struct Client {
     generation: Generation,
     last_id: u64,
     answers: HashMap<u64, Value>,
-    /// What the server said without being asked.
+    /// Notifications of the server.
     pub notifications: Vec<Value>,
 }
 
@@ -221,7 +221,7 @@ impl Client {
         wait_for(&mut self.server);
     }
 
-    /// Hears one message; false if none came until then.
+    /// Reads one message; false if none arrived in time.
     fn hear(&mut self, until: Instant) -> bool {
         match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(message) => {

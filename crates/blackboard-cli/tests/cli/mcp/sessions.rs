@@ -100,7 +100,7 @@ fn call_can_name_its_session() {
     let metadata = [
         json!({"session_id": "s1", "thread_id": "t1"}),
         json!({"session_id": "s2", "thread_id": "t2"}),
-        // What Codex says when a sub-agent calls.
+        // What Codex sends when a subagent calls.
         json!({"session_id": "s1", "thread_id": "sub", "parent_thread_id": "s1", "subagent_kind": "thread_spawn",
             "thread_source": "subagent"}),
     ];
@@ -242,7 +242,7 @@ fn hosted(scratch: &Scratch, session: &str) -> Value {
     json!(blackboard::id::session_of_hint(&format!("opencode:{session}")))
 }
 
-/// What is said before a session of such a host edits a file.
+/// The answer before a session of such a host edits a file.
 fn before_edit(scratch: &Scratch, session: &str, file: &str) -> String {
     let edit = json!({"tool_name": "edit", "tool_input": {"files": [scratch.path().join(file)]}});
     opencode(scratch, session, "tool.execute.before", &edit)
@@ -286,7 +286,7 @@ fn sessions_of_a_shared_host_are_not_denied_files_that_they_reserved() {
     assert_eq!(status(&scratch, own.as_str().unwrap()), "completed");
 }
 
-/// Agents are known by the names of their programs, and a shell by any other name does as it is told.
+/// Agents are recognized by the names of their programs, so a renamed shell acts as an agent.
 #[test]
 #[cfg(target_os = "linux")]
 fn nested_agent_is_distinguished_from_its_parent() {

@@ -7,7 +7,7 @@ use super::client::Client;
 use crate::scratch::Scratch;
 
 fn register(scratch: &Scratch, name: &str) -> Value {
-    // A process of its own that is no ancestor of the server, and lives.
+    // A running process that is no ancestor of the server.
     scratch.json(["agent", "register", "--name", name, "--session-hint", name, "--pid", "1"])["session_id"]
         .clone()
 }

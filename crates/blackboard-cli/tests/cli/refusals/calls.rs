@@ -80,7 +80,7 @@ pub const READING: &[&str] = &[
     "serve",
 ];
 
-/// The commands that go on when they succeed, so that they have no call below.
+/// Commands that keep running when they succeed, so they have no call below.
 const ENDLESS: &[&str] = &["serve"];
 
 /// A call of each command that would succeed on the stage, so that only what is added to it goes wrong.

@@ -18,7 +18,7 @@ use crate::scratch::{Scratch, with_dying_process, with_options};
 const TWINS: [&str; 2] = ["twin-5653", "twin-6505"];
 pub const TWINS_PREFIX: &str = "f4b24f";
 
-/// What `txn` is asked to do.
+/// The input of `txn`.
 const TRANSACTIONS: [(&str, &str); 5] = [
     ("valid.json", r#"{"then":[{"write":{"key":"key","value":1}}]}"#),
     ("lease.json", r#"{"then":[{"write":{"key":"key","value":1,"lease":true}}]}"#),

@@ -42,7 +42,7 @@ const SHAPES: [Shape; 10] = [
 enum Format {
     Json,
     Toml,
-    /// It is ours as a whole.
+    /// All of it is ours.
     Ours,
 }
 
@@ -161,7 +161,7 @@ impl Case {
             assert_eq!(after.mode, before.mode, "{}", self.name());
             let is_crlf = after.text.matches('\n').count() == after.text.matches("\r\n").count();
             assert_eq!(is_crlf, self.shape == Shape::LineEndings, "{}", self.name());
-            // What is ours as a whole is not worth keeping. What is kept may have credentials.
+            // A file that is completely ours is not kept. A kept one may have credentials.
             let backup = look(&backup_of(path)).map(|backup| (backup.text, backup.mode & 0o777));
             let expected = (self.format != Format::Ours).then(|| (before.text.clone(), 0o600));
             assert_eq!(backup, expected, "{}", self.name());

@@ -23,7 +23,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Starts it; what it prints goes into the channel with the moment at which it came out of the pipe.
+    /// Starts it; what it prints goes into the channel with the time at which it was read from the pipe.
     pub fn start(
         mut command: Command,
         number: usize,

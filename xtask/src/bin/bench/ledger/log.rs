@@ -127,7 +127,7 @@ pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
     ])
 }
 
-/// Telling the whole log as JSON.
+/// Printing the complete event log as JSON.
 pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
     let events = if scale.quick { 20_000 } else { 1_000_000 };
     let scratch = Scratch::new()?;

@@ -54,7 +54,7 @@ pub fn nothing_to_do(scale: &Scale) -> Result<Vec<Line>> {
     ])
 }
 
-/// A hundred dead agents with three items each.
+/// A hundred stale agents with three items each.
 pub fn the_dead(scale: &Scale) -> Result<Vec<Line>> {
     const AGENTS: usize = 100;
     const ITEMS: usize = 3;

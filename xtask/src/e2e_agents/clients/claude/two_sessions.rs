@@ -45,7 +45,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let path = stage.scratch.repository().join(EDITED);
     let input = json!({"file_path": path, "content": "before\n"});
     holder.turn()?.say(Say::Call { tool: "Write".to_owned(), input });
-    // While this waits, the first session lives.
+    // While this waits, the first session is running.
     let holding = holder.turn()?;
 
     let mut second = stage.start("SCENE-WARNED")?;
@@ -93,7 +93,7 @@ pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     holder.end()
 }
 
-/// What came of an edit.
+/// The result of an edit.
 struct Tried {
     /// What the model read after it.
     text: String,
