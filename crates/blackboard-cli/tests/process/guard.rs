@@ -1,5 +1,5 @@
-//! Commits of real git with the commit guard: files that another session has reserved stay out, and nothing else is in the
-//! way of anybody.
+//! Commits of real git with the commit guard: files that another session has reserved stay out, and no other
+//! commit is stopped.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

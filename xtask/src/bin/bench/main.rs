@@ -1,6 +1,6 @@
 //! Measures the board against what is possible: `cargo xtask bench ledger`, `entries`, `hooks` and `web`.
 //!
-//! Every number is a ratio to, or stands beside, a floor from the same run: a bare process, the same statements by
+//! Every number is a ratio to, or is shown with, a baseline from the same run: a bare process, the same statements by
 //! hand, the same program without the queue. What is compared runs in turns; a verdict is the median of at least five
 //! rounds, and there is none on a busy machine.
 

@@ -140,7 +140,7 @@ pub fn telling(scale: &Scale) -> Result<Vec<Line>> {
     };
     let mut programs = [
         Program::new("raw scan", || {
-            let mut command = Command::new(scale.program("floor"));
+            let mut command = Command::new(scale.program("baseline"));
             command.arg("scan").arg(scratch.path());
             command
         }),

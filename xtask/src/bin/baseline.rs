@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         ["scan", database] => scan(Path::new(database)),
         _ => {
             eprintln!(
-                "usage: floor nothing | claim DB SESSION ITEM | heartbeat DB SESSION | hook DB SESSION | \
+                "usage: baseline nothing | claim DB SESSION ITEM | heartbeat DB SESSION | hook DB SESSION | \
                  list DB | scan DB"
             );
             return ExitCode::from(2);
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("floor: {error}");
+            eprintln!("baseline: {error}");
             ExitCode::FAILURE
         }
     }
