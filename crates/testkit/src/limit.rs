@@ -123,11 +123,11 @@ impl Drop for Watch {
     }
 }
 
-/// What has to end in time, by number, each with its limit and what is reported then.
+/// Everything with a limit, by number, each with its limit and its failure message.
 struct Watched {
     last_number: u64,
     ends: BTreeMap<u64, (Instant, String)>,
-    /// When the watchdog looks again, unless it is woken.
+    /// When the watchdog checks again, unless it is woken.
     wakes_at: Option<Instant>,
 }
 
@@ -156,7 +156,7 @@ fn watch() {
     }
 }
 
-/// Reports the failure, kills what the run has started, and ends the run.
+/// Reports the failure, kills the processes of the run, and ends the run.
 fn end_run(failure: &str) -> ! {
     let mut text = Vec::new();
     let _ = writeln!(text, "\n{failure}");
