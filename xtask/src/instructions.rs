@@ -35,7 +35,7 @@ struct Pair {
     input: Option<&'static str>,
 }
 
-/// What the hint of a session is, for whom it registered as Claude Code does.
+/// The session hint, as Claude Code registers it.
 const HINT: &str = "claude:counted";
 
 const TOOL_USED: &str = r#"{"session_id":"counted","hook_event_name":"PostToolUse","tool_name":"Bash",

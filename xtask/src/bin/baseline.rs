@@ -111,7 +111,7 @@ fn hook(database: &Path, session: &str) -> rusqlite::Result<()> {
     const CURSOR: &str =
         "SELECT owner, reader, revision, updated_at FROM cursors WHERE owner = ? AND reader = ?";
     let mut input = String::new();
-    // What is not text is none of its business.
+    // Input that is not UTF-8 is ignored.
     let _ = std::io::stdin().read_to_string(&mut input);
     let (connection, _) = open(database)?;
     connection.execute_batch("BEGIN")?;
@@ -188,7 +188,7 @@ fn open(database: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU32>)> {
     Ok((connection, frames))
 }
 
-/// What the product does once its answer is out: is pruning due, is the log long?
+/// What the product does after its output: is pruning due, is the WAL long?
 fn maintain(connection: &Connection, frames: &AtomicU32) -> rusqlite::Result<()> {
     read_all(connection, "SELECT name, value FROM marks WHERE name = ?", &["prune"])?;
     if frames.load(Ordering::Relaxed) > 100 {

@@ -2,7 +2,7 @@
 
 use crate::Result;
 
-/// What every client with hooks has to show, in the order in which the story comes to it.
+/// The checks of every client with hooks, in the order of the story.
 pub const COMMON: &[&str] =
     &[REGISTERED, BRIEFED, HEARTBEAT, CLAIMED, DELEGATE, DEREGISTERED, SWEPT, HOOK_LOG];
 
@@ -21,7 +21,7 @@ pub enum Outcome {
     Held(String),
     /// It does not, because of this.
     Failed(String),
-    /// The client has nothing of the kind.
+    /// The client does not have this feature.
     Absent(&'static str),
 }
 
@@ -50,7 +50,7 @@ impl Checks {
         self.all.push(Check { name, outcome });
     }
 
-    /// Says that there is nothing to check.
+    /// Records that there is nothing to check.
     pub fn absent(&mut self, name: &'static str, why: &'static str) {
         self.all.push(Check { name, outcome: Outcome::Absent(why) });
     }

@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> Result {
     }
 }
 
-/// Tries one client. Whatever goes wrong is a result.
+/// Runs one client. An error is a result.
 fn attempt(client: &'static Client, program: &Path, keep: bool) -> Tried {
     println!("{}: trying it", client.title);
     let mut checks = Checks::new();

@@ -130,7 +130,7 @@ impl Scratch {
         Ok(items.into_iter().filter(|agent| agent["agent_name"] != super::story::NEIGHBOUR).collect())
     }
 
-    /// What the hooks had to complain about.
+    /// The errors in the hook log.
     pub fn hook_log(&self) -> Option<String> {
         let text = fs::read_to_string(self.repository().join(".blackboard/hook.log")).ok()?;
         (!text.trim().is_empty()).then(|| text.trim().to_owned())

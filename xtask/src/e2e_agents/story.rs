@@ -113,7 +113,7 @@ impl Stage {
 }
 
 impl Scene<'_> {
-    /// Its next request; if there is none, what the client said instead.
+    /// Its next request; if there is none, the output of the client.
     pub fn turn(&self) -> Result<Turn> {
         let turn = self.stage.model.turn(&self.name);
         turn.map_err(|error| format!("{error}; the client printed: {}", self.running.printed()).into())
@@ -172,7 +172,7 @@ pub fn prompt(scene: &str) -> String {
     format!("Play {scene} please.")
 }
 
-/// Plays everything that all clients have in common.
+/// Runs the story that all clients have in common.
 pub fn play(stage: &Stage, checks: &mut Checks) -> Result {
     let board = |arguments: &[&str]| stage.scratch.board(arguments);
     let pid = std::process::id().to_string();

@@ -63,7 +63,7 @@ fn each_of_50_items_goes_to_one_of_64_processes_and_a_follower_sees_every_claim_
         let line = board.log().into_iter().find(|line| line.id == *fence).unwrap();
         assert_eq!((line.event_type.as_str(), line.target.as_ref()), ("work_claimed", Some(item)));
     }
-    // It looked while they claimed: had an id become visible after a later one, it would be missing here.
+    // It observed during the claims: an id that became visible after a later one would be missing here.
     let seen: Vec<_> = seen.into_iter().filter(|id| *id > before).collect();
     let all: Vec<_> = board.log().into_iter().map(|line| line.id).filter(|id| *id > before).collect();
     assert_eq!(seen, all);

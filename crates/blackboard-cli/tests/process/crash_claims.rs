@@ -58,7 +58,7 @@ fn crash_claims() {
             by_survivors.insert(fence);
         }
     }
-    // Who survives says what he did. What is on the board besides was done by those who were killed.
+    // Survivors report what they did. Everything else on the board is of killed processes.
     let by_killed = log.len() - by_survivors.len();
     println!(
         "crash-claims: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} acknowledged, {} on the board, \
@@ -105,7 +105,7 @@ fn claim_and_perhaps_die(
                 thread::yield_now();
             }
         }
-        // One that has ended, and was waited for, has given its number away.
+        // The PID of a process that was waited for can be reused.
         if child.try_wait().unwrap().is_none() {
             kill(child.id());
         }

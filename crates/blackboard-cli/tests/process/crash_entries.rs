@@ -52,7 +52,7 @@ fn crash_entries() {
             by_survivors += usize::from(!call.was_killed);
         }
     }
-    // Who survives says what he did. What is on the board besides was done by those who were killed, but for the first.
+    // Survivors report what they did. Everything else on the board, except the first row, is of killed processes.
     let by_killed = versions.len() - 1 - by_survivors;
     println!(
         "crash-entries: {} calls, {killed} of {aimed_at} killed in time, {acknowledged} versions acknowledged, {} on \
@@ -112,7 +112,7 @@ fn write_and_perhaps_die(
                 thread::yield_now();
             }
         }
-        // One that has ended, and was waited for, has given its number away.
+        // The PID of a process that was waited for can be reused.
         if child.try_wait().unwrap().is_none() {
             kill(child.id());
         }

@@ -50,7 +50,7 @@ fn board_on_a_full_disk_reports_it_stays_complete_and_continues_when_there_is_sp
             refused += 1;
             break;
         }
-        // Who only looks needs no room.
+        // A command that only reads needs no space.
         board.run(["work", "list", "--limit", "1", "--json"]).success();
         assert_eq!(board.json(&["read", "fact"])["value"], 1);
         assert!(!board.json(&["list"]).as_array().unwrap().is_empty());

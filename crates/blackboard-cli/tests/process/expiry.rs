@@ -9,7 +9,7 @@ use crate::crowd::at_once;
 use crate::scale::{progress, size};
 use crate::test_board::TestBoard;
 
-/// A board with one key whose time is over, which no command has noticed, and one that stays.
+/// A board with one key that has expired, before any sweep, and one that stays.
 fn expired() -> TestBoard {
     let board = TestBoard::new();
     board.json(&["write", "fact", "1", "--tag", "x"]);

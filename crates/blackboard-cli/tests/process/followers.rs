@@ -130,7 +130,7 @@ fn a_follower_that_is_killed_and_started_again_under_20_writers_and_pruning_has_
         scope.spawn(|| prune(&board, &done));
         let following = scope.spawn(|| lives(&board, &written));
         write_much(&board, each);
-        // The follower catches up, and what it has seen goes.
+        // The follower catches up, and what it has read is pruned.
         wait_until("the log is pruned", || (floor(&board) > start).then_some(()));
         write_much(&board, each);
         written.store(true, Ordering::Relaxed);
@@ -200,7 +200,7 @@ fn follower_continues_when_writers_prevent_storing_its_cursor() {
         writer.execute_batch("ROLLBACK").unwrap();
     }
     wait_until("the follower waits in line", || (std::fs::metadata(&line).ok()?.len() > 0).then_some(()));
-    // The kernel shows its table of locks in pieces: one look may miss a lock.
+    // The kernel shows its table of locks in parts: one read may miss a lock.
     let holds_none = || (0..3).all(|_| locks_of(follower.id()) == 0);
     wait_until("the follower has waited in vain", || holds_none().then_some(()));
     assert_eq!(follower.try_wait().unwrap(), None, "it has not ended");
@@ -372,7 +372,7 @@ fn a_follower_with_a_cursor_never_marks_its_own_session() {
         let mut command = board.command(arguments);
         command.env("BLACKBOARD_SESSION_ID", &ivy).stdout(Stdio::null()).stderr(Stdio::null());
         let mut follower = command.spawn().unwrap();
-        // One sweep looks at both, at the one that was seen longest ago first.
+        // One sweep checks both, the one that was seen longest ago first.
         wait_until("the follower's sweep", || (board.status_of(&oak) == "stale").then_some(()));
         assert_eq!(board.status_of(&ivy), "active", "{arguments:?}");
         kill(follower.id());

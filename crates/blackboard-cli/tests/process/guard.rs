@@ -215,7 +215,7 @@ fn every_worktree_is_checked_for_its_own_files() {
     repository.blackboard_in(&other, &["file", "reserve", "README.md", "--session", &ivy]);
     fs::write(other.join("README.md"), "2\n").unwrap();
     stopped(&repository.commit_in(&other, &oak, "-a"), "README.md is reserved by Ivy");
-    // From inside of a directory, git goes to the root first.
+    // In a subdirectory, git changes to the root first.
     stopped(&repository.commit_in(&other.join("src"), &oak, "-a"), "README.md is reserved by Ivy");
     repository.write("README.md", "3\n");
     went_through(&repository.commit_as(&oak, "-a"), "");

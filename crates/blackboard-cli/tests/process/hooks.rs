@@ -27,7 +27,7 @@ fn start(scratch: &Scratch, session: &str, event: &str, change: impl FnOnce(&mut
     child
 }
 
-/// What a hook said that has to end well.
+/// The output of a hook that has to succeed.
 fn said(child: Child) -> String {
     let ended = end_of(child);
     assert!(ended.status.success(), "{ended:?}");
@@ -43,7 +43,7 @@ fn usual_deadline(command: &mut Command) {
     command.env_remove("BLACKBOARD_HOOK_DEADLINE");
 }
 
-/// The numbers of the items of whose creation a text tells.
+/// The numbers of the items whose creation a text reports.
 fn items_in(text: &str) -> Vec<String> {
     let parts = text.split("work_created item-").skip(1);
     parts.map(|part| part.chars().take_while(char::is_ascii_digit).collect()).collect()

@@ -108,7 +108,7 @@ fn mutations_of_bytes() {
     println!("mutations: {mutations} files, {useless} of no use, no panic, no hang, each kept");
 }
 
-/// Changes something, and says what.
+/// Makes one change, and returns its description.
 fn mutate(number: usize, database: &mut Vec<u8>, log: &mut Vec<u8>, chance: &mut Chance) -> String {
     let file = if number.is_multiple_of(6) && !log.is_empty() { log } else { database };
     let length = file.len();

@@ -7,7 +7,7 @@ use testkit::process::RunToEnd as _;
 
 use crate::test_board::TestBoard;
 
-/// What every secret of these tests begins with. It looks like nothing that the board refuses.
+/// The prefix of every secret of these tests. The secret filter does not refuse it.
 const SECRET: &str = "PURGE-ME-7f3a";
 
 /// The files of the board that hold the secret. Another process looks: closing a file of the board here would drop the locks

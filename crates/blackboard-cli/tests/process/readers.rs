@@ -150,7 +150,7 @@ fn writer_stopped_inside_its_transaction_blocks_no_reader_and_is_reported() {
     board.assert_sound();
 }
 
-/// The process that has stopped and not gone on, by the trace of its system calls.
+/// The process that has stopped and not continued, by the trace of its system calls.
 fn stopped_process(trace: &Path) -> Option<u32> {
     let trace = std::fs::read_to_string(trace).ok()?;
     let (pid, happened) = trace.lines().last()?.split_once(' ')?;

@@ -9,7 +9,7 @@ use crate::crowd::{Orphan, end_of, first_words, kill, signal, wait_until};
 use crate::scratch::{dead_process, with_dying_process};
 use crate::test_board::TestBoard;
 
-/// A command with a session of its own.
+/// A command with its own session.
 struct Runner {
     child: Child,
     session: String,

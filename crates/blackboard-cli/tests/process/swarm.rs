@@ -140,7 +140,7 @@ fn expiring_entries_delete_no_others_and_expire_once() {
         }
         beater if beater < writers + beaters => {
             for number in 0..20 {
-                // One that is renewed, and one that is left to itself.
+                // One that is renewed, and one that expires.
                 write(&board, format!("signal:{beater}"), &number.to_string(), &["--ttl", "50ms"]);
                 write(&board, format!("signal:{beater}:{number}"), "1", &["--ttl", "1s"]);
             }

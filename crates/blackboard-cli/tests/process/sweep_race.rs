@@ -66,7 +66,7 @@ fn a_command_that_is_refused_before_its_first_read_sweeps_too() {
     let session = board.session("Ivy");
     board.tamper("UPDATE agents SET pid = NULL, process = NULL");
     board.make_all_heartbeats_old();
-    // Locks have verbs of their own, which is known before the board is read.
+    // Locks have their own verbs, so this is refused before the board is read.
     let refused = board.run(["write", "--scope", "locks", "deploy", "1"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     let note = refused.stderr.find("marked \"Ivy\" stale");

@@ -58,7 +58,7 @@ impl TestBoard {
         std::fs::write(home.join("config.json"), json).unwrap();
     }
 
-    /// A file beside the database.
+    /// A file next to the database.
     pub fn beside(&self, ending: &str) -> PathBuf {
         let mut name = self.database.clone().into_os_string();
         name.push(ending);
@@ -167,7 +167,7 @@ impl TestBoard {
         connection
     }
 
-    /// Changes the database behind the program's back.
+    /// Changes the database without the program.
     pub fn tamper(&self, sql: &str) {
         self.sql().execute_batch(sql).unwrap();
     }
@@ -202,7 +202,7 @@ impl TestBoard {
         );
     }
 
-    /// What the board says about a session.
+    /// The status of a session on the board.
     pub fn status_of(&self, session: &str) -> String {
         let sql = "SELECT status FROM agents WHERE session_id = ?1";
         self.sql().query_row(sql, [session], |row| row.get(0)).unwrap()

@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
     fn commit(&mut self, bytes: usize) {
         self.commits += 1;
         self.done.push(format!("a command writes {bytes} bytes"));
-        // A value has a limit of its own.
+        // A value has its own limit.
         let part = bytes.min(900_000);
         let writes: Vec<Value> = (0..bytes.div_ceil(part))
             .map(|index| json!({"write": {"key": format!("k:{index}"), "value": "x".repeat(part)}}))

@@ -123,7 +123,7 @@ impl Connection {
     }
 }
 
-/// Asks on a connection of its own.
+/// Sends a request on a new connection.
 pub fn get(port: u16, path: &str) -> Reply {
     Connection::open(port).ask(path)
 }

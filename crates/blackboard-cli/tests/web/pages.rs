@@ -221,7 +221,7 @@ fn large_entries_are_shortened_in_lists_and_end_a_page() {
     assert!((2..10).contains(&versions.len()), "{} versions of 600 kB", versions.len());
 }
 
-/// The keys that a search finds, page by page, and how many entries it looked through.
+/// The keys that a search finds, page by page, and the number of entries that it searched.
 fn search(served: &Served, query: &str) -> (Vec<String>, u64, usize) {
     let (mut found, mut searched, mut pages, mut next) = (Vec::new(), 0, 0, String::new());
     loop {
@@ -261,7 +261,7 @@ fn a_search_looks_through_all_entries_and_reports_how_many() {
     let served = Served::of(scratch, 0);
     let found = |query: &str| search(&served, query).0;
     let keys = |found: &[String], expected: &[&str]| assert_eq!(found, expected);
-    // The last entry but two, which is behind what one answer searches.
+    // The third entry from the end, which is beyond what one answer searches.
     let (last, searched, pages) = search(&served, "search=20499");
     keys(&last, &["fact:99:20499"]);
     assert_eq!((searched, pages), (20_502, 2));

@@ -47,7 +47,7 @@ fn stream_continues_from_every_revision_without_gap_or_repetition() {
     let board = Board::open(&scratch.database()).unwrap();
     create(&board, 1200, "before");
     let served = Served::of(scratch, 0);
-    // Far behind what the server has read, in the middle of it, at its end.
+    // Long before what the server keeps, in the middle of it, at its end.
     for after in [0, 1, 700, 1199, 1200] {
         let mut events = Events::follow(served.port, Some(after), None).unwrap();
         let end = board.revision().unwrap().get();

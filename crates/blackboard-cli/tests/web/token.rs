@@ -145,7 +145,7 @@ fn a_browser_gets_a_cookie_for_the_token_and_an_address_without_it() {
         let expected = get(served.port, path).status;
         assert_eq!(ask(served.port, "GET", path, &cookie).status, expected, "{path}");
     }
-    // One that has a cookie keeps it, whatever the token in the address is.
+    // A browser with a cookie keeps it, with any token in the address.
     for token in [served.token.as_str(), "old"] {
         let again = ask(served.port, "GET", &format!("/?token={token}"), &cookie);
         assert_eq!((again.status, again.header("location")), (303, Some("/")));

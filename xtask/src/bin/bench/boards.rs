@@ -119,7 +119,7 @@ impl Scratch {
         self.fold()
     }
 
-    /// Appends events of this age, a millisecond apart, as claims leave them behind.
+    /// Appends events of this age, a millisecond apart, like those of claims.
     pub fn add_events(&self, count: i64, age: Duration) -> Result {
         const INSERT: &str = "INSERT INTO events (id, timestamp, event_type, actor_id, target_id, target_type, \
                               summary, commit_id) VALUES (?1, ?2, 'work_claimed', ?3, ?4, 'work_item', ?5, ?1)";

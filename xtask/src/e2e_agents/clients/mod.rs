@@ -55,13 +55,13 @@ pub struct Client {
     /// Whether one of the client's processes is the agent itself.
     pub is_agent: fn(&Process) -> bool,
     pub tools: Tools,
-    /// What more it has to show, if anything.
+    /// Further checks, if any.
     pub more: Option<More>,
 }
 
 /// Stories of one client only.
 pub struct More {
-    /// The checks that they come to, story by story.
+    /// Their checks, story by story.
     pub checks: &'static [&'static [&'static str]],
     pub play: fn(&Stage, &mut Checks) -> Result,
 }

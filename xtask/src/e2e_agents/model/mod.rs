@@ -97,7 +97,7 @@ impl Model {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&serving);
-                // A client that goes away in mid-request is no error of the stand-in.
+                // A client that closes the connection during a request is not an error of the stand-in.
                 thread::spawn(move || shared.serve(&stream));
             }
         });
@@ -173,7 +173,7 @@ impl Shared {
         let _ = http::answer(stream, &reply);
     }
 
-    /// What the story answers, or a word if the request belongs to no scene.
+    /// The answer of the story, or a short final answer if the request belongs to no scene.
     fn ask(&self, asked: Asked) -> Say {
         let done = || Say::Text("Done.".to_owned());
         let scene = scene_of(&asked.text).map(str::to_owned);

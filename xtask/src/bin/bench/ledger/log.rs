@@ -17,7 +17,7 @@ use crate::{Result, Scale};
 
 const MONTHS: Duration = Duration::from_hours(24 * 60);
 
-/// How many events a reader finds behind its cursor.
+/// How many events a reader finds after its cursor.
 const NEW_EVENTS: i64 = 100;
 
 const READER: &str = "observe";
@@ -65,7 +65,7 @@ pub fn lengths(scale: &Scale) -> Result<Vec<Line>> {
     ])
 }
 
-/// How much room an event takes that a claim leaves behind.
+/// The size of the event of a claim.
 pub fn room(scale: &Scale) -> Result<Vec<Line>> {
     let claims = scale.of(10_000, 500);
     let scratch = Scratch::new()?;
@@ -89,7 +89,7 @@ pub fn pruning(scale: &Scale) -> Result<Vec<Line>> {
     let session = template.register(2)?.swap_remove(0);
     template.add_items("quiet", (RATE * 2) as usize)?;
     template.add_items("busy", (RATE * 2) as usize)?;
-    // The old events come first; the newest one never goes.
+    // The old events come first; the newest one is never pruned.
     template.connect()?.execute_batch("UPDATE events SET timestamp = '2000-01-01T00:00:00.000Z'")?;
     template.add_events(events, MONTHS)?;
     template.add_events(1, Duration::ZERO)?;

@@ -25,7 +25,7 @@ const LEFT: &str = "/exit deregisters";
 const TYPED: &str = "SCENE-TYPED";
 const AFTER: &str = "SCENE-AFTER-CLEAR";
 
-/// What is new.
+/// The title of a new work item.
 const NEW: &str = "Mend the roof";
 
 pub fn play(stage: &Stage, checks: &mut Checks) -> Result {

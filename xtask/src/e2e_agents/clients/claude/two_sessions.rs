@@ -23,7 +23,7 @@ const FREED: &str = "told when a denied file is free again";
 const WARNING: &str = "[blackboard] Another agent has a file that you are about to edit.";
 const DENIAL: &str = "[blackboard] Not edited: another agent has this file";
 
-/// What the first session is called.
+/// The name of the first session.
 const HOLDER: &str = "Holder";
 
 const BY_SHELL: &str = "by-shell.txt";
