@@ -51,7 +51,7 @@ fn page_shows_all_of_many_rows_and_keeps_few_in_the_document() {
     let elements = browser.script("return document.querySelectorAll('*').length").as_u64().unwrap();
     assert!(elements < 5000, "{elements} elements are in the document");
 
-    // While much happens, the page follows; what it shows at last is what is so.
+    // The page follows many changes; at the end it shows the current state.
     browser.view("overview");
     for index in 0..2000 {
         board.work().create(&Create::new(&format!("more-{index}"), &format!("More {index}"))).unwrap();
@@ -164,7 +164,7 @@ fn search_finds_entries_that_the_page_did_not_read_and_reports_its_limit() {
     write("yy", "a second needle");
     shown(&["yy", "zz"]);
 
-    // A server that searches only some at a time: what was not searched is not said to be missing.
+    // A server that searches only some at a time: entries that were not searched are not reported as missing.
     browser.script(
         "const ask = fetch;
          window.fetch = async (path, ...rest) => {

@@ -44,7 +44,7 @@ fn tabs_shortcuts_and_help_work_without_a_mouse() {
     shown("lanes");
     browser.press(&["Home"]);
     shown("overview");
-    // The address says which view it is, and going back goes back.
+    // The address names the view, and the back button returns to the previous one.
     browser.press(&["3"]);
     shown("work");
     assert_eq!(browser.script("return location.hash"), "#work");
@@ -161,7 +161,7 @@ fn keyboard_moves_through_rows_and_opens_them() {
 fn keyboard_opens_the_spans_of_the_lanes() {
     let site = Site::new();
     let team = furnish(&site);
-    // Two at a time: the second one has a row of its own, without a name.
+    // Two at a time: the second one has its own row, without a name.
     site.json(&["work", "claim", "routes", "--session", &team.ivy]);
     let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#lanes", site.address()));

@@ -129,7 +129,7 @@ fn page_catches_up_when_the_server_restarts() {
     browser.until("there is no trouble", "return document.getElementById('trouble').hidden");
     browser.until_says("#timeline-table tbody td", "claimed \"Write the routes\"");
     browser.until_says("#timeline-table tbody td", "step 29");
-    // Everything is there once, and nothing is missing.
+    // Every event is shown once, and none is missing.
     assert_newest_are_shown(&site, &browser);
 
     browser.view("work");
@@ -147,7 +147,7 @@ fn timeline_shows_events_that_were_read_before_the_stream_sent_them() {
     let Some(browser) = Browser::start() else { return };
     browser.open(&format!("{}#timeline", site.address()));
     browser.until_says("#timeline-table tbody td", "reserved files");
-    // What the stream tells waits for a frame. No frame comes before the newest events were read again.
+    // Events of the stream wait for a frame. No frame comes before the newest events were read again.
     browser.script(
         "const [frame, ask] = [requestAnimationFrame, fetch];
          const held = [];
@@ -205,7 +205,7 @@ fn page_shows_another_board_from_its_start_after_a_restart() {
     browser.until_says("#revision", "1");
 }
 
-/// A board of its own with this many items on it, and as many events.
+/// A separate board with this many items, and as many events.
 fn board_of(items: usize) -> Scratch {
     let scratch = Scratch::new();
     std::fs::create_dir_all(scratch.database().parent().unwrap()).unwrap();

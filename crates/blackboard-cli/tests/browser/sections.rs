@@ -211,7 +211,7 @@ fn work_is_a_board_with_dependencies() {
     browser.until_says(".column[data-status=blocked] .item-waits", "blocked by Write the routes");
     browser.until_says(".column[data-status=available] .item-holds", "blocks 1");
 
-    // What belongs together is marked when one is looked at.
+    // Related rows are highlighted with the selected one.
     browser.script("document.querySelector('.column[data-status=blocked] .item').focus()");
     browser.until_says(".column[data-status=available] .item.related .item-title", "Write the routes");
 

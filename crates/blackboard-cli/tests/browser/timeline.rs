@@ -197,7 +197,7 @@ fn the_slider_goes_to_any_position_and_back_to_live() {
     site.json(&["project", "register", "--id", "later", "--name", "Later"]);
     top_row(&browser, last + 2);
 
-    // Down to the beginning by scrolling: nothing is left out, and not all of it is kept.
+    // Scrolling to the start: no event is left out, and not all of them stay in the document.
     let seen = browser.until_all_scrolled("timeline-rows", 1);
     let expected: Vec<i64> = site.log().into_iter().rev().collect();
     assert_eq!(seen, expected);

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::refusals::{CALLS, write_transactions};
 use crate::scratch::{Scratch, with_options};
 
-/// Puts a file at the default path, runs every command, and looks whether anything has moved.
+/// Puts a file at the default path, runs every command, and checks that nothing has changed.
 #[track_caller]
 fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
     let scratch = Scratch::new();
@@ -23,7 +23,7 @@ fn refused_untouched(put: impl Fn(&Path), code: Code, hint: &str) {
     write_transactions(&scratch);
     let before = scratch.contents();
     for (command, arguments) in CALLS {
-        // Without `--db` it makes a board of its own.
+        // Without `--db` it creates its own board.
         let database = scratch.database();
         let named = ["--db", database.to_str().unwrap()];
         let named = if *command == "init" { &named[..] } else { &[] };

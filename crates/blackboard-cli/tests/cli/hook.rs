@@ -43,7 +43,7 @@ impl Stage {
         Output::fed(command.envs(environment.iter().copied()), input)
     }
 
-    /// Runs a hook that has to end well, and returns what it said.
+    /// Runs a hook that has to succeed, and returns its output.
     #[track_caller]
     fn hook(&self, platform: &str, session: &str, event: &str, more: Value) -> Option<Value> {
         self.hook_in(platform, session, event, more, &[])

@@ -10,7 +10,7 @@ use testkit::process::RunToEnd as _;
 use crate::refusals::CALLS;
 use crate::scratch::{Output, Scratch, with_options};
 
-/// What tries to be more than text. Each carries a row that must never stand at the beginning of a line.
+/// Hostile text. Each has a row that must never be at the start of a line.
 pub const HOSTILE: &[&str] = &[
     "\u{1b}[2J\u{1b}[31mred\u{1b}[0m",
     "\u{1b}]0;title\u{7}\u{1b}]8;;https://evil.example\u{1b}\\link",
@@ -324,7 +324,7 @@ fn invalid_utf8_is_refused_everywhere_but_in_paths() {
             assert!(output.stderr.starts_with("error: "), "{output:?}");
         }
     }
-    // A path is bytes; the answer shows them as far as they are text.
+    // A path is bytes; the output shows them as far as they are UTF-8.
     let on_bytes = ["--db".as_ref(), bytes, "status".as_ref(), "--json".as_ref()];
     let status = scratch.run(on_bytes).success().json();
     assert!(status["database"].as_str().unwrap().ends_with("x\u{fffd}\u{fffd}"), "{status}");

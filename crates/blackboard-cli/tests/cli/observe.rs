@@ -224,7 +224,7 @@ fn observe_with_a_limit_reports_that_more_events_follow() {
     assert_eq!(scratch.json(["observe", "--session", "ivy"])["count"], 5);
 }
 
-/// A board with five items, each an event of its own after the registration.
+/// A board with five items, each with an event after the registration.
 fn board_with_items() -> Scratch {
     let scratch = Scratch::new();
     scratch.json(["agent", "register", "--name", "Ivy", "--session-hint", "ivy"]);

@@ -47,7 +47,7 @@ fn run_in(scratch: &Scratch, directory: &str, arguments: &[&str]) -> Output {
     Output::of(command.current_dir(scratch.path().join(directory)).run_to_end())
 }
 
-/// Runs the hook of a session that starts there; it says nothing about errors.
+/// Runs the hook of a session that starts there; it prints no errors.
 #[track_caller]
 fn start_session(scratch: &Scratch, directory: &str) -> Output {
     let directory = scratch.path().join(directory).canonicalize().unwrap();

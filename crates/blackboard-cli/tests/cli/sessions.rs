@@ -66,7 +66,7 @@ fn optional_session_of_the_environment_is_ignored_when_unknown() {
         let expected = "warning: BLACKBOARD_SESSION_ID is set to forgotten, which is not on this board; \
                         continuing without a session (register again with ";
         assert!(said.starts_with(expected), "{call:?}: {said}");
-        // One that is named with an option has to exist.
+        // A session that an option names has to exist.
         let named = scratch.run(call.iter().chain(&["--session", "forgotten", "--json"]));
         named.refused(Code::AgentNotFound);
     }
@@ -75,9 +75,9 @@ fn optional_session_of_the_environment_is_ignored_when_unknown() {
 /// What a command does with a session of the environment that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Treatment {
-    /// It acts for the session: it refuses, and says what to do.
+    /// It acts for the session: it refuses, with a hint.
     Refused,
-    /// It can do without: it says that it does.
+    /// It does not need the session: it continues with a warning.
     Ignored,
     /// It has nothing to do with a session, or, like `deregister`, with its end.
     NotUsed,
@@ -146,8 +146,8 @@ const WITH_AN_ENDED_SESSION: &[(&str, &[&str], Treatment)] = {
     ]
 };
 
-/// Commands that have tests of their own for this, or nothing to do with sessions of the environment: the guard needs a
-/// repository, hooks go by what their platform says, and the MCP server registers a session when it needs one.
+/// Commands that have their own tests for this, or nothing to do with sessions of the environment: the guard needs a
+/// repository, hooks use the session of their platform, and the MCP server registers a session when it needs one.
 const ELSEWHERE: &[&str] = &[
     "guard install",
     "guard check",

@@ -190,7 +190,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
         }
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 
-        // A link inside of the project is a way of its own to keep files there.
+        // A link inside the project is followed: its target is in the project, too.
         fs::remove_file(project.join(link)).unwrap();
         fs::create_dir(project.join("settings")).unwrap();
         std::os::unix::fs::symlink("settings", project.join(link)).unwrap();
@@ -305,7 +305,7 @@ fn unchanged_state_of_claude_code_gets_a_hint_with_its_own_command() {
 
 #[test]
 fn diff_does_not_show_other_values() {
-    // Nothing about these words looks like a credential.
+    // None of these words looks like a credential.
     let secret = "correct horse";
     let last = format!("{{\n  // {secret}\n  \"mcpServers\": {{}},\n  \"primaryApiKey\": \"{secret}\"\n}}\n");
     let one_line = format!("{{\"mcpServers\": {{\"x\": {{\"env\": {{\"GITHUB_TOKEN\": \"{secret}\"}}}}}}}}");

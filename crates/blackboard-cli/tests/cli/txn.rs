@@ -26,7 +26,7 @@ fn txn_applies_then_or_else_atomically() {
     let second = txn(&scratch, &elect).success().json();
     assert_eq!((&second["succeeded"], &second["revision"]), (&json!(false), &json!(1)));
     assert_eq!(second["results"][0]["read"]["value"], "Ivy");
-    // Without the other way it is refused, and says what is there.
+    // Without `else` it is refused, and returns the current entry.
     let without = json!({"compare": elect["compare"], "then": elect["then"]});
     let refusal = txn(&scratch, &without).refused(Code::Conflict);
     assert_eq!((&refusal["key"], &refusal["revision"]), (&json!("leader"), &json!(1)));

@@ -292,7 +292,7 @@ fn short_options_mean_the_same_everywhere() {
         let (_, options) = help.split_once("\nOptions:\n").unwrap();
         for line in options.lines().map(str::trim_start) {
             let Some((short, long)) = line.strip_prefix('-').and_then(|rest| rest.split_once(", --")) else {
-                // Every option with one of these names has its letter, but for `--limit` beside `--last`.
+                // Every option with one of these names has its letter, except `--limit` where there is also `--last`.
                 let long = line.strip_prefix("--").map(|rest| rest.split([' ', '\n']).next().unwrap());
                 let has_short = |long: &str| SHORT_OPTIONS.iter().any(|(_, longs)| longs.contains(&long));
                 let is_limit = command == "observe" && long == Some("limit");

@@ -20,7 +20,7 @@ fn json_has_the_revision_to_compare_with() {
     let revision = written["revision"].to_string();
     let next = scratch.json(["write", "counter", "2", "--if-revision", &revision]);
     assert_eq!((&next["created"], &next["version"]), (&json!(false), &json!(2)));
-    // Who is too late learns at which revision it is.
+    // The second writer gets the current revision.
     let late = scratch.run(["write", "counter", "3", "--if-revision", &revision, "--json"]);
     let refusal = late.refused(Code::Conflict);
     assert_eq!((&refusal["revision"], &refusal["key"]), (&next["revision"], &json!("counter")));

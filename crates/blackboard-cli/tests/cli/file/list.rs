@@ -16,7 +16,7 @@ fn json_has_a_list_of_reservations() {
     is_list(&reserved, RESERVATION);
     assert_eq!((&reserved["count"], &reserved["items"][0]["pattern"]), (&2.into(), &"docs/**".into()));
     assert_eq!(reserved["items"][0]["mode"], "shared");
-    // What hangs on a session goes with it.
+    // It is released when its session ends.
     scratch.json(["agent", "deregister", "ivy"]);
     assert_eq!(scratch.json(["file", "list"])["count"], 0);
 }

@@ -11,7 +11,7 @@ use testkit::process::RunToEnd as _;
 use crate::machine::can;
 use crate::scratch::{Output, Scratch};
 
-/// A real repository in which nothing is committed yet, if there is git here.
+/// A real repository without a commit, if git is installed.
 #[track_caller]
 fn repository() -> Option<Scratch> {
     if !can("a commit", "git", &["--version"]) {

@@ -41,7 +41,7 @@ fn every_form_of_an_edit_is_checked_against_reservations() {
     // A session that is not registered is denied like any other.
     let edit = json!({"tool_name": "Write", "tool_input": {"file_path": "src/held.rs"}});
     assert!(stage.hook("claude", "unknown", "PreToolUse", edit.clone()).is_some());
-    // A Copilot CLI that runs the hooks of Claude Code has tools of its own, one of which also shows files.
+    // A Copilot CLI that runs the hooks of Claude Code has its own tools, one of which also shows files.
     let copilot = [("COPILOT_CLI", "1")];
     stage.hook_in("claude", "cop", "SessionStart", NONE(), &copilot);
     let own = |command: &str| {

@@ -26,7 +26,7 @@ fn json_has_the_fence_of_the_lock() {
         assert_eq!((&again["fence"], &again["since"]), (&taken["fence"], &taken["since"]));
         assert_eq!(again["expires_at"] == taken["expires_at"], call.len() == 5);
     }
-    // Who is too late learns who has it, with and without waiting.
+    // Another session gets the holder, with and without waiting.
     for (wait, code) in [(&[][..], Code::Held), (&["--wait", "10ms"], Code::TimedOut)] {
         let call = ["lock", "acquire", "deploy", "--session", "oak", "--json"];
         let refusal = scratch.run(call.iter().chain(wait)).refused(code);

@@ -20,7 +20,7 @@ fn json_has_a_list_of_locks() {
         (&locks["items"][0]["name"], &locks["items"][1]["name"]),
         (&"deploy".into(), &"migrations".into())
     );
-    // What hangs on a session goes with it.
+    // It is released when its session ends.
     scratch.json(["agent", "deregister", "ivy"]);
     assert_eq!(scratch.json(["lock", "list"])["count"], 0);
 }

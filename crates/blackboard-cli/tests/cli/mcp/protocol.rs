@@ -38,7 +38,7 @@ fn read_only_tools_register_no_session_and_create_no_board() {
     assert_eq!(reading, ["who", "work_find", "entry_read", "entry_query"]);
 }
 
-/// The name of a tool, if it says that it only reads.
+/// The name of a tool that is annotated as read-only.
 fn reads(tool: &Value) -> Option<&str> {
     (tool["annotations"]["readOnlyHint"] == true).then(|| tool["name"].as_str().unwrap())
 }

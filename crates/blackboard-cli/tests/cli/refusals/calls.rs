@@ -8,7 +8,7 @@ use blackboard::Code;
 use super::stage::{Stage, TWINS_PREFIX, has_git};
 use crate::scratch::{Scratch, commands, with_options};
 
-/// The codes that a command can end with, from what its help says it takes and from what it does.
+/// The codes of a command, from the options in its help and from what it does.
 pub fn can_end_with(command: &str) -> BTreeSet<Code> {
     let mut codes = BTreeSet::from([Code::Usage]);
     if command.starts_with("guard ") {
@@ -83,7 +83,7 @@ pub const READING: &[&str] = &[
 /// Commands that keep running when they succeed, so they have no call below.
 const ENDLESS: &[&str] = &["serve"];
 
-/// A call of each command that would succeed on the stage, so that only what is added to it goes wrong.
+/// A call of each command that succeeds on the stage, so that only an added part causes a refusal.
 pub const CALLS: &[(&str, &[&str])] = &[
     ("agent register", &["--name", "Elm"]),
     ("agent heartbeat", &["--session", "ivy"]),

@@ -42,7 +42,7 @@ fn every_refusal_of_every_command_has_human_and_json_output() {
             match (possible.contains(&code), provoke(&stage, &command, code)) {
                 (true, Some(call)) => {
                     covered.insert(code);
-                    // They wait for five seconds each, so they wait together, in a test of their own.
+                    // They wait for five seconds each, so they wait together, in their own test.
                     if code != Code::Busy {
                         check(&stage, &call, code);
                     }

@@ -100,7 +100,7 @@ impl Stage {
             command.uid(NOBODY).env("HOME", self.scratch.path().join("locked-away"));
         }
         if call.iter().any(|word| word == "--peek" || word == "check") {
-            // An agent with several sessions, which says for none of them that it looks.
+            // An agent with several sessions, which names none of them.
             command.env("CLAUDE_PID", std::process::id().to_string());
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -126,7 +126,7 @@ impl Stage {
         copy
     }
 
-    /// Everything behind the first page is noise.
+    /// Everything after the first page is overwritten.
     pub fn damaged(&self) -> PathBuf {
         let make = || {
             let file = self.copy("damaged.db");

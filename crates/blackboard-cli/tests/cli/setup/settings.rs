@@ -269,7 +269,7 @@ impl Case {
         }
     }
 
-    /// Runs the command for the platform, and returns what it says about the file.
+    /// Runs the command for the platform, and returns its result for the file.
     fn run(&self, scratch: &Scratch, command: &str, code: i32) -> Value {
         let words = command.split(' ').chain([self.platform, "--yes", "--json"]);
         let output = scratch.run(words);

@@ -22,7 +22,7 @@ fn json_has_the_fence_of_the_claim() {
     let again = scratch.json(call);
     assert_eq!((again["claimed"].as_bool(), again["already_held"].as_bool()), (Some(false), Some(true)));
     assert_eq!((&again["fence"], &again["since"]), (&claimed["fence"], &claimed["claimed_at"]));
-    // Who is too late learns who has it.
+    // Another session gets the holder.
     let refusal = scratch.run(["work", "claim", "item", "--session", "oak", "--json"]);
     let refusal = refusal.refused(blackboard::Code::AlreadyClaimed);
     assert_eq!((&refusal["held_by"], &refusal["fence"]), (&claimed["claimed_by"], &claimed["fence"]));
