@@ -396,6 +396,7 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_escaped_and_mean_the_same() {
+        testkit::limit_test();
         let hostile = "\u{1b}[2J\u{7f}\u{9b}31m\u{202e}\u{2028}\u{e0041}\u{ad} Zoë ❤\u{fe0f}";
         let expected = "\\u001b[2J\\u007f\\u009b31m\\u202e\\u2028\\udb40\\udc41\\u00ad Zoë ❤\u{fe0f}";
         let long = hostile.repeat(1000);

@@ -384,6 +384,7 @@ mod tests {
 
     #[test]
     fn generated_ids_are_words_of_the_title() {
+        testkit::limit_test();
         for (title, number, expected) in [
             ("Fix the login", 1, "fix-the-login"),
             ("Fix the login", 12, "fix-the-login-12"),

@@ -1,6 +1,7 @@
 use std::process::Stdio;
 
 use blackboard::Code;
+use testkit::process::RunToEnd as _;
 
 use crate::scratch::{Output, Scratch};
 use crate::shapes::{WORK_ITEM, is_object};
@@ -28,7 +29,7 @@ fn wait_ends_when_another_process_completes_the_item() {
     let mut command = scratch.command(["work", "wait", "item", "--timeout", "2m", "--json"]);
     let waiting = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     scratch.json(["work", "complete", "item", "--session", "ivy", "--summary", "Green"]);
-    let item = Output::of(waiting.wait_with_output().unwrap()).success().json();
+    let item = Output::of(waiting.run_to_end()).success().json();
     assert_eq!((item["status"].as_str(), item["summary"].as_str()), (Some("completed"), Some("Green")));
 }
 
