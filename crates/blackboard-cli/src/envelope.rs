@@ -223,10 +223,7 @@ impl Write for JsonWriter<'_> {
 /// The same JSON without hidden characters; `None` if it has none. Line breaks stay: they are between answers, or between the
 /// fields of one.
 fn harmless(bytes: &[u8]) -> Option<String> {
-    // Most answers are plain ASCII. Without a branch for each byte, many are compared at once.
-    let is_plain =
-        |chunk: &[u8]| chunk.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~' | b'\n'));
-    if bytes.chunks(64).all(is_plain) {
+    if is_plain(bytes) {
         return None;
     }
     let text = std::str::from_utf8(bytes).ok()?;
@@ -235,6 +232,21 @@ fn harmless(bytes: &[u8]) -> Option<String> {
         None => (output::harmless_json(line), ""),
     });
     Some(lines.fold(String::with_capacity(bytes.len() + 16), |text, (line, end)| text + &line + end))
+}
+
+/// Whether all bytes are printable ASCII or line breaks, as those of most answers are. Compares eight bytes at once: this
+/// program is built for size, so the compiler does not.
+fn is_plain(bytes: &[u8]) -> bool {
+    const EACH: u64 = u64::MAX / 0xff;
+    let is_plain_byte = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().all(|word| {
+        let number = u64::from_ne_bytes(*word);
+        // The highest bit of a byte is set if it is not ASCII, below a space, or 0x7f.
+        let below_space = number.wrapping_sub(EACH * 0x20) & !number;
+        let delete = (number ^ (EACH * 0x7f)).wrapping_sub(EACH) & !(number ^ (EACH * 0x7f));
+        (number | below_space | delete) & (EACH * 0x80) == 0 || word.iter().all(is_plain_byte)
+    }) && rest.iter().all(is_plain_byte)
 }
 
 impl<'a> Failure<'a> {
@@ -392,6 +404,19 @@ mod tests {
         let failure = Failure::new(&error, Timestamp::EPOCH).under(missing());
         let text = serde_json::to_string(&failure).unwrap() + "\n";
         assert!(text.ends_with(&ending), "{text}");
+    }
+
+    #[test]
+    fn every_byte_is_judged_at_every_position() {
+        testkit::limit_test();
+        for byte in 0..=u8::MAX {
+            for position in 0..17 {
+                let mut bytes = [b'a'; 17];
+                bytes[position] = byte;
+                let expected = matches!(byte, b' '..=b'~' | b'\n');
+                assert_eq!(is_plain(&bytes), expected, "{byte:#x} at {position}");
+            }
+        }
     }
 
     #[test]
