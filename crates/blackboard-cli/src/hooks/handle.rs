@@ -328,7 +328,7 @@ impl HookHandler<'_> {
         let reply = if attended.news.is_empty() {
             Reply::Silence
         } else {
-            Reply::Context { text: messages::news(&attended.news), session: None }
+            Reply::Context { text: messages::updates(&attended.news), session: None }
         };
         Ok(Handled::new(reply, attended.wrote))
     }

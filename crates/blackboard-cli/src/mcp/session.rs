@@ -111,8 +111,8 @@ impl Sessions {
         self.find_knowing(&mut known, board, caller)
     }
 
-    /// The session of whoever calls; it is registered if there is none. One that was taken for dead is told so, once:
-    /// what it held is lost.
+    /// The session of whoever calls; it is registered if there is none. A stale session
+    /// gets one refusal: what it held was released.
     pub fn acting(&self, board: &Board, caller: &Caller) -> Result<String> {
         // Held to the end: of several first calls one registers.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,18 +189,15 @@ impl Sessions {
     }
 }
 
-/// Brings a session back that was taken for dead, and refuses the call that found it so: whoever made it may count on what
-/// is lost.
+/// Reactivates a stale session and refuses the call that found it stale: the caller may rely on holdings that were released.
 fn revive_or_refuse(board: &Board, agent: &Agent) -> Result<Error> {
     let back = board.agents().heartbeat(&Heartbeat::of(&agent.session_id))?;
-    let message = format!(
-        "session {} ({}) was taken for dead and lost what it held; it is back now",
-        agent.session_id, agent.agent_name
-    );
+    let message =
+        format!("session {} was stale and is active again; what it held was released", agent.label());
     let leases: Vec<Value> =
         back.lost_leases.iter().filter_map(|lease| serde_json::to_value(lease).ok()).collect();
     Ok(Refusal::new(Code::SessionStale, message)
-        .hint("claim or lock again what you still need, then repeat this call")
+        .hint("claim or acquire again what you still need, then repeat this call")
         .detail("lost", back.lost)
         .detail("lost_leases", leases)
         .into())

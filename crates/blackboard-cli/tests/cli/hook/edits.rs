@@ -88,14 +88,14 @@ fn an_edit_of_more_files_than_are_checked_is_not_let_through() {
         stage.configure(r#"{"fileGuard": "deny"}"#);
         let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{what}: {said}");
-        assert!(text_of(&said).contains("Split the edit"), "{what}: {said}");
+        assert!(text_of(&said).contains("split this edit"), "{what}: {said}");
         let log = stage.log();
         let line = log.lines().last().unwrap_or_default();
         assert!(line.contains("some files of the edit were not checked"), "{what}: {line}");
         stage.configure(r#"{"fileGuard": "warn"}"#);
         let said = stage.hook("codex", "ivy", "PreToolUse", usage.clone()).unwrap_or_default();
         assert_eq!(said["hookSpecificOutput"]["permissionDecision"], Value::Null, "{what}: {said}");
-        assert!(text_of(&said).contains("were not checked"), "{what}: {said}");
+        assert!(text_of(&said).contains("not checked"), "{what}: {said}");
         // After the edit it is only a heartbeat, with as many files as are noted of one call.
         stage.hook("codex", "ivy", "PostToolUse", usage.clone());
     }
@@ -135,7 +135,7 @@ fn an_agent_is_warned_before_it_edits_what_another_one_has() {
             .iter()
             .filter_map(|event| stage.hook(platform, "ivy", event, usage()))
             .map(|said| text_of(&said))
-            .filter(|text| text.contains("has a file that you"))
+            .filter(|text| text.contains("is working on a file you"))
             .collect();
         assert_eq!(warnings.len(), 1, "{platform} is warned once: {warnings:?}");
         for expected in ["src/lib.rs: edited by Codex", "The engine"] {
@@ -143,7 +143,7 @@ fn an_agent_is_warned_before_it_edits_what_another_one_has() {
         }
         stage.configure(r#"{"fileGuard": "deny"}"#);
         let denied = stage.hook(platform, "ivy", before, usage()).unwrap();
-        assert!(text_of(&denied).contains("Not edited"), "{platform}: {denied}");
+        assert!(text_of(&denied).contains("Edit blocked"), "{platform}: {denied}");
         assert!(text_of(&denied).contains("deny") || denied.get("deny").is_some(), "{platform}: {denied}");
         stage.configure(r#"{"fileGuard": "off"}"#);
         assert_eq!(stage.hook(platform, "ivy", before, usage()), None, "{platform}");
