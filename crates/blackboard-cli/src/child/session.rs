@@ -11,6 +11,7 @@ use blackboard::agent::{AgentStatus, Heartbeat, HeartbeatRecorded};
 
 use super::{Signals, exit_code, exit_code_of_failure};
 use crate::context::warn;
+use crate::identity;
 use crate::outcome::{Nothing, Outcome};
 use crate::output::child::NotStarted;
 use crate::output::entry::leased;
@@ -25,11 +26,11 @@ pub enum Ended {
     Never(io::Error),
 }
 
-/// What a session calls itself that exists for a program: what the program is called.
-pub fn name_of(program: &[OsString]) -> String {
+/// The beginning of the name of a session that exists for a program.
+pub fn name_base(program: &[OsString]) -> String {
     // clap has made sure that there is a first word.
     let word = program.first().map(OsString::as_os_str).unwrap_or_default();
-    blackboard::text::visible(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
+    identity::name_base(&Path::new(word).file_name().unwrap_or(word).to_string_lossy())
 }
 
 /// Runs a program for a session, which it finds in its environment beside `variables`. Meanwhile the session shows that it
@@ -122,9 +123,9 @@ mod tests {
     #[test]
     fn a_session_is_called_as_its_program() {
         for (word, expected) in
-            [("aider", "aider"), ("/usr/bin/aider", "aider"), ("./run.sh", "run.sh"), ("..", "..")]
+            [("aider", "aider"), ("/usr/bin/aider", "aider"), ("./run.sh", "run.sh"), ("..", "agent")]
         {
-            assert_eq!(name_of(&[word.into(), "--help".into()]), expected);
+            assert_eq!(name_base(&[word.into(), "--help".into()]), expected);
         }
     }
 }

@@ -34,8 +34,8 @@ use crate::session::{Client, usable};
 /// nothing else distinguishes them.
 const SESSION_ARGUMENT: &str = "blackboard_session";
 
-/// What a client is called that does not say so.
-const UNNAMED: &str = "MCP client";
+/// The beginning of the name of a client that does not name itself.
+const UNNAMED: &str = "mcp-client";
 
 /// What a call says about whoever makes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ impl Caller {
 pub struct Sessions {
     /// The client.
     pub client: Client,
-    /// What a session is called that is registered here.
+    /// The name that the user gave to sessions here.
     name: Option<String>,
     /// Where it works is found by this.
     request: Request,
@@ -121,7 +121,8 @@ impl Sessions {
             Some(agent) => Ok(agent.session_id),
             None => {
                 let registered = board.agents().register(&Register {
-                    name: Some(self.own_name(caller)),
+                    name: self.name.as_deref().map(visible).filter(|name| !name.trim().is_empty()),
+                    name_base: Some(identity::name_base(caller.name.as_deref().unwrap_or(UNNAMED))),
                     project: identity::project(board, &self.request)?,
                     pid: self.client.pid,
                     ..Register::default()
@@ -129,12 +130,6 @@ impl Sessions {
                 Ok(known.own.insert(registered.agent.session_id).clone())
             }
         }
-    }
-
-    /// What a session is called that registers here. No name is refused: what could not be seen of it is left out.
-    fn own_name(&self, caller: &Caller) -> String {
-        let given = self.name.as_ref().or(caller.name.as_ref()).map(|name| visible(name));
-        given.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| UNNAMED.to_owned())
     }
 
     fn find_knowing(&self, known: &mut Known, board: &Board, caller: &Caller) -> Result<Option<Agent>> {

@@ -4,7 +4,7 @@ use blackboard::id::session_of_hint;
 use serde_json::{Value, json};
 use testkit::process::RunToEnd as _;
 
-use super::{NONE, Stage, text_of};
+use super::{NONE, Stage, label_of, text_of};
 use crate::scratch::Output;
 
 #[test]
@@ -64,7 +64,7 @@ fn a_patch_with_indented_headers_is_noted_as_denied_and_as_edited() {
     stage.hook("codex", "oak", "PostToolUse", usage.clone());
     let said = stage.hook("codex", "ivy", "PreToolUse", usage).unwrap();
     assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny", "{said}");
-    assert!(text_of(&said).contains("src/a.rs: edited by Codex"), "{said}");
+    assert!(text_of(&said).contains(&format!("src/a.rs: edited by {}", label_of("codex:oak"))), "{said}");
 }
 
 #[test]
@@ -138,8 +138,9 @@ fn an_agent_is_warned_before_it_edits_what_another_one_has() {
             .filter(|text| text.contains("is working on a file you"))
             .collect();
         assert_eq!(warnings.len(), 1, "{platform} is warned once: {warnings:?}");
-        for expected in ["src/lib.rs: edited by Codex", "The engine"] {
-            assert!(warnings[0].contains(expected), "{platform}: {warnings:?}");
+        for expected in [format!("src/lib.rs: edited by {}", label_of("codex:oak")), "The engine".to_owned()]
+        {
+            assert!(warnings[0].contains(&expected), "{platform}: {warnings:?}");
         }
         stage.configure(r#"{"fileGuard": "deny"}"#);
         let denied = stage.hook(platform, "ivy", before, usage()).unwrap();
@@ -172,7 +173,8 @@ fn whoever_was_denied_a_file_is_told_when_it_is_free() {
     let denied = stage.hook("claude", "ivy", "PreToolUse", usage).unwrap();
     assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
     let reason = denied["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
-    assert!(reason.contains("reserved (src/**) by Codex") && reason.contains("rewriting"), "{reason}");
+    let reserved = format!("reserved (src/**) by {}", label_of("codex:oak"));
+    assert!(reason.contains(&reserved) && reason.contains("rewriting"), "{reason}");
     stage.hook("claude", "ivy", "UserPromptSubmit", NONE());
     in_project(&["file", "release", "--all"]);
     let told = stage.hook("claude", "ivy", "UserPromptSubmit", NONE()).unwrap();
