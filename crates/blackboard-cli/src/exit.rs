@@ -187,15 +187,17 @@ fn with_age(error: &Error, now: Timestamp) -> String {
     }
     let Some(since) = moment("since").or_else(|| moment("updated_at")) else { return message };
     let held = format!(" since {} ({})", &time::of_day(since)[..5], ago(since));
-    let (name, session) = (detail("held_by_name"), detail("held_by"));
-    let holder = name.zip(session).map(|(name, session)| label(name, session));
-    if let Some(holder) = holder.filter(|holder| message.contains(holder.as_str())) {
-        return message.replacen(&holder, &format!("{holder}{held}"), 1);
+    if let Some(written) = message.strip_suffix(')').filter(|written| written.contains(" (written by ")) {
+        return format!("{written}, {})", ago(since));
     }
-    match message.strip_suffix(')') {
-        Some(written) => format!("{written}, {})", ago(since)),
-        None => message + &held,
+    let name = detail("held_by_name").unwrap_or_default();
+    let holders = [detail("held_by").map(|session| label(name, session)), Some(name.to_owned())];
+    for holder in holders.into_iter().flatten().map(|holder| format!(" by {holder}")) {
+        if message.contains(&holder) {
+            return message.replacen(&holder, &format!("{holder}{held}"), 1);
+        }
     }
+    message + &held
 }
 
 /// Takes clap's text apart into what is wrong and what to do about it.

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use blackboard::agent::short_id;
 use blackboard::clock::Timestamp;
 use blackboard::file::{Checked, CheckedPath, ReservationHolder};
 use blackboard::{Code, Error, Refusal};
@@ -142,13 +143,22 @@ impl RefusedCommit {
         let hint = "unstage it with `git restore --staged PATH`, or ask the holder; \
                     if the holder is you: BLACKBOARD_SESSION_ID=ID git commit";
         let error = match (Checked { free: held.is_empty(), paths: held }).must_be_free() {
-            Err(Error::Refusal(refusal)) => refusal.hint(hint).into(),
+            Err(Error::Refusal(refusal)) => without_session_id(*refusal).hint(hint).into(),
             Err(error) => error,
             // Nobody makes one of these of a commit that is free.
             Ok(_) => Refusal::new(Code::Held, "staged files are reserved").hint(hint).into(),
         };
         RefusedCommit { commit, error }
     }
+}
+
+/// The refusal whose message has the name of the holder alone.
+fn without_session_id(mut refusal: Refusal) -> Refusal {
+    let session = refusal.details.get("held_by").and_then(|session| session.as_str());
+    if let Some(session) = session {
+        refusal.message = refusal.message.replacen(&format!(" ({})", short_id(session)), "", 1);
+    }
+    refusal
 }
 
 impl Render for RefusedCommit {

@@ -50,7 +50,7 @@ const REFERENCE_SCHEMA: &str = "
 #[test]
 fn a_database_of_the_reference_implementation_is_left_alone() {
     let closed = |path: &Path| Connection::open(path).unwrap().execute_batch(REFERENCE_SCHEMA).unwrap();
-    refused_untouched(closed, Code::ForeignDatabase, "BLACKBOARD_HOME");
+    refused_untouched(closed, Code::ForeignDatabase, "BLACKBOARD_DB");
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn a_write_ahead_log_of_another_program_is_left_alone() {
         drop(connection);
         fs::remove_file(made).unwrap();
     };
-    refused_untouched(crashed, Code::ForeignDatabase, "BLACKBOARD_HOME");
+    refused_untouched(crashed, Code::ForeignDatabase, "BLACKBOARD_DB");
 }
 
 #[test]
 fn a_file_that_is_no_database_is_left_alone() {
     for content in [&b""[..], b"x", b"SQLite format 3\0", &b"# Notes\n".repeat(1000)] {
-        refused_untouched(|path| fs::write(path, content).unwrap(), Code::ForeignDatabase, "BLACKBOARD_HOME");
+        refused_untouched(|path| fs::write(path, content).unwrap(), Code::ForeignDatabase, "BLACKBOARD_DB");
     }
 }
 

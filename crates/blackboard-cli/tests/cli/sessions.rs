@@ -255,12 +255,12 @@ fn a_process_with_several_sessions_is_told_which_ones() {
         let mut command = scratch.command(call.iter().chain(&["--json"]));
         let answer = output(as_agent(&mut command)).refused(Code::NoSession);
         let message = answer["error"].as_str().unwrap();
-        assert!(message.starts_with("this process has 2 live sessions: "), "{call:?}: {answer}");
+        assert!(message.starts_with("this process has 2 active sessions: "), "{call:?}: {answer}");
         for (session, name) in [(&ivy, "Ivy"), (&oak, "Oak")] {
-            assert!(message.contains(&format!("{} ({name})", session.as_str().unwrap())), "{answer}");
+            assert!(message.contains(&format!("{name} ({})", &session.as_str().unwrap()[..8])), "{answer}");
             assert!(answer["sessions"].as_array().unwrap().contains(session), "{answer}");
         }
-        assert_eq!(answer["hint"], "name one with --session ID");
+        assert_eq!(answer["hint"], "pass one with --session ID");
     }
     let create = ["work", "create", "new", "--title", "New"];
     let said = output(as_agent(&mut scratch.command(create))).success().stderr;
@@ -333,19 +333,19 @@ fn whoever_creates_a_board_in_passing_is_told_where() {
     assert!(init.stderr.is_empty() && init.stdout.starts_with("Created board: "), "{init:?}");
 }
 
+const NAME_A_SESSION: &str =
+    "use an agent name or at least 6 characters of an id: blackboard agent list --all";
+
 #[test]
 fn a_name_that_is_not_found_comes_with_a_way_to_find_it() {
     let scratch = board();
     let session = scratch.json(["agent", "register", "--name", "Ivy"])["session_id"].clone();
     let beginning = &session.as_str().unwrap()[..5];
     for (call, hint) in [
-        (
-            &["agent", "show", beginning][..],
-            "give at least 6 characters of the id: blackboard agent list --all",
-        ),
-        (&["agent", "show", "nobody"], "see who is here: blackboard agent list --all"),
-        (&["project", "remove", "nope"], "see which ones are: blackboard project list"),
-        (&["project", "status", "nope"], "see which ones are: blackboard project list"),
+        (&["agent", "show", beginning][..], NAME_A_SESSION),
+        (&["agent", "show", "missing"], NAME_A_SESSION),
+        (&["project", "remove", "nope"], "list projects: blackboard project list"),
+        (&["project", "status", "nope"], "list projects: blackboard project list"),
     ] {
         let output = scratch.run(call.iter().chain(&["--json"]));
         assert_eq!((output.code, output.json()["hint"].as_str()), (3, Some(hint)), "{call:?}");

@@ -63,7 +63,7 @@ fn work_is_found_claimed_and_finished() {
     );
     let itself = json!({"action": "block", "id": "later", "blocked_by": ["later"]});
     let refusal = client.refused("work_update", itself, Code::DependencyCycle);
-    assert_eq!(refusal["hint"], "name another one with blocked_by", "{refusal}");
+    assert_eq!(refusal["hint"], "name another item", "{refusal}");
     let stale = json!({"action": "complete", "id": "first", "fence": 1});
     client.refused("work_update", stale, Code::StaleFence);
     let complete = json!({"action": "complete", "id": "first", "fence": claimed["fence"], "text": "done"});

@@ -39,7 +39,7 @@ fn timeout_names_the_holder() {
     scratch.json(["work", "claim", "item", "--title", "Item", "--session", "ivy"]);
     let refused =
         scratch.run(["work", "wait", "item", "--timeout", "10ms", "--json"]).refused(Code::TimedOut);
-    assert_eq!(refused["error"], "work item item is still claimed after 10 ms");
+    assert_eq!(refused["error"], "timed out after 10 ms: work item item is still claimed");
     assert_eq!(
         (refused["held_by_name"].as_str(), refused["status"].as_str()),
         (Some("Ivy"), Some("claimed"))

@@ -116,7 +116,7 @@ pub(super) fn corrupt(path: &Path, source: impl Into<Box<dyn std::error::Error +
 pub(super) fn foreign(path: &Path, why: &str) -> Error {
     Fault::new(
         Code::ForeignDatabase,
-        format!("{} is not a board of this program: {why}; it was left untouched", path.display()),
+        format!("{} is not a blackboard database ({why}); the file was not changed", path.display()),
     )
     .hint(Hint::UseAnotherBoard)
     .into()
@@ -125,7 +125,7 @@ pub(super) fn foreign(path: &Path, why: &str) -> Error {
 /// Somebody held the write lock for too long.
 pub(super) fn busy(path: &Path, holder: Option<String>) -> Error {
     let who = holder.unwrap_or_else(|| "another process".to_owned());
-    Refusal::new(Code::Busy, format!("{who} holds the write lock of {}; gave up waiting", path.display()))
+    Refusal::new(Code::Busy, format!("{} is locked by {who}; nothing was changed", path.display()))
         .hint("retry, or check what that process is doing")
         .detail("lock_holder", who)
         .into()

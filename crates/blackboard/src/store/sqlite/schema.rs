@@ -116,7 +116,7 @@ pub(super) fn newer(path: &Path, version: u32) -> Error {
             path.display()
         ),
     )
-    .hint("update blackboard; the database was left untouched")
+    .hint("update blackboard; the database was not changed")
     .into()
 }
 
